@@ -1,0 +1,54 @@
+"""A fault of attn-kata's own: a short text for the person, and a file with everything that whoever mends it needs."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import traceback
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+
+from attn_kata import __version__
+from attn_kata.cli.output import warn
+from attn_kata.history import home
+from attn_kata.report.plain import one_line
+
+
+def tell(problem: Exception, arguments: list[str]) -> None:
+    """Say what happened and where the details are."""
+    summary = one_line(f"{type(problem).__name__}: {problem}", most=200)
+    warn(f"A fault of attn-kata's own, not of your code: {summary}")
+    file = _write(problem, arguments)
+    if file:
+        warn(f"Please report it, with this file: '{file}'")
+    else:
+        warn("Please report it, with what ATTN_KATA_DEBUG=1 shows in front of the same command.")
+
+
+def _write(problem: Exception, arguments: list[str]) -> Path | None:
+    text = "\n".join(
+        [
+            f"attn-kata {__version__}, torch {_version('torch')}, click {_version('click')}, rich {_version('rich')}",
+            f"Python {sys.version.split()[0]} on {platform.platform()}",
+            f"attn-kata {' '.join(arguments)}",
+            "",
+            *traceback.format_exception(type(problem), problem, problem.__traceback__),
+            str(getattr(problem, "details", "")),
+        ]
+    )
+    try:
+        folder = home() / "faults"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{datetime.now():%Y%m%d-%H%M%S-%f}.txt"
+        file.write_text(text, encoding="utf-8", errors="replace")
+    except (OSError, RuntimeError):
+        return None
+    return file
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,31 @@
+"""`attn-kata hint`: the staged hints, one at a time."""
+
+from __future__ import annotations
+
+import click
+
+from attn_kata import catalog, workspace
+from attn_kata.cli.arguments import KATA
+from attn_kata.cli.output import emit, paragraph, warn
+from attn_kata.history import History
+
+
+@click.command("hint")
+@click.argument("kata", type=KATA, required=False)
+@click.option("--number", type=click.IntRange(min=1), help="This hint, instead of the next one.")
+def command(kata: str | None, number: int | None) -> None:
+    """Give the next hint for KATA. They go from a nudge to nearly there, and none is the code."""
+    history = History(warn)
+    found = catalog.find(kata) if kata else workspace.current(history)
+    count = len(found.hints)
+    if number is not None and number > count:
+        raise click.UsageError(f"{found.slug} has {count} hints; there is no number {number}.")
+    number = history.next_hint(found.slug, count, number)
+
+    after = f"The next one: attn-kata hint {found.slug}"
+    if number == count:
+        after = (
+            f"That was the last one; an earlier one again: attn-kata hint {found.slug} --number 1\n"
+            f"The reference, when you want to stop here: attn-kata solution {found.slug} --give-up"
+        )
+    emit(f"{found.slug}, hint {number} of {count}\n\n{paragraph(found.hints[number - 1], '  ')}\n\n{after}")

@@ -1,0 +1,62 @@
+"""`attn-kata list`: the katas by level, and what was passed when."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import groupby
+
+import click
+
+from attn_kata import catalog
+from attn_kata.catalog import Kata
+from attn_kata.cli.output import emit, warn, width
+from attn_kata.history import History, Progress
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+def command(as_json: bool) -> None:
+    """Show the katas by level, with minutes and when you passed them."""
+    history = History(warn)
+    known = history.current()
+    current = known.kata if known else None
+    emit((_json if as_json else _text)(catalog.katas(), history.progress(), current))
+
+
+def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
+    longest = max(len(kata.slug) for kata in katas)
+    lines = []
+    for level, members in groupby(katas, key=lambda kata: kata.level):
+        lines += ["", f"Level {level}"] if lines else [f"Level {level}"]
+        for kata in members:
+            passed_at = progress.get(kata.slug, Progress()).passed_at
+            passed = f"passed {passed_at.astimezone():%Y-%m-%d}" if passed_at else ""
+            mark = ">" if kata.slug == current else " "
+            first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>3} min  {passed:<17}  "
+            lines += textwrap.wrap(kata.summary, width(), initial_indent=first, subsequent_indent=" " * len(first))
+    missing = next((kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at is None), None)
+    lines.append("")
+    if current:
+        lines.append("> is the current kata: attn-kata grade")
+    if missing and missing != current:
+        lines.append(f"Begin one: attn-kata start {missing}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _json(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
+    import json
+
+    def row(kata: Kata) -> dict[str, object]:
+        done = progress.get(kata.slug, Progress())
+        return {
+            "kata": kata.slug,
+            "title": kata.title,
+            "level": kata.level,
+            "minutes": kata.minutes,
+            "summary": kata.summary,
+            "current": kata.slug == current,
+            "passed_at": done.passed_at.isoformat() if done.passed_at else None,
+            "attempts": done.attempts,
+        }
+
+    return json.dumps([row(kata) for kata in katas], indent=2)

@@ -1,0 +1,59 @@
+"""What is printed where: results on stdout, everything else on stderr, and a closed pipe is nobody's fault."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+
+from attn_kata.errors import UsageError
+from attn_kata.workspace import why
+
+
+def emit(text: str) -> None:
+    """Write `text` to stdout, whatever its encoding. A reader that has gone away (`| head`) is not an error."""
+    try:
+        _reconfigure_for_any_text()
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as problem:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise UsageError(f"Standard output cannot be written: {why(problem)}.") from problem
+
+
+def warn(sentence: str) -> None:
+    """One line on stderr."""
+    try:
+        print(sentence, file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody is listening
+
+
+def width() -> int:
+    """Columns to fill: 80 in a pipe, the terminal's otherwise, neither too narrow to read nor too wide."""
+    return max(50, min(shutil.get_terminal_size((80, 24)).columns, 110))
+
+
+def color() -> bool:
+    """Whether stdout is a terminal that wants colour (NO_COLOR, FORCE_COLOR and TERM=dumb are respected)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def paragraph(text: str, indent: str = "") -> str:
+    """`text` wrapped to the width, every line after `indent`."""
+    filled = textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+    return filled
+
+
+def _reconfigure_for_any_text() -> None:
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")

@@ -1,0 +1,181 @@
+"""The face's side of the engine: starts it, asks it for gradings, ends it. Imports no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..report.model import Report
+from . import channel
+
+# What may reach the engine of the caller's environment: enough to start, nothing that steers Python, pytest or torch.
+KEPT_ENVIRONMENT = ("PATH", "SYSTEMROOT", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+DEFAULT_TIER = 1 if sys.platform == "linux" else 0
+START_SECONDS = 120.0
+MARGIN_SECONDS = 20.0
+
+
+class EngineFault(Exception):
+    """The engine itself failed: a fault of attn-kata's own. `details` is for whoever mends it."""
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class Engine:
+    """A running engine. Making one starts its process at once, so that torch loads while the caller goes on.
+
+    Use as a context manager: leaving it ends the engine and whatever it started.
+    """
+
+    def __init__(self, *, tier: int | None = None) -> None:
+        self._tier = tier if tier is not None else DEFAULT_TIER
+        self._folder = Path(tempfile.mkdtemp(prefix="attn-kata-"))
+        self._log = self._folder / "engine.log"
+        script = Path(__file__).with_name("server.py")
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", str(script), *_import_folders()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self._folder,
+                env={name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ},
+                start_new_session=True,  # Ctrl-C is the face's to handle
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests = self._process.stdin.fileno()
+        self._reports = self._process.stdout.fileno()
+        self._ready = False
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the engine, its children and its temporary folder."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            self._process.wait(5)  # it ends with its standard input, and takes its children along
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def wait_until_ready(self) -> None:
+        """Wait until torch is loaded. Raises EngineFault."""
+        if not self._ready:
+            self._expect(b"REDY", START_SECONDS)
+            self._ready = True
+
+    def grade(
+        self,
+        slug: str,
+        source: bytes,
+        *,
+        attempt: str,
+        seed: int = 0,
+        timeout: float = 60.0,
+        properties: tuple[str, ...] = (),
+        diagnose: bool = True,
+    ) -> Report:
+        """Grade one attempt's source. Raises EngineFault where the engine itself fails.
+
+        `attempt` is the name shown for it, `timeout` the seconds for the whole grading, `properties` the ones to test (with
+        what they need); none means all.
+        """
+        from .. import resources
+
+        started = time.perf_counter()
+        asked: dict[str, Any] = {
+            "slug": slug,
+            "katas": str(resources.katas_folder()),
+            "solutions": str(resources.solutions_folder()),
+            "attempt": attempt,
+            "seed": seed,
+            "timeout": timeout,
+            "properties": list(properties),
+            "diagnose": diagnose,
+            "tier": self._tier,
+            "denied": [str(resources.katas_folder()), str(resources.solutions_folder())],
+        }
+        try:
+            channel.send_json(self._requests, b"GRAD", asked)
+            channel.send(self._requests, b"SRCE", source)
+        except channel.ChannelClosed as error:
+            raise self._fault("the engine ended before it was asked anything") from error
+        self.wait_until_ready()
+        loaded = time.perf_counter()
+        body = json.loads(self._expect(b"REPT", timeout + MARGIN_SECONDS))
+        body["seconds"] = {**body["seconds"], "load": loaded - started, "total": time.perf_counter() - started}
+        return Report.from_dict(body)
+
+    def _expect(self, wanted: bytes, seconds: float) -> bytes:
+        deadline = time.monotonic() + seconds
+        watchdog = _Watchdog(self._process, deadline)
+        try:
+            with watchdog:
+                kind, payload = channel.receive(self._reports)
+        except channel.ChannelClosed as error:
+            if watchdog.fired:
+                raise self._fault(f"the engine did not answer within {seconds:g} s") from error
+            raise self._fault("the engine ended without an answer") from error
+        if kind == wanted:
+            return payload
+        if kind == b"FALT":
+            text = payload.decode("utf-8", "replace")
+            raise EngineFault(text.strip().splitlines()[-1] if text.strip() else "the grader failed", text)
+        raise self._fault(f"the engine answered {kind!r}")
+
+    def _fault(self, message: str) -> EngineFault:
+        with contextlib.suppress(OSError):
+            return EngineFault(message, self._log.read_text("utf-8", "replace")[-8000:])
+        return EngineFault(message)
+
+
+class _Watchdog:
+    """Kills a process at a deadline, so that a read from it ends."""
+
+    def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
+        import threading
+
+        self.fired = False
+        self._process = process
+        self._timer = threading.Timer(max(0.0, deadline - time.monotonic()), self._fire)
+        self._timer.daemon = True
+
+    def _fire(self) -> None:
+        self.fired = True
+        self._process.kill()
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+
+def _import_folders() -> list[str]:
+    """The folders that hold attn-kata and torch, for an engine that is started without the caller's path."""
+    ours = Path(__file__).resolve().parents[2]
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        raise EngineFault('torch is not installed; install it with: python -m pip install "torch>=2.4"')
+    return [str(ours), str(Path(found.origin).parents[1])]

@@ -1,0 +1,271 @@
+"""Runs the requests of a grading against an attempt's code, in whichever process it is made.
+
+In the attempt child the code is the candidate's. In the grader child and in tests the same executor runs the reference and
+the mutants, so both sides of a comparison are made the same way.
+"""
+
+from __future__ import annotations
+
+import io
+import linecache
+import sys
+import tokenize
+import types
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import wire
+from .recorder import Recorder
+
+# Taken before any attempt runs: what an attempt does to torch later does not reach these.
+_grad = torch.autograd.grad
+_manual_seed = torch.manual_seed
+
+MODULE_NAME = "attempt"
+MAX_MESSAGE = 4000
+MAX_FRAMES = 12
+
+Tensors = tuple[tuple[Tensor, int], ...]
+Answer = tuple[int, tuple[str, ...], Tensors]
+
+
+class BadResult(Exception):
+    """The attempt returned something that is not one plain tensor."""
+
+
+class MissingEntry(Exception):
+    """The attempt has no function or class of that name."""
+
+
+class Executor:
+    """One attempt's code and the modules built from it."""
+
+    def __init__(self, namespace: types.ModuleType | None = None, filename: str = "attempt.py") -> None:
+        self._namespace = namespace or types.ModuleType(MODULE_NAME)
+        self._filename = filename
+        self._modules: dict[int, nn.Module] = {}
+
+    def execute(self, request: wire.Request) -> Answer:
+        """The answer to one request. An exception of the attempt's is an answer, whatever its type."""
+        try:
+            if request.op == "load":
+                return self._load(request)
+            texts, tensors = getattr(self, "_" + request.op)(request)
+            return wire.OK, texts, tensors
+        except MissingEntry as missing:
+            return wire.NO_ENTRY, (str(missing), *self._names()), ()
+        except BadResult as bad:
+            return wire.BAD_RESULT, (str(bad),), ()
+        except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and SystemExit are the attempt's, too
+            return wire.RAISED, self._told(error), ()
+
+    # ------------------------------------------------------------------------------------------------- operations
+
+    def _load(self, request: wire.Request) -> Answer:
+        """Run the attempt's source, as a module whose name is not `__main__`. Fields: filename, and the names wanted of it."""
+        source = bytes(wire.storage_bytes(request.tensors[0]))  # (bytes,) uint8
+        self._filename = request.fields["filename"]
+        try:
+            code = compile(source, self._filename, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
+            return wire.SYNTAX, _syntax_error(error), ()
+        _remember_lines(source, self._filename)
+        self._namespace.__file__ = self._filename
+        sys.modules[self._namespace.__name__] = self._namespace
+        exec(code, self._namespace.__dict__)
+        missing = [name for name in request.fields["wanted"] if not callable(self._namespace.__dict__.get(name))]
+        if missing:
+            raise MissingEntry(" ".join(missing))
+        return wire.OK, (), ()
+
+    def _build(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """Build a module. Fields: name, args, and the number that it is called by from then on, module."""
+        built = self._entry(request.fields["name"])(*_arguments(request))
+        if not isinstance(built, nn.Module):
+            raise BadResult(f"{request.fields['name']}(…) is {_kind(built)}, not an nn.Module")
+        self._modules[request.fields["module"]] = built
+        return _parameters(built)
+
+    def _parameters(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """The names and shapes of a module's parameters. Fields: module."""
+        return _parameters(self._modules[request.fields["module"]])
+
+    def _load_weights(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """Copy weights in by name, after converting the module to their dtype. Fields: module, names."""
+        module = self._modules[request.fields["module"]]
+        module.to(request.tensors[0].dtype)
+        held = dict(module.named_parameters(remove_duplicate=False))
+        with torch.no_grad():
+            for name, weight in zip(request.fields["names"], request.tensors, strict=True):
+                held[name].copy_(weight)
+        return (), ()
+
+    def _call(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """Call a function (fields: name) or a module (fields: module, training) with args.
+
+        With `cotangent` (the place of a tensor) also the gradients: of each floating tensor among the arguments, then of each
+        parameter by name. With `inputs_after` the arguments' bytes as the call left them. With `record` what ran.
+        With `seed` torch's generator is seeded first.
+        """
+        fields = request.fields
+        arguments = _arguments(request)
+        module: nn.Module | None = None
+        target: Any
+        if "module" in fields:
+            module = self._modules[fields["module"]]
+            if fields.get("training") is not None:
+                module.train(fields["training"])
+            target = module
+        else:
+            target = self._entry(fields["name"])
+        given = [value for value in arguments if isinstance(value, Tensor)]
+        if fields.get("seed") is not None:
+            _manual_seed(fields["seed"])
+        cotangent = None if fields.get("cotangent") is None else request.tensors[fields["cotangent"]]
+        leaves = [value for value in given if value.is_floating_point()] if cotangent is not None else []
+        for leaf in leaves:
+            leaf.requires_grad_()
+
+        texts: tuple[str, ...] = ()
+        if fields.get("record"):
+            with Recorder() as recorder:
+                output = target(*arguments)
+            result = _one_tensor(output)
+            texts = recorder.told(result)
+        else:
+            result = _one_tensor(target(*arguments))
+        told: list[tuple[Tensor, int]] = [(result, wire.SHARES_INPUT if _shares(result, given) else 0)]
+        if fields.get("inputs_after"):
+            told += [(value.detach(), 0) for value in given]
+        if cotangent is not None:
+            parameters = [] if module is None else [value for _, value in sorted(module.named_parameters())]
+            told += _gradients(result, leaves + parameters, cotangent)
+        return texts, tuple(told)
+
+    def _fit(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """Train a module by full-batch Adam on cross-entropy, and answer the loss of every step.
+
+        Fields: module, steps, learning_rate, args; the last tensor holds the labels (N,).
+        """
+        module = self._modules[request.fields["module"]].train()
+        arguments, labels = _arguments(request), request.tensors[-1]
+        optimizer = torch.optim.Adam(module.parameters(), lr=request.fields["learning_rate"])
+        losses = []
+        for _ in range(request.fields["steps"]):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(module(*arguments), labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return (), ((torch.stack(losses), 0),)
+
+    # ---------------------------------------------------------------------------------------------------- telling
+
+    def _entry(self, name: str) -> Any:
+        found = self._namespace.__dict__.get(name)
+        if not callable(found):
+            raise MissingEntry(name)
+        return found
+
+    def _names(self) -> tuple[str, ...]:
+        """The functions and classes that the attempt defines, for "did you mean"."""
+        own = self._namespace.__name__
+        return tuple(
+            name
+            for name, value in list(self._namespace.__dict__.items())
+            if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("__")
+        )[:50]
+
+    def _told(self, error: BaseException) -> tuple[str, ...]:
+        """An exception as texts: the names of its type and its bases, its message, then `line function` per own frame."""
+        bases = ",".join(base.__name__ for base in type(error).__mro__[:-1])
+        try:
+            message = str(error)[:MAX_MESSAGE]
+        except BaseException:  # noqa: BLE001 - a __str__ that raises is an attempt's, too
+            message = "(its message could not be read)"
+        frames, traceback = [], error.__traceback__
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if code.co_filename == self._filename:
+                frames.append(f"{traceback.tb_lineno} {code.co_name}")
+            traceback = traceback.tb_next
+        return (bases, message, *frames[-MAX_FRAMES:])
+
+
+def _arguments(request: wire.Request) -> list[Any]:
+    """The arguments that a request describes: {"tensor": place}, {"device": name} or {"value": plain}."""
+    decoded: list[Any] = []
+    for described in request.fields["args"]:
+        if "tensor" in described:
+            decoded.append(request.tensors[described["tensor"]])
+        elif "device" in described:
+            decoded.append(torch.device(described["device"]))
+        else:
+            decoded.append(described["value"])
+    return decoded
+
+
+def _parameters(module: nn.Module) -> tuple[tuple[str, ...], Tensors]:
+    named = sorted(module.named_parameters(remove_duplicate=False))
+    return tuple(name for name, _ in named), tuple((value.detach(), wire.ABSENT) for _, value in named)
+
+
+def _one_tensor(output: Any) -> Tensor:
+    if type(output) not in (Tensor, nn.Parameter):
+        raise BadResult(f"returned {_kind(output)}; the contract asks for one torch.Tensor")
+    if output.layout is not torch.strided or output.is_quantized or output.is_nested:
+        raise BadResult(f"returned a tensor of layout {output.layout}; the contract asks for an ordinary one")
+    if output.dtype not in wire.DTYPES or output.dim() > wire.MAX_RANK:
+        raise BadResult(f"returned a {output.dim()}-dimensional tensor of {output.dtype}")
+    return output
+
+
+def _kind(value: Any) -> str:
+    """What a value is, in words: "None", "a tuple of 2", "an object of type numpy.ndarray"."""
+    if value is None:
+        return "None"
+    if type(value) in (tuple, list, dict):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"an object of type {type(value).__module__}.{type(value).__qualname__}"[:200]
+
+
+def _shares(result: Tensor, given: list[Tensor]) -> bool:
+    if result.device.type != "cpu" or result.numel() == 0:
+        return False
+    pointer = result.untyped_storage().data_ptr()
+    return any(
+        value.device.type == "cpu" and value.numel() and value.untyped_storage().data_ptr() == pointer for value in given
+    )
+
+
+def _gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[tuple[Tensor, int]]:
+    """The gradient for each leaf; ABSENT where none reaches it."""
+    if result.shape != cotangent.shape:
+        raise BadResult(f"returned shape {tuple(result.shape)}; expected {tuple(cotangent.shape)}")
+    found: tuple[Tensor | None, ...] = (None,) * len(leaves)
+    if result.requires_grad:
+        # A scalar, because the first `grad_outputs` that torch is given makes it import half a second's worth of sympy.
+        found = _grad((result * cotangent.to(result.dtype)).sum(), leaves, allow_unused=True)
+    return [
+        (leaf.detach(), wire.ABSENT) if gradient is None else (gradient.detach(), 0)
+        for leaf, gradient in zip(leaves, found, strict=True)
+    ]
+
+
+def _syntax_error(error: SyntaxError | ValueError) -> tuple[str, ...]:
+    """A syntax error as texts: what it is, the line's number, the line."""
+    if isinstance(error, SyntaxError):
+        return str(error.msg), str(error.lineno or 0), (error.text or "").rstrip()[:200]
+    return str(error), "0", ""
+
+
+def _remember_lines(source: bytes, filename: str) -> None:
+    """Let tracebacks that the attempt prints itself show its lines."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        text = source.decode(encoding, "replace")
+    except (SyntaxError, LookupError):
+        return
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

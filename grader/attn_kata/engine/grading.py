@@ -1,0 +1,144 @@
+"""One grading, in the grader child: load the attempt remotely, run the hidden tests, diagnose, and make the Report."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import __version__, catalog
+from ..properties.failures import AttemptRaised
+from ..properties.handle import Handle, local_handle, read_raised
+from ..properties.runner import run_hidden_tests
+from ..report.model import Diagnosis, Finding, Isolation, Report, ReportOutcome
+from . import wire
+from .remote import Attempt, AttemptDied, Supply
+
+CALL_SECONDS = 10.0
+
+
+def grade(asked: dict[str, Any], source: bytes, supply: Supply) -> Report:
+    """Grade `source` as the request asks. Raises ConfinementFailed before anything of the attempt's is run."""
+    grading = _Grading(asked, source, supply)
+    try:
+        return grading.run()
+    finally:
+        grading.attempt.stop()
+
+
+class _Grading:
+    def __init__(self, asked: dict[str, Any], source: bytes, supply: Supply) -> None:
+        self._asked, self._source = asked, source
+        self._deadline = time.monotonic() + asked["timeout"]
+        self._folder = Path(asked["katas"]) / asked["slug"]
+        load = wire.Request(
+            op="load",
+            fields={
+                "filename": Path(asked["attempt"]).name or "attempt.py",
+                "wanted": [entry.name for entry in catalog.load(self._folder).entries],
+            },
+            tensors=(torch.tensor(list(source), dtype=torch.uint8),),  # (bytes,)
+        )
+        self.attempt = Attempt(
+            supply, load, call_seconds=min(CALL_SECONDS, asked["timeout"]), deadline=self._deadline
+        )
+        self._seconds = {"properties": 0.0, "diagnosis": 0.0}
+
+    def run(self) -> Report:
+        try:
+            loaded = self.attempt.start()
+        except AttemptDied as death:
+            return self._ungraded(f"while it was imported: {death.reason}")
+        if loaded.status != wire.OK:
+            return self._ungraded(_why_not_loaded(loaded))
+        slug, folder = self._asked["slug"], self._folder
+        handle = Handle(self.attempt)
+        reference = local_handle(Path(self._asked["solutions"]) / f"{slug}.py")
+        started = time.perf_counter()
+        findings = run_hidden_tests(
+            folder / f"test_{slug}.py",
+            handle,
+            reference,
+            seed=self._asked["seed"],
+            only=tuple(self._asked["properties"]),
+            deaths=lambda: self.attempt.deaths,
+            deadline=self._deadline,
+        )
+        self._seconds["properties"] = time.perf_counter() - started
+        core = [finding for finding in findings if finding.tier == "core"]
+        outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
+        not_written = outcome == "failed" and _nothing_written(findings)
+        diagnosis: list[Diagnosis] = []
+        if outcome == "failed" and not not_written and self._asked["diagnose"]:
+            started = time.perf_counter()
+            diagnosis = self._diagnose(folder, handle, findings)
+            self._seconds["diagnosis"] = time.perf_counter() - started
+        return self._report(outcome, findings=findings, diagnosis=diagnosis, not_written=not_written)
+
+    def _diagnose(self, folder: Path, handle: Handle, findings: list[Finding]) -> list[Diagnosis]:
+        return []
+
+    def _ungraded(self, because: str) -> Report:
+        return self._report("ungraded", because=because)
+
+    def _report(
+        self,
+        outcome: ReportOutcome,
+        *,
+        findings: list[Finding] | None = None,
+        diagnosis: list[Diagnosis] | None = None,
+        because: str | None = None,
+        not_written: bool = False,
+    ) -> Report:
+        self.attempt.stop()
+        tier, landlock, seccomp, *notes = self.attempt.force or ("0", "0", "0")
+        return Report(
+            kata=self._asked["slug"],
+            attempt=self._asked["attempt"],
+            outcome=outcome,
+            seed=self._asked["seed"],
+            findings=findings or [],
+            diagnosis=diagnosis or [],
+            ungraded_because=because,
+            attempt_output=bytes(self.attempt.output).decode("utf-8", "replace"),
+            isolation=Isolation(tier=int(tier), landlock=int(landlock), seccomp=seccomp == "1", notes=list(notes)),
+            seconds=self._seconds,
+            versions={"attn_kata": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
+            not_written=not_written,
+        )
+
+
+def _nothing_written(findings: list[Finding]) -> bool:
+    """Whether every property that was tried met the stub's NotImplementedError."""
+    tried = [finding for finding in findings if finding.outcome != "skipped"]
+    return bool(tried) and all((finding.message or "").startswith("not written yet") for finding in tried)
+
+
+def _why_not_loaded(reply: wire.Reply) -> str:
+    if reply.status == wire.SYNTAX:
+        message, line, text = (*reply.texts, "", "", "")[:3]
+        at = f" in line {line}: {text.strip()}" if line not in ("", "0") else ""
+        return f"it is not Python ({message}){at}"
+    if reply.status == wire.NO_ENTRY:
+        return _say_missing(reply.texts[0].split(), reply.texts[1:])
+    raised = read_raised(reply.texts)
+    if raised.types[0] == "ModuleNotFoundError":
+        return f"it imports something that is not here: {AttemptRaised(raised).message}"
+    if raised.types[0] == "SystemExit":
+        return "it ends the process while it is imported (sys.exit)"
+    return f"it raises while it is imported: {AttemptRaised(raised).message}"
+
+
+def _say_missing(missing: list[str], names: tuple[str, ...]) -> str:
+    import difflib
+
+    wanted = " and ".join(f'"{name}"' for name in missing)
+    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
+    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
+    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
+    return f"it has no {wanted}; {found}{hint}"
+
+

@@ -1,0 +1,48 @@
+"""What stands between an attempt and the machine: the kernel's layers around a freshly forked child.
+
+    once, in the engine     prepared = prepare(tier=GUARDED, denied=[folders with answers])
+    in each child           in_force = confine(Plan(tier=GUARDED, ...), prepared)
+
+tier 0 (PRACTICE)   own session, death with the parent, limits, no descriptor, no environment: any system
+tier 1 (GUARDED)    and no capability, no user id of root's, Landlock, seccomp: Linux
+tier 2 (JAIL)       and namespaces: no network, no other process, nothing to write to
+
+A layer that the system lacks is left out and said in `InForce.notes`; one that it has and that fails is an
+IsolationError, and then nothing of the attempt may run. This package imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from .confinement import (
+    GUARDED,
+    JAIL,
+    PRACTICE,
+    Available,
+    InForce,
+    Plan,
+    Prepared,
+    confine,
+    guard_engine,
+    is_current,
+    prepare,
+    probe,
+    release,
+)
+from .errors import IsolationError
+
+__all__ = [
+    "GUARDED",
+    "JAIL",
+    "PRACTICE",
+    "Available",
+    "InForce",
+    "IsolationError",
+    "Plan",
+    "Prepared",
+    "confine",
+    "guard_engine",
+    "is_current",
+    "prepare",
+    "probe",
+    "release",
+]

@@ -1,0 +1,216 @@
+"""What passes between the grader child and the attempt child: fixed headers and raw tensor bytes.
+
+A request (grader to attempt) is trusted: a header, JSON fields, tensor bytes with their strides.
+A reply (attempt to grader) is not: every count, size, dtype and rank is checked against fixed limits *before* anything is
+allocated, text is bounded, and nothing is unpickled, parsed or evaluated.
+
+Layouts (little-endian):
+    request  magic[4] nonce:u64 fields:u32 tensors:u32, JSON, then for each tensor its storage bytes
+    reply    magic[4] nonce:u64 status:u8 pad[3] texts:u32 tensors:u32,
+             texts x length:u32, tensors x descriptor, the texts, the tensors' bytes (contiguous)
+    descriptor  dtype:u8 rank:u8 device:u8 flags:u8 pad[4] sizes:8 x u64
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+REQUEST = struct.Struct("<4sQII")
+REPLY = struct.Struct("<4sQB3xII")
+LENGTH = struct.Struct("<I")
+DESCRIPTOR = struct.Struct("<BBBB4x8Q")
+REQUEST_MAGIC, REPLY_MAGIC = b"AKq1", b"AKr1"
+
+DTYPES = (
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+    torch.uint8, torch.bool,
+)  # fmt: skip
+_ITEM_BYTES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in DTYPES}
+_DTYPE_CODE = {dtype: code for code, dtype in enumerate(DTYPES)}
+_DTYPE_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
+
+# Devices, as far as they matter here.
+CPU, META, OTHER = 0, 1, 2
+# Descriptor flags. ABSENT: no bytes follow (no gradient, a meta tensor, or only the shape is told).
+ABSENT, SHARES_INPUT = 1, 2
+
+# Statuses of a reply.
+OK, RAISED, BAD_RESULT, SYNTAX, NO_ENTRY = range(5)
+
+MAX_RANK, MAX_SIZE, MAX_TENSORS, MAX_TEXTS, MAX_TEXT = 8, 1 << 31, 512, 512, 1 << 16
+MAX_REPLY_BYTES = 64 << 20
+
+Reader = Callable[[int], bytearray]
+
+
+class WireError(Exception):
+    """The attempt child sent bytes that are not a reply."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorReply:
+    """One tensor of a reply. `data` is None where no bytes were sent."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: int
+    shares_input: bool
+    data: Tensor | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One thing asked of the attempt child: an operation, its JSON fields, and tensors (strides kept)."""
+
+    op: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    tensors: tuple[Tensor, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back: a status, texts, tensors."""
+
+    status: int
+    texts: tuple[str, ...]
+    tensors: tuple[TensorReply, ...]
+
+
+def storage_bytes(tensor: Tensor) -> memoryview:
+    """The raw bytes of a contiguous CPU tensor, without NumPy."""
+    if tensor.numel() == 0:
+        return memoryview(b"")
+    flat = tensor.detach().reshape(-1).view(torch.uint8)
+    storage = flat.untyped_storage()
+    start = flat.storage_offset()
+    return memoryview(_as_bytes(storage.data_ptr() + start, flat.numel(), flat))
+
+
+def _as_bytes(address: int, count: int, keep: Tensor) -> bytes:
+    import ctypes
+
+    del keep  # held by the caller's frame while the copy is made
+    return ctypes.string_at(address, count)
+
+
+# ---------------------------------------------------------------------------------------------- requests (trusted)
+
+
+def encode_request(request: Request, nonce: int) -> bytes:
+    """The bytes of a request. Tensors keep their strides, so a non-contiguous input arrives as one."""
+    described, blobs = [], []
+    for tensor in request.tensors:
+        # The window of the storage that the tensor reaches, so that strides mean the same on the other side.
+        reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        window = torch.as_strided(tensor, (reach if tensor.numel() else 0,), (1,), tensor.storage_offset())
+        blob = storage_bytes(window)
+        name = str(tensor.dtype).removeprefix("torch.")
+        described.append([name, list(tensor.shape), list(tensor.stride()), len(blob)])
+        blobs.append(blob)
+    fields = json.dumps({"op": request.op, "fields": request.fields, "tensors": described}).encode()
+    return b"".join([REQUEST.pack(REQUEST_MAGIC, nonce, len(fields), len(blobs)), fields, *blobs])
+
+
+def decode_request(read: Reader) -> tuple[Request, int]:
+    """The request and its nonce, read with `read(count)`. Runs in the attempt child; the sender is trusted."""
+    _, nonce, length, _ = REQUEST.unpack(read(REQUEST.size))
+    body = json.loads(bytes(read(length)))
+    tensors = []
+    for name, shape, stride, count in body["tensors"]:
+        dtype = _DTYPE_NAME[name]
+        if count:
+            flat = torch.frombuffer(read(count), dtype=dtype)
+            tensors.append(flat.as_strided(shape, stride))
+        else:
+            tensors.append(torch.empty(shape, dtype=dtype))
+    return Request(op=body["op"], fields=body["fields"], tensors=tuple(tensors)), nonce
+
+
+# ------------------------------------------------------------------------------------------- replies (not trusted)
+
+
+def describe(tensor: Tensor, flags: int) -> bytes:
+    """The descriptor of a tensor. Raises ValueError for what a reply cannot carry."""
+    if tensor.dtype not in _DTYPE_CODE:
+        raise ValueError(f"a tensor of dtype {tensor.dtype}")
+    if tensor.dim() > MAX_RANK:
+        raise ValueError(f"a tensor of {tensor.dim()} dimensions")
+    device = {"cpu": CPU, "meta": META}.get(tensor.device.type, OTHER)
+    sizes = list(tensor.shape) + [0] * (MAX_RANK - tensor.dim())
+    return DESCRIPTOR.pack(_DTYPE_CODE[tensor.dtype], tensor.dim(), device, flags, *sizes)
+
+
+def encode_reply(
+    nonce: int, status: int, texts: tuple[str, ...] = (), tensors: tuple[tuple[Tensor, int], ...] = ()
+) -> bytes:
+    """The bytes of a reply; `tensors` are (tensor, flags). Raises ValueError for what a reply cannot carry."""
+    raw_texts = [text.encode("utf-8", "replace")[:MAX_TEXT] for text in texts[:MAX_TEXTS]]
+    descriptors, blobs = [], []
+    for tensor, flags in tensors:
+        if tensor.device.type != "cpu":
+            flags |= ABSENT
+        descriptors.append(describe(tensor, flags))
+        if not flags & ABSENT:
+            blobs.append(storage_bytes(tensor.detach().resolve_conj().resolve_neg().contiguous()))
+    head = REPLY.pack(REPLY_MAGIC, nonce, status, len(raw_texts), len(descriptors))
+    lengths = b"".join(LENGTH.pack(len(text)) for text in raw_texts)
+    return b"".join([head, lengths, *descriptors, *raw_texts, *blobs])
+
+
+def _from_bytes(raw: bytearray, dtype: torch.dtype) -> Tensor:
+    if dtype is torch.bool:
+        numbers = torch.frombuffer(raw, dtype=torch.uint8)
+        if bool((numbers > 1).any()):  # a bool that is neither compares as it likes
+            raise WireError("a boolean tensor holds bytes other than 0 and 1")
+        return numbers.bool()
+    return torch.frombuffer(raw, dtype=dtype)
+
+
+def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Reply:
+    """The reply to the request of that nonce, read with `read(count)`.
+
+    Allocates nothing whose size was not checked. Raises WireError for whatever is not a reply.
+    """
+    magic, echoed, status, text_count, tensor_count = REPLY.unpack(read(REPLY.size))
+    if magic != REPLY_MAGIC or echoed != nonce or status > NO_ENTRY:
+        raise WireError("the reply's header is not one of ours")
+    if text_count > MAX_TEXTS or tensor_count > MAX_TENSORS:
+        raise WireError(f"a reply of {text_count} texts and {tensor_count} tensors")
+    lengths = [LENGTH.unpack(read(LENGTH.size))[0] for _ in range(text_count)]
+    if any(length > MAX_TEXT for length in lengths) or sum(lengths) > 4 * MAX_TEXT:
+        raise WireError(f"a reply with {sum(lengths)} bytes of text")
+    described, total = [], 0
+    for _ in range(tensor_count):
+        code, rank, device, flags, *sizes = DESCRIPTOR.unpack(read(DESCRIPTOR.size))
+        if code >= len(DTYPES) or rank > MAX_RANK or device > OTHER or flags > (ABSENT | SHARES_INPUT):
+            raise WireError("a tensor descriptor is not one of ours")
+        if any(size > MAX_SIZE for size in sizes) or any(sizes[rank:]):
+            raise WireError(f"a tensor of sizes {sizes}")
+        count = 0 if flags & ABSENT else math.prod(sizes[:rank]) * _ITEM_BYTES[DTYPES[code]]
+        total += count
+        if total > limit:
+            raise WireError(f"a reply of more than {limit >> 20} MiB")
+        described.append((DTYPES[code], tuple(sizes[:rank]), device, flags, count))
+    texts = tuple(bytes(read(length)).decode("utf-8", "replace") for length in lengths)
+    tensors = []
+    for dtype, shape, device, flags, count in described:
+        if flags & ABSENT:
+            data = None
+        elif count:
+            data = _from_bytes(read(count), dtype).reshape(shape)
+        else:
+            data = torch.empty(shape, dtype=dtype)
+        tensors.append(
+            TensorReply(
+                shape=shape, dtype=dtype, device=device, shares_input=bool(flags & SHARES_INPUT), data=data
+            )
+        )
+    return Reply(status=status, texts=texts, tensors=tuple(tensors))

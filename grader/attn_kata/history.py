@@ -1,0 +1,214 @@
+"""What is kept on this machine: the current kata, every grading, hints given, references shown. One SQLite file.
+
+It lies in the user's data folder (`platformdirs`), or in the folder that the environment variable ATTN_KATA_HOME names.
+Keeping is a courtesy: a folder that cannot be written or a damaged file never stops a command. `History` then says so
+once, through `warn`, and answers as if nothing had been kept. A damaged file is set aside under another name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from attn_kata.database import Database, rows
+from attn_kata.report.model import Report
+
+SCHEMA = 1
+
+_TABLES = """
+CREATE TABLE start (id INTEGER PRIMARY KEY, at TEXT NOT NULL, kata TEXT NOT NULL, path BLOB NOT NULL, level TEXT NOT NULL);
+CREATE TABLE current (one INTEGER PRIMARY KEY CHECK (one = 1), kata TEXT NOT NULL, path BLOB NOT NULL);
+CREATE TABLE grading (
+    id INTEGER PRIMARY KEY, at TEXT NOT NULL, kata TEXT NOT NULL, path BLOB NOT NULL, outcome TEXT NOT NULL,
+    seconds REAL NOT NULL, seed INTEGER NOT NULL, whole INTEGER NOT NULL, mistakes TEXT NOT NULL
+);
+CREATE TABLE finding (
+    grading INTEGER NOT NULL REFERENCES grading (id), property TEXT NOT NULL, tier TEXT NOT NULL, outcome TEXT NOT NULL
+);
+CREATE TABLE hint (kata TEXT NOT NULL, number INTEGER NOT NULL, at TEXT NOT NULL, PRIMARY KEY (kata, number));
+CREATE TABLE shown (id INTEGER PRIMARY KEY, at TEXT NOT NULL, kata TEXT NOT NULL, given_up INTEGER NOT NULL);
+CREATE INDEX grading_by_kata ON grading (kata, at);
+CREATE INDEX finding_by_grading ON finding (grading);
+"""
+
+_MAKE_CURRENT = "INSERT OR REPLACE INTO current VALUES (1, ?, ?)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Current:
+    """The kata that a command without an argument means, and where its attempt lies (absolute)."""
+
+    kata: str
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What was kept of one kata. `best` is the shortest time from a `start` or `reset` to its first pass."""
+
+    attempts: int = 0
+    passed_at: datetime | None = None
+    best: timedelta | None = None
+    hints: int = 0
+    gave_up: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failing:
+    """A property, and in how many of a kata's gradings it did not hold."""
+
+    kata: str
+    property: str
+    failed: int
+    graded: int
+
+
+def home() -> Path:
+    """The folder where things are kept; it need not exist."""
+    chosen = os.environ.get("ATTN_KATA_HOME")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+
+    import platformdirs  # only here: it costs as much as SQLite
+
+    return Path(platformdirs.user_data_dir("attn-kata", appauthor=False))
+
+
+class History:
+    """The kept things. Opens nothing until the first question; no method raises for a broken or missing file."""
+
+    def __init__(self, warn: Callable[[str], None], folder: Path | None = None) -> None:
+        self._database = Database(lambda: (folder or home()) / "history.db", schema=SCHEMA, tables=_TABLES, warn=warn)
+
+    # What was started ------------------------------------------------------------------------------------------------
+
+    def started(self, kata: str, path: Path, level: str) -> None:
+        """A stub was written at `path`; it is the current kata now."""
+
+        def write(db: sqlite3.Connection) -> None:
+            insert = "INSERT INTO start (at, kata, path, level) VALUES (?, ?, ?, ?)"
+            db.execute(insert, (_now(), kata, _stored(path), level))
+            db.execute(_MAKE_CURRENT, (kata, _stored(path)))
+
+        self._database.write(write, None)
+
+    def make_current(self, kata: str, path: Path) -> None:
+        """`kata`, at `path`, is what a command without an argument means."""
+        self._database.write(lambda db: db.execute(_MAKE_CURRENT, (kata, _stored(path))), None)
+
+    def current(self) -> Current | None:
+        """The current kata, None before the first `start`."""
+        found = self._rows("SELECT kata, path FROM current")
+        return Current(kata=found[0][0], path=Path(os.fsdecode(found[0][1]))) if found else None
+
+    def path_of(self, kata: str) -> Path | None:
+        """Where `kata` was last started."""
+        query = "SELECT path FROM start WHERE kata = ? ORDER BY id DESC LIMIT 1"
+        found = self._rows(query, kata)
+        return Path(os.fsdecode(found[0][0])) if found else None
+
+    # What was graded -------------------------------------------------------------------------------------------------
+
+    def record(self, report: Report, path: Path, *, whole: bool) -> None:
+        """One grading. `whole` is False where only some properties were asked for: that is no pass of the kata."""
+        mistakes = [[mistake.id for mistake in found.mistakes] for found in report.diagnosis]
+        row = (
+            _now(), report.kata, _stored(path), report.outcome, report.seconds.get("total", 0.0), report.seed, whole,
+            json.dumps(mistakes),
+        )  # fmt: skip
+
+        def write(db: sqlite3.Connection) -> None:
+            marks = ", ".join("?" * len(row))
+            columns = "at, kata, path, outcome, seconds, seed, whole, mistakes"
+            grading = db.execute(f"INSERT INTO grading ({columns}) VALUES ({marks})", row).lastrowid
+            db.executemany(
+                "INSERT INTO finding VALUES (?, ?, ?, ?)",
+                [(grading, finding.property, finding.tier, finding.outcome) for finding in report.findings],
+            )
+
+        self._database.write(write, None)
+
+    def progress(self) -> dict[str, Progress]:
+        """What was kept of each kata that something was kept of."""
+        return self._database.read(_progress, {})
+
+    def failing(self, limit: int) -> list[Failing]:
+        """The core properties that fail most, the worst first."""
+        query = """
+            SELECT kata, property, SUM(finding.outcome IN ('failed', 'errored')) AS failed, COUNT(*)
+            FROM finding JOIN grading ON grading.id = finding.grading
+            WHERE tier = 'core' AND finding.outcome != 'skipped'
+            GROUP BY kata, property HAVING failed > 0 ORDER BY failed DESC, kata, property LIMIT ?
+        """
+        return [
+            Failing(kata=kata, property=name, failed=failed, graded=graded)
+            for kata, name, failed, graded in self._rows(query, limit)
+        ]
+
+    # What was looked at ----------------------------------------------------------------------------------------------
+
+    def next_hint(self, kata: str, count: int, wanted: int | None = None) -> int:
+        """The 1-based number of the next hint of `count`, or `wanted`, remembered as given. After the last, the last."""
+
+        def write(db: sqlite3.Connection) -> int:
+            given = int(rows(db, "SELECT COALESCE(MAX(number), 0) FROM hint WHERE kata = ?", kata)[0][0])
+            number = wanted or min(given + 1, count)
+            db.execute("INSERT OR IGNORE INTO hint VALUES (?, ?, ?)", (kata, number, _now()))
+            return number
+
+        return self._database.write(write, wanted or 1)
+
+    def shown(self, kata: str, *, given_up: bool) -> None:
+        """The reference was shown."""
+        insert = "INSERT INTO shown (at, kata, given_up) VALUES (?, ?, ?)"
+        self._database.write(lambda db: db.execute(insert, (_now(), kata, given_up)), None)
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        none: list[tuple[Any, ...]] = []
+        return self._database.read(lambda db: rows(db, query, *values), none)
+
+
+def _progress(db: sqlite3.Connection) -> dict[str, Progress]:
+    gathered: dict[str, dict[str, Any]] = {}
+    begun: dict[tuple[str, object], datetime] = {}
+    query = """
+        SELECT at, kata, path, 'start' FROM start
+        UNION ALL SELECT at, kata, path, CASE WHEN whole THEN outcome ELSE 'part' END FROM grading ORDER BY 1
+    """
+    for at, kata, path, event in rows(db, query):
+        moment = datetime.fromisoformat(at)
+        of_kata = gathered.setdefault(kata, {})
+        if event == "start":
+            begun[kata, path] = moment
+            continue
+        of_kata["attempts"] = of_kata.get("attempts", 0) + 1
+        if event == "passed":
+            of_kata.setdefault("passed_at", moment)
+            if (kata, path) in begun:  # the first pass since then; a later one is not faster
+                took = moment - begun.pop((kata, path))
+                of_kata["best"] = min(of_kata.get("best", took), took)
+    for kata, hints in rows(db, "SELECT kata, COUNT(*) FROM hint GROUP BY kata"):
+        gathered.setdefault(kata, {})["hints"] = hints
+    for (kata,) in rows(db, "SELECT DISTINCT kata FROM shown WHERE given_up"):
+        gathered.setdefault(kata, {})["gave_up"] = True
+    return {kata: Progress(**values) for kata, values in gathered.items()}
+
+
+def _stored(path: Path) -> str | bytes:
+    """Text where it is text; a name that is not valid Unicode keeps its bytes."""
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text)
+    return text
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -1,0 +1,36 @@
+"""The cases of a property: sizes from the smallest up, and random inputs in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+
+class Sizes:
+    """Named sizes of one case, read as attributes: `Sizes(B=2, Tq=3).Tq`. Values are ints, or words for what varies."""
+
+    def __init__(self, **sizes: int | str) -> None:
+        self._sizes = sizes
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self.__dict__["_sizes"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"this case has no size {name}; it has {', '.join(self._sizes)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def as_dict(self) -> dict[str, int | str]:
+        """The sizes by name, as the report shows them."""
+        return dict(self._sizes)
+
+    def __repr__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self._sizes.items())
+
+
+def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Standard normal numbers, in float64 unless told otherwise; seeded anew for each case by the grader."""
+    return torch.randn(*shape, dtype=torch.float64).to(dtype)

@@ -1,0 +1,144 @@
+"""What is true of every kata, said once: each check is the body of a property in several katas.
+
+A check takes `ours`, the attempt's function or built module, and where it compares `theirs`, the reference's with the same
+weights, then the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .compare import assert_close, assert_shape
+from .failures import AttemptRaised, PropertyFailed
+from .handle import Target
+
+FORBIDDEN_ATTENTIONS = ("scaled_dot_product", "multi_head_attention", "MultiheadAttention", "Transformer", "flex_attention",
+                        "_native_multi_head", "_transformer_encoder", "_flash_attention", "_efficient_attention",
+                        "_triton_multi_head", "_fused_sdp", "fmha")  # fmt: skip
+FORBIDDEN_SOFTMAXES = ("softmax", "softmin", "Softmax", "Softmin", "log_softmax", "_safe_softmax")
+
+
+def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...] = FORBIDDEN_ATTENTIONS) -> None:
+    """No ready-made operation ran, under whatever name it was called."""
+    recording = ours.run(*args, record=True).recording
+    assert recording is not None
+    for name in (*recording.calls, *sorted(recording.ops)):
+        if any(part in name for part in forbidden):
+            raise PropertyFailed(f"{name} ran during the call; the contract asks for it from scratch")
+
+
+def check_gradients(ours: Target, theirs: Target, *args: Any, atol: float = 1e-5, training: bool | None = None) -> None:
+    """Gradients to every floating input and every parameter are those of the definition, for a random cotangent."""
+    cotangent = torch.randn(theirs.run(*args, training=training).output.shape, dtype=torch.float64)
+    right = theirs.run(*args, cotangent=cotangent, training=training)
+    result = ours.run(*args, cotangent=cotangent, training=training)
+    assert_shape(result.output, tuple(right.output.shape), what="the output")
+    for place, (got, wanted) in enumerate(zip(result.input_gradients, right.input_gradients, strict=True), start=1):
+        _compare_gradient(got, wanted, f"argument {place}", atol)
+    for name, wanted in right.parameter_gradients.items():
+        _compare_gradient(result.parameter_gradients.get(name), wanted, name, atol)
+
+
+def _compare_gradient(got: Tensor | None, wanted: Tensor | None, name: str, atol: float) -> None:
+    if wanted is None:
+        wanted = None if got is None else torch.zeros_like(got)
+    if got is None:
+        if wanted is not None and bool((wanted != 0).any()):
+            raise PropertyFailed(f"no gradient reaches {name}")
+        return
+    assert wanted is not None
+    assert_close(got, wanted, atol=atol, what=f"the gradient of {name}: grad", rows="row", columns="column")
+
+
+def check_leaves_inputs(ours: Target, *args: Any) -> None:
+    """The call leaves its inputs as they were."""
+    given = [value for value in args if isinstance(value, Tensor)]
+    after = ours.run(*args, inputs_after=True).inputs_after
+    for place, (before, now) in enumerate(zip(given, after, strict=True), start=1):
+        same = torch.equal(before, now) or bool(((before == now) | (before.isnan() & now.isnan())).all())
+        if not same:
+            index = [int(i) for i in (before != now).nonzero()[0]]
+            raise PropertyFailed(
+                f"tensor argument {place} was changed by the call, first at {index}: write to a tensor of your own"
+            )
+
+
+def check_keeps_dtype(ours: Target, *args: Any, dtype: torch.dtype) -> None:
+    """The output's dtype is that of the inputs, which are given in `dtype`."""
+    output = ours(*_converted(args, dtype))
+    if output.dtype != dtype:
+        raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
+
+
+def check_computes_in_dtype(ours: Target, theirs: Target, *args: Any, dtype: torch.dtype, terms: int) -> None:
+    """In `dtype` the output has that dtype and is right within rounding: about sqrt(terms) roundings of numbers near 1.
+
+    `theirs` computes in float64 on the same rounded numbers.
+    """
+    rounded = _converted(args, dtype)
+    right = theirs(*_converted(rounded, torch.float64))
+    output = ours(*rounded)
+    if output.dtype != dtype:
+        raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
+    tolerance = 8 * torch.finfo(dtype).eps * max(terms, 4) ** 0.5
+    assert_close(output, right, atol=tolerance, rtol=tolerance, what="out")
+
+
+def check_own_memory(ours: Target, *args: Any) -> None:
+    """Writing into the output afterwards does not change an input."""
+    if ours.run(*args).shares_input:
+        raise PropertyFailed("the output shares memory with an input: writing into one changes the other")
+
+
+def check_stays_on_device(ours: Target, *args: Any) -> None:
+    """No tensor made on the way is left on the default device, where it would meet inputs that lie elsewhere."""
+    recording = ours.run(*args, record=True).recording
+    assert recording is not None
+    if recording.strays:
+        raise PropertyFailed(
+            f"a tensor made without a device meets the inputs in {recording.strays[0]}: on a GPU this raises or ends on the CPU"
+            if recording.strays[0] != "the result"
+            else "the result is made on the default device, not on that of the inputs"
+        )
+
+
+def check_takes_strided(ours: Target, theirs: Target, *args: Any, atol: float = 1e-5) -> None:
+    """Non-contiguous inputs give what contiguous ones with the same numbers give."""
+    laid_out = tuple(strided(value) if isinstance(value, Tensor) else value for value in args)
+    assert_close(ours(*laid_out), theirs(*args), atol=atol)
+
+
+def strided(value: Tensor) -> Tensor:
+    """The same numbers in a non-contiguous layout: the last two dimensions stored the other way round, with gaps."""
+    if value.dim() < 2:
+        return torch.stack([value, value], dim=-1)[..., 0]
+    return torch.stack([value.transpose(-1, -2)] * 2, dim=-1)[..., 0].transpose(-1, -2)
+
+
+def check_raises_value_error(action: Callable[[], object], what: str) -> None:
+    """`action` raises ValueError (or a class derived from it); an assert is not enough."""
+    try:
+        action()
+    except AttemptRaised as failure:
+        if failure.not_written:
+            raise
+        if "ValueError" not in failure.raised.types:
+            raise PropertyFailed(f"{what} raises {failure.raised.types[0]}, not ValueError") from None
+        return
+    except PropertyFailed:
+        raise PropertyFailed(f"{what} does not raise ValueError") from None
+    raise PropertyFailed(f"{what} does not raise ValueError")
+
+
+def _converted(args: tuple[Any, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    return tuple(
+        value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value for value in args
+    )
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,52 @@
+"""The mark of a hidden test: which claim it checks, whether it decides, what must hold before it, and its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..report.model import Tier
+from .cases import Sizes
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Property:
+    """A named behaviour. Its test is run once for each case, smallest first, until one fails."""
+
+    name: str
+    claim: str
+    tier: Tier
+    look_at: str | None
+    needs: tuple[str, ...]
+    cases: tuple[Sizes | None, ...]
+
+
+def claims(
+    claim: str,
+    *,
+    look_at: str | None = None,
+    needs: str | Iterable[str] = (),
+    tier: Tier = "core",
+    cases: Iterable[Sizes] = (),
+) -> Callable[[Test], Test]:
+    """Mark `test_<name>` as the test of the property <name>.
+
+    `claim` is one sentence that a person understands without the test; `look_at` completes "look at …" and is never the
+    fix; `needs` names properties without which this one cannot be judged; `cases` come smallest first.
+    """
+
+    def mark(test: Test) -> Test:
+        test.property = Property(  # type: ignore[attr-defined]
+            name=test.__name__.removeprefix("test_"),
+            claim=claim,
+            tier=tier,
+            look_at=look_at,
+            needs=(needs,) if isinstance(needs, str) else tuple(needs),
+            cases=tuple(cases) or (None,),
+        )
+        return test
+
+    return mark

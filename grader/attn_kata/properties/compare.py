@@ -1,0 +1,100 @@
+"""Comparisons that fail with numbers at one index, never with "mismatch found"."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..report.model import Example
+from .failures import PropertyFailed
+
+EXAMPLE_ROWS, EXAMPLE_COLUMNS = 8, 8
+
+
+def assert_shape(actual: Tensor, expected: tuple[int, ...], *, what: str = "the output") -> None:
+    """Fail unless `actual` has exactly this shape."""
+    if tuple(actual.shape) != tuple(expected):
+        raise PropertyFailed(f"{what} has shape {_shape(actual.shape)}, expected {_shape(expected)}")
+
+
+def assert_close(
+    actual: Tensor,
+    expected: Tensor,
+    *,
+    atol: float,
+    rtol: float | None = None,
+    what: str = "out",
+    rows: str = "query",
+    columns: str = "feature",
+) -> None:
+    """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. NaN is close to nothing.
+
+    `rtol` is `atol` where not given. `what` names the tensor in the message, `rows` and `columns` its last two dimensions.
+    """
+    assert_shape(actual, tuple(expected.shape), what=what)
+    got, wanted = actual.to(torch.float64), expected.to(torch.float64)
+    near = (got - wanted).abs() <= atol + (atol if rtol is None else rtol) * wanted.abs()
+    wrong = ~near  # a comparison with NaN is False, so NaN is wrong
+    if not bool(wrong.any()):
+        return
+    index = [int(i) for i in wrong.nonzero()[0]]
+    at = f"{what}[{', '.join(map(str, index))}]" if index else what
+    count = int(wrong.sum())
+    raise PropertyFailed(
+        f"{at} is {number(got[tuple(index)])}, expected {number(wanted[tuple(index)])} ({count} of {wrong.numel()} differ)",
+        _example(got, wanted, index, what, rows, columns),
+    )
+
+
+def assert_equal(actual: Tensor, expected: Tensor, *, what: str = "out", rows: str = "query", columns: str = "key") -> None:
+    """Fail unless both are equal exactly, dtype included: for masks and integers."""
+    assert_shape(actual, tuple(expected.shape), what=what)
+    if actual.dtype != expected.dtype:
+        raise PropertyFailed(f"{what} is {_dtype(actual)}, expected {_dtype(expected)}")
+    assert_close(actual, expected, atol=0.0, what=what, rows=rows, columns=columns)
+
+
+def assert_holds(condition: bool, message: str) -> None:
+    """Fail with `message` unless `condition`."""
+    if not condition:
+        raise PropertyFailed(message)
+
+
+def number(value: Tensor | float) -> str:
+    """A number as a report shows it: four digits that mean something."""
+    plain = float(value)
+    if math.isnan(plain):
+        return "nan"
+    if math.isinf(plain):
+        return "inf" if plain > 0 else "-inf"
+    if plain == int(plain) and abs(plain) < 1e6:
+        return str(int(plain))
+    return f"{plain:.4f}" if 1e-3 <= abs(plain) < 1e4 else f"{plain:.3e}"
+
+
+def _example(got: Tensor, wanted: Tensor, index: list[int], what: str, rows: str, columns: str) -> Example | None:
+    """The 2-D slice around the first wrong number, where it is small enough to read."""
+    if got.dim() == 0:
+        return None
+    lead = tuple(index[:-2])
+    part, right = (got[lead], wanted[lead]) if lead else (got, wanted)
+    if part.dim() == 1:
+        part, right, rows = part[None], right[None], ""
+    if part.shape[0] > EXAMPLE_ROWS or part.shape[1] > EXAMPLE_COLUMNS:
+        return None
+    shown = f"{what}[{', '.join(map(str, lead))}]" if lead else what
+    return Example(what=shown, rows=rows, columns=columns, expected=_numbers(right), got=_numbers(part))
+
+
+def _numbers(matrix: Tensor) -> list[list[float | None]]:
+    return [[value if math.isfinite(value) else None for value in row] for row in matrix.tolist()]
+
+
+def _shape(shape: tuple[int, ...] | torch.Size) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def _dtype(value: Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")

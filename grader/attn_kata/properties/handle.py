@@ -1,0 +1,538 @@
+"""The handle that hidden tests and the diagnosis have on an attempt, or on the reference: the same for both.
+
+`handle.some_function(q, k, v)` calls a function; `handle.SomeModule(embed_dim, num_heads)` builds a module, which is then
+called. `run` instead of a call gives gradients, the inputs as the call left them, or what ran.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import types
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ..engine import wire
+from ..engine.executor import Executor
+from .failures import AttemptRaised, MissingName, PropertyFailed, Raised
+
+
+_numbers = itertools.count()  # of built modules, over all handles of this process
+
+
+class Transport(Protocol):
+    """Whoever answers requests. `generation` changes when what was built before is gone."""
+
+    generation: int
+
+    def ask(self, request: wire.Request) -> wire.Reply: ...
+
+
+class Local:
+    """Answers requests in this process: for our own code only."""
+
+    generation = 0
+
+    def __init__(self, namespace: types.ModuleType) -> None:
+        self._executor = Executor(namespace, filename=str(namespace.__dict__.get("__file__")))
+
+    def ask(self, request: wire.Request) -> wire.Reply:
+        fresh = tuple(_same_strides(tensor) for tensor in request.tensors)
+        status, texts, tensors = self._executor.execute(
+            wire.Request(op=request.op, fields=request.fields, tensors=fresh)
+        )
+        told = tuple(
+            wire.TensorReply(
+                shape=tuple(value.shape),
+                dtype=value.dtype,
+                device={"cpu": wire.CPU, "meta": wire.META}.get(value.device.type, wire.OTHER),
+                shares_input=bool(flags & wire.SHARES_INPUT),
+                data=None if flags & wire.ABSENT or value.device.type != "cpu" else value.detach().clone(),
+            )
+            for value, flags in tensors
+        )
+        return wire.Reply(status=status, texts=texts, tensors=told)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What ran during a call, as the attempt's process tells it."""
+
+    ops: frozenset[str]
+    calls: tuple[str, ...]
+    products: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # (operation, operands' sizes), in order
+    strays: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One call's result; what was not asked for is empty. A gradient is None where none arrives."""
+
+    output: Tensor
+    shares_input: bool
+    on_meta: bool = False
+    inputs_after: list[Tensor] = field(default_factory=list)
+    input_gradients: list[Tensor | None] = field(default_factory=list)
+    parameter_gradients: dict[str, Tensor | None] = field(default_factory=dict)
+    recording: Recording | None = None
+
+
+class Handle:
+    """An attempt, or the reference, by the names that the contract gives. CapWords are classes, others functions."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Class(self._transport, name) if name[0].isupper() else Function(self._transport, name)
+
+
+def local_handle(source: Path) -> Handle:
+    """A handle on our own source file, run in this process."""
+    namespace = types.ModuleType(source.stem)
+    namespace.__file__ = str(source)
+    exec(compile(source.read_bytes(), str(source), "exec", dont_inherit=True), namespace.__dict__)
+    return Handle(Local(namespace))
+
+
+class Target:
+    """What a function and a built module have in common."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _target(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return ()
+
+    def __call__(self, *args: Any) -> Tensor:
+        return self.run(*args).output
+
+    def run(
+        self,
+        *args: Any,
+        cotangent: Tensor | None = None,
+        inputs_after: bool = False,
+        record: bool = False,
+        training: bool | None = None,
+        seed: int | None = None,
+    ) -> Result:
+        """Call with `args` (tensors, numbers, None, strings, torch.device).
+
+        `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
+        mode first. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
+        """
+        fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}
+        tensors, described = describe_arguments(args)
+        given = list(tensors)
+        if cotangent is not None:
+            fields["cotangent"] = len(tensors)
+            tensors.append(cotangent)
+        reply = ask(self._transport, "call", {**fields, "args": described}, tensors)
+        answered = list(reply.tensors)
+        result = answered.pop(0)
+        output = torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
+        after = [part.data for part in answered[: len(given)] if part.data is not None] if inputs_after else []
+        answered = answered[len(given) :] if inputs_after else answered
+        floating = sum(tensor.is_floating_point() for tensor in given)
+        names = sorted(self._parameter_names())
+        gradients = [part.data for part in answered]
+        if cotangent is not None and len(gradients) != floating + len(names):
+            raise PropertyFailed("its parameters changed during the call")
+        return Result(
+            output=output,
+            shares_input=result.shares_input,
+            on_meta=result.device == wire.META,
+            inputs_after=after,
+            input_gradients=gradients[:floating],
+            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if cotangent is not None else {},
+            recording=_recording(reply.texts) if record else None,
+        )
+
+
+class Function(Target):
+    """A function of the attempt's."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        super().__init__(transport)
+        self._name = name
+
+    def _target(self) -> dict[str, Any]:
+        return {"name": self._name}
+
+
+class Class:
+    """A module class of the attempt's: call it to build one."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self._name = name
+
+    def __call__(self, *args: Any) -> Module:
+        return Module(self._transport, self._name, args)
+
+
+class Module(Target):
+    """A built module. Built again, with the same weights, when the attempt's process had to be replaced."""
+
+    def __init__(self, transport: Transport, name: str, args: tuple[Any, ...]) -> None:
+        super().__init__(transport)
+        self._name, self._args = name, args
+        self._weights: dict[str, Tensor] = {}
+        self._build()
+
+    def _build(self) -> None:
+        tensors, described = describe_arguments(self._args)
+        self._number = next(_numbers)
+        fields = {"module": self._number, "name": self._name, "args": described}
+        reply = ask(self._transport, "build", fields, tensors)
+        self._generation = self._transport.generation
+        self.parameters = {
+            name: part.shape for name, part in zip(reply.texts, reply.tensors, strict=True)
+        }  # name: shape
+
+    def _target(self) -> dict[str, Any]:
+        if self._generation != self._transport.generation:
+            self._build()
+            if self._weights:
+                self.load(self._weights)
+        return {"module": self._number}
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return tuple(self.parameters)
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
+        wanted = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if wanted != self.parameters:
+            raise PropertyFailed(_other_parameters(wanted, self.parameters))
+        self._weights = weights
+        fields = {**self._target(), "names": list(weights)}
+        ask(self._transport, "load_weights", fields, list(weights.values()))
+
+    def fit(self, *args: Any, labels: Tensor, steps: int, learning_rate: float) -> list[float]:
+        """Train by full-batch Adam on cross-entropy; the loss at each step."""
+        tensors, described = describe_arguments(args)
+        fields = {**self._target(), "args": described, "steps": steps, "learning_rate": learning_rate}
+        losses = ask(self._transport, "fit", fields, [*tensors, labels]).tensors[0].data
+        return [] if losses is None else losses.tolist()
+
+
+def ask(self, request: wire.Request) -> wire.Reply: ...
+
+
+class Local:
+    """Answers requests in this process: for our own code only."""
+
+    generation = 0
+
+    def __init__(self, namespace: types.ModuleType) -> None:
+        self._executor = Executor(namespace, filename=str(namespace.__dict__.get("__file__")))
+
+    def ask(self, request: wire.Request) -> wire.Reply:
+        fresh = tuple(_same_strides(tensor) for tensor in request.tensors)
+        status, texts, tensors = self._executor.execute(
+            wire.Request(op=request.op, fields=request.fields, tensors=fresh)
+        )
+        told = tuple(
+            wire.TensorReply(
+                shape=tuple(value.shape),
+                dtype=value.dtype,
+                device={"cpu": wire.CPU, "meta": wire.META}.get(value.device.type, wire.OTHER),
+                shares_input=bool(flags & wire.SHARES_INPUT),
+                data=None if flags & wire.ABSENT or value.device.type != "cpu" else value.detach().clone(),
+            )
+            for value, flags in tensors
+        )
+        return wire.Reply(status=status, texts=texts, tensors=told)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What ran during a call, as the attempt's process tells it."""
+
+    ops: frozenset[str]
+    calls: tuple[str, ...]
+    products: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # (operation, operands' sizes), in order
+    strays: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One call's result; what was not asked for is empty. A gradient is None where none arrives."""
+
+    output: Tensor
+    shares_input: bool
+    on_meta: bool = False
+    inputs_after: list[Tensor] = field(default_factory=list)
+    input_gradients: list[Tensor | None] = field(default_factory=list)
+    parameter_gradients: dict[str, Tensor | None] = field(default_factory=dict)
+    recording: Recording | None = None
+
+
+class Handle:
+    """An attempt, or the reference, by the names that the contract gives. CapWords are classes, others functions."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Class(self._transport, name) if name[0].isupper() else Function(self._transport, name)
+
+
+def local_handle(source: Path) -> Handle:
+    """A handle on our own source file, run in this process."""
+    namespace = types.ModuleType(source.stem)
+    namespace.__file__ = str(source)
+    exec(compile(source.read_bytes(), str(source), "exec", dont_inherit=True), namespace.__dict__)
+    return Handle(Local(namespace))
+
+
+class Target:
+    """What a function and a built module have in common."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _target(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return ()
+
+    def __call__(self, *args: Any) -> Tensor:
+        return self.run(*args).output
+
+    def run(
+        self,
+        *args: Any,
+        cotangent: Tensor | None = None,
+        inputs_after: bool = False,
+        record: bool = False,
+        training: bool | None = None,
+        seed: int | None = None,
+    ) -> Result:
+        """Call with `args` (tensors, numbers, None, strings, torch.device).
+
+        `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
+        mode first. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
+        """
+        fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}
+        tensors, described = describe_arguments(args)
+        given = list(tensors)
+        if cotangent is not None:
+            fields["cotangent"] = len(tensors)
+            tensors.append(cotangent)
+        reply = ask(self._transport, "call", {**fields, "args": described}, tensors)
+        answered = list(reply.tensors)
+        result = answered.pop(0)
+        output = torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
+        after = [part.data for part in answered[: len(given)] if part.data is not None] if inputs_after else []
+        answered = answered[len(given) :] if inputs_after else answered
+        floating = sum(tensor.is_floating_point() for tensor in given)
+        names = sorted(self._parameter_names())
+        gradients = [part.data for part in answered]
+        if cotangent is not None and len(gradients) != floating + len(names):
+            raise PropertyFailed("its parameters changed during the call")
+        return Result(
+            output=output,
+            shares_input=result.shares_input,
+            on_meta=result.device == wire.META,
+            inputs_after=after,
+            input_gradients=gradients[:floating],
+            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if cotangent is not None else {},
+            recording=_recording(reply.texts) if record else None,
+        )
+
+
+class Function(Target):
+    """A function of the attempt's."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        super().__init__(transport)
+        self._name = name
+
+    def _target(self) -> dict[str, Any]:
+        return {"name": self._name}
+
+
+class Class:
+    """A module class of the attempt's: call it to build one."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self._name = name
+
+    def __call__(self, *args: Any) -> Module:
+        return Module(self._transport, self._name, args)
+
+
+class Module(Target):
+    """A built module. Built again, with the same weights, when the attempt's process had to be replaced."""
+
+    def __init__(self, transport: Transport, name: str, args: tuple[Any, ...]) -> None:
+        super().__init__(transport)
+        self._name, self._args = name, args
+        self._weights: dict[str, Tensor] = {}
+        self._build()
+
+    def _build(self) -> None:
+        tensors, described = describe_arguments(self._args)
+        self._number = next(_numbers)
+        fields = {"module": self._number, "name": self._name, "args": described}
+        reply = ask(self._transport, "build", fields, tensors)
+        self._generation = self._transport.generation
+        self.parameters = {
+            name: part.shape for name, part in zip(reply.texts, reply.tensors, strict=True)
+        }  # name: shape
+
+    def _target(self) -> dict[str, Any]:
+        if self._generation != self._transport.generation:
+            self._build()
+            if self._weights:
+                self.load(self._weights)
+        return {"module": self._number}
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return tuple(self.parameters)
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
+        wanted = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if wanted != self.parameters:
+            raise PropertyFailed(_other_parameters(wanted, self.parameters))
+        self._weights = weights
+        fields = {**self._target(), "names": list(weights)}
+        ask(self._transport, "load_weights", fields, list(weights.values()))
+
+    def fit(self, *args: Any, labels: Tensor, steps: int, learning_rate: float) -> list[float]:
+        """Train by full-batch Adam on cross-entropy; the loss at each step."""
+        tensors, described = describe_arguments(args)
+        fields = {**self._target(), "args": described, "steps": steps, "learning_rate": learning_rate}
+        losses = ask(self._transport, "fit", fields, [*tensors, labels]).tensors[0].data
+        return [] if losses is None else losses.tolist()
+
+
+def _count_of(transport: Transport) -> int:
+    """The number of the module that was just built: the executor counts them from 0 in each process."""
+    counts: dict[int, int] = transport.__dict__.setdefault("_built", {})
+    number = counts.get(transport.generation, 0)
+    counts[transport.generation] = number + 1
+    return number
+
+
+def ask(transport: Transport, op: str, fields: dict[str, Any], tensors: list[Tensor]) -> wire.Reply:
+    """Ask, and turn an answer that is none into the failure that a report can show."""
+    reply = transport.ask(wire.Request(op=op, fields=fields, tensors=tuple(tensors)))
+    if reply.status == wire.RAISED:
+        raise AttemptRaised(read_raised(reply.texts))
+    if reply.status == wire.BAD_RESULT:
+        raise PropertyFailed(reply.texts[0] if reply.texts else "returned something that is no tensor")
+    if reply.status == wire.NO_ENTRY:
+        raise MissingName(fields["name"], reply.texts[1:])
+    if op == "call" and not reply.tensors:
+        raise PropertyFailed("answered without a tensor")
+    return reply
+
+
+def read_raised(texts: tuple[str, ...]) -> Raised:
+    """An exception as the attempt's process tells it."""
+    bases, message, *frames = (*texts, "", "")[: max(2, len(texts))]
+    read = []
+    for frame in frames:
+        line, _, function = frame.partition(" ")
+        if line.isdecimal() and len(line) < 9:
+            read.append((int(line), function))
+    return Raised(types=tuple(bases.split(",")), text=message, frames=tuple(read))
+
+
+def describe_arguments(args: tuple[Any, ...]) -> tuple[list[Tensor], list[dict[str, Any]]]:
+    """The tensors among `args`, and every argument as the executor reads it."""
+    tensors: list[Tensor] = []
+    described: list[dict[str, Any]] = []
+    for value in args:
+        if isinstance(value, Tensor):
+            described.append({"tensor": len(tensors)})
+            tensors.append(value)
+        elif isinstance(value, torch.device):
+            described.append({"device": str(value)})
+        else:
+            described.append({"value": value})
+    return tensors, described
+
+
+def random_weights(parameters: dict[str, tuple[int, ...]], dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
+    """Weights for parameters of these shapes, large enough that no mistake hides and small enough that nothing saturates."""
+    weights = {}
+    for name, shape in parameters.items():
+        scale = 1.2 / shape[-1] ** 0.5 if len(shape) > 1 else 0.5
+        weights[name] = (scale * torch.randn(shape, dtype=torch.float64)).to(dtype)
+    return weights
+
+
+def build_pair(
+    attempt: Handle, reference: Handle, name: str, *args: Any, dtype: torch.dtype = torch.float64
+) -> tuple[Module, Module]:
+    """The attempt's module and the reference's, built alike, with the same random weights in both."""
+    theirs: Module = getattr(reference, name)(*args)
+    ours: Module = getattr(attempt, name)(*args)
+    weights = random_weights(theirs.parameters, dtype)
+    ours.load(weights)
+    theirs.load(weights)
+    return ours, theirs
+
+
+def _other_parameters(wanted: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> str:
+    missing = [name for name in wanted if name not in found]
+    extra = [name for name in found if name not in wanted]
+    if missing or extra:
+        has = ", ".join(found) if found else "none"
+        return f"its parameters are {has}; the contract names {', '.join(wanted)}"
+    name = next(name for name in wanted if wanted[name] != found[name])
+    return f"{name} has shape {found[name]}; the contract's has {wanted[name]}"
+
+
+def _recording(texts: tuple[str, ...]) -> Recording:
+    facts: dict[str, list[str]] = {"op": [], "call": [], "product": [], "stray": []}
+    for text in texts:
+        kind, _, fact = text.partition(" ")
+        facts.get(kind, []).append(fact)
+    products = []
+    for fact in facts["product"]:
+        name, _, sizes = fact.partition(" ")
+        products.append((name, _sizes(sizes)))
+    return Recording(
+        ops=frozenset(facts["op"]),
+        calls=tuple(facts["call"]),
+        products=tuple(products),
+        strays=tuple(facts["stray"]),
+    )
+
+
+def _sizes(text: str) -> tuple[tuple[int, ...], ...]:
+    """The operands' sizes, printed by the profiler as nested lists."""
+    return tuple(
+        tuple(int(size) for size in re.findall(r"\d{1,9}", operand)) for operand in re.findall(r"\[([\d, ]*)\]", text)
+    )
+
+
+def _same_strides(tensor: Tensor) -> Tensor:
+    """A copy with the same strides, as the wire makes one."""
+    if tensor.numel() == 0:
+        return tensor.clone()
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    window = torch.as_strided(tensor.detach(), (reach,), (1,), tensor.storage_offset()).clone()
+    return window.as_strided(tensor.shape, tensor.stride())
+
+

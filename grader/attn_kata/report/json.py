@@ -1,0 +1,27 @@
+"""The report as JSON, for other programs: `report.schema.json` beside this file says what is in it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from attn_kata.report.model import Report
+from attn_kata.report.plain import unicode
+
+
+def render(report: Report, *, width: int = 80, color: bool = False) -> str:
+    """The report as indented JSON in ASCII, which every encoding carries. `width` and `color` mean nothing here."""
+    return json.dumps(_valid(report.to_dict()), indent=2, allow_nan=False) + "\n"
+
+
+def _valid(value: object) -> object:
+    """`value` with nothing that JSON or Unicode does not know."""
+    if isinstance(value, str):
+        return unicode(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {unicode(str(key)): _valid(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_valid(item) for item in value]
+    return value

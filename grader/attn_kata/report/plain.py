@@ -1,0 +1,43 @@
+"""Text that came from an attempt, made safe to show: no control characters, nothing that moves the cursor or the reader."""
+
+from __future__ import annotations
+
+import re
+
+TAB = " " * 4
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """`text` with its lines, and nothing in them that is not printable. Other white space becomes a space."""
+    lines = text.replace("\r\n", "\n").replace("\t", TAB).split("\n")
+    return "\n".join("".join(map(_printable, line)) for line in lines)
+
+
+def one_line(text: str, *, most: int = 500) -> str:
+    """`text` on one line of at most `most` characters."""
+    line = " ".join(plain(text[: 4 * most]).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def capped(text: str, *, lines: int, characters: int) -> tuple[list[str], int]:
+    """The first `lines` lines of `text` within `characters` in all, made plain, and how many lines were left out."""
+    every = text.rstrip().split("\n") if text.strip() else []
+    kept: list[str] = []
+    for line in every[:lines]:
+        room = characters - sum(map(len, kept))
+        if room <= 0:
+            break
+        kept.append(plain(line[:room]).rstrip())
+    return kept, len(every) - len(kept)
+
+
+def unicode(text: str) -> str:
+    """`text` with a replacement character for what is no Unicode."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _printable(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return " " if letter.isspace() else ""

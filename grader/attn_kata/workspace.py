@@ -1,0 +1,231 @@
+"""The candidate's files: written once, never over another; found again by kata, by name or by header."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from attn_kata import catalog, stub
+from attn_kata.catalog import Kata
+from attn_kata.errors import UsageError
+from attn_kata.history import History
+
+MOST_BYTES = 1_000_000  # an attempt is a page or two; more is a mistake in the command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """A file to be graded. `name` is how the person knows it: as typed, or seen from the current folder."""
+
+    kata: Kata
+    path: Path
+    name: str
+
+
+class StubExists(UsageError):
+    """`start` found a file of that name and left it as it is."""
+
+    def __init__(self, kata: Kata, path: Path) -> None:
+        super().__init__(
+            f"'{shown(path)}' is there already and was left as it is; it is the current kata now.",
+            next_step=f"Go on with it: attn-kata grade. Begin anew (the old file is kept): attn-kata reset {kata.slug}",
+        )
+
+
+def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path:
+    """Writes the stub into `folder`, made where it is missing, and makes it the current kata. Raises StubExists."""
+    path = _absolute(folder) / f"{kata.slug}.py"
+    source = stub.render(kata, level)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _create(path, source.encode())
+    except FileExistsError:
+        if not path.is_file():
+            raise UsageError(f"'{shown(path)}' is in the way, and is not a file.", next_step="Try --dir DIR") from None
+        history.make_current(kata.slug, path)
+        raise StubExists(kata, path) from None
+    except OSError as problem:
+        raise UsageError(f"'{shown(path)}' cannot be written: {why(problem)}.", next_step="Try --dir DIR") from problem
+    history.started(kata.slug, path, level)
+    return path
+
+
+def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path, Path | None]:
+    """A new stub in place of the kata's file, and the numbered backup that has the old one. Same level unless said.
+
+    At no moment is the old text in neither file.
+    """
+    path = locate(kata, history)
+    if path is None:
+        raise UsageError(f"There is no attempt at {kata.slug} yet.", next_step=f"attn-kata start {kata.slug}")
+    path = path.resolve()
+    try:
+        old = read(path) if path.exists() else None
+        backup = _back_up(path, old) if old is not None else None
+        level = level or stub.header(old or b"")[1] or "standard"
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        _create(fresh, stub.render(kata, level).encode())
+        try:
+            if old is not None:
+                fresh.chmod(stat.S_IMODE(path.stat().st_mode))
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError as problem:
+        raise UsageError(f"'{shown(path)}' cannot be written: {why(problem)}. Nothing was changed.") from problem
+    history.started(kata.slug, path, level)
+    return path, backup
+
+
+def resolve(argument: str | None, kata_name: str | None, history: History) -> Attempt:
+    """What `KATA | FILE` means: an existing path is a file, anything else a kata; nothing is the current kata.
+
+    A file's kata is `kata_name` where given, else the file's name, else its header. Raises UsageError.
+    """
+    named = catalog.find(kata_name) if kata_name else None
+    if argument is None:
+        kata = named or current(history)
+    elif _is_file(argument):
+        path = Path(argument)
+        return Attempt(kata=named or _kata_of(path), path=_absolute(path), name=argument)
+    else:
+        kata = catalog.find(argument)
+        if named and named.slug != kata.slug:
+            raise UsageError(f"'{argument}' is a kata, and --kata says '{kata_name}'.", next_step="Give one of the two")
+
+    found = locate(kata, history)
+    if found is None:
+        raise UsageError(f"There is no attempt at {kata.slug} yet.", next_step=f"attn-kata start {kata.slug}")
+    if not found.exists():
+        raise UsageError(
+            f"Your attempt at {kata.slug} is no longer at '{shown(found)}'.",
+            next_step=f"attn-kata grade FILE --kata {kata.slug}, or for a new stub: attn-kata start {kata.slug}",
+        )
+    return Attempt(kata=kata, path=found, name=shown(found))
+
+
+def current(history: History) -> Kata:
+    """The kata that a command without an argument means. Raises UsageError where nothing was started."""
+    known = history.current()
+    if known is None:
+        here = [slug for slug in catalog.slugs() if Path(f"{slug}.py").is_file()]
+        if len(here) == 1:  # nothing is kept, and yet there is no doubt
+            return catalog.find(here[0])
+        raise UsageError("No kata was started yet.", next_step="attn-kata list, then for example: attn-kata start sdpa")
+    return catalog.find(known.kata)
+
+
+def locate(kata: Kata, history: History) -> Path | None:
+    """The kata's attempt: the current one, else the file of its name in this folder, else where it was last started."""
+    known = history.current()
+    if known is not None and known.kata == kata.slug and known.path.exists():
+        return known.path
+    here = _absolute(Path(f"{kata.slug}.py"))
+    if here.is_file():
+        return here
+    return history.path_of(kata.slug) or (known.path if known is not None and known.kata == kata.slug else None)
+
+
+def read(path: Path) -> bytes:
+    """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or more than a source can be."""
+    try:
+        kind = path.stat()
+        if stat.S_ISDIR(kind.st_mode):
+            raise UsageError(f"'{shown(path)}' is a folder.", next_step="Name the file in it: attn-kata grade FILE")
+        if not stat.S_ISREG(kind.st_mode):
+            raise UsageError(f"'{shown(path)}' is not a regular file.", next_step="attn-kata grade FILE")
+        if kind.st_size > MOST_BYTES:
+            raise UsageError(f"'{shown(path)}' has {kind.st_size:,} bytes; an attempt has at most {MOST_BYTES:,}.")
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except OSError as problem:
+        raise UsageError(f"'{shown(path)}' cannot be read: {why(problem)}.") from problem
+
+
+def shown(path: Path) -> str:
+    """`path` as seen from the current folder where it lies below it, else in full; always printable."""
+    try:
+        path = path.relative_to(Path.cwd())
+    except (ValueError, OSError):
+        pass
+    return printable(str(path))
+
+
+def printable(name: str) -> str:
+    """A file name that can be shown anywhere: what is no text or would move the cursor becomes �."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+
+
+def why(problem: OSError) -> str:
+    """The reason alone: `Permission denied`."""
+    return problem.strerror or type(problem).__name__
+
+
+def _is_file(argument: str) -> bool:
+    """Whether `argument` is a path. Raises UsageError where it can only be meant as one and there is nothing."""
+    path = Path(argument)
+    try:
+        there = os.path.lexists(path)
+    except ValueError:  # a null byte
+        there = False
+    if there:
+        return not (path.is_dir() and catalog.normal(argument) in catalog.slugs())
+    if not (argument.endswith(".py") or os.sep in argument):
+        return False
+
+    import difflib  # only here: a right name should not wait for it
+
+    try:
+        beside = [name.name for name in path.parent.iterdir() if name.suffix == ".py"]
+    except (OSError, ValueError):
+        beside = []
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    meant = f" Did you mean '{printable(str(path.with_name(near[0])))}'?" if near else ""
+    kata = catalog.normal(path.stem)
+    begin = f"attn-kata start {kata}" if kata in catalog.slugs() else "attn-kata start KATA"
+    raise UsageError(f"There is no file '{printable(argument)}'.{meant}", next_step=f"For a new stub: {begin}")
+
+
+def _kata_of(path: Path) -> Kata:
+    source = read(path)
+    known = catalog.slugs()
+    for name in (path.stem, stub.header(source)[0] or ""):
+        if catalog.normal(name) in known:
+            return catalog.find(name)
+    raise UsageError(
+        f"Neither the name nor the first lines of '{printable(str(path))}' say which kata it is.",
+        next_step=f"attn-kata grade {printable(str(path))} --kata KATA (the katas: attn-kata list)",
+    )
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.absolute()
+    except OSError as problem:
+        raise UsageError(
+            f"The current folder cannot be used: {why(problem)}.", next_step="cd to another one"
+        ) from problem
+
+
+def _create(path: Path, content: bytes) -> None:
+    """A new file with `content`, or none at all. Raises FileExistsError, also for a dangling link."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _back_up(path: Path, content: bytes) -> Path:
+    for number in range(1, 10_000):
+        backup = path.with_name(f"{path.stem}.bak{number}{path.suffix}")
+        try:
+            _create(backup, content)
+        except FileExistsError:
+            continue
+        return backup
+    raise UsageError(f"'{shown(path)}' has too many backups beside it.", next_step="Remove some of them")
