@@ -39,22 +39,15 @@ Texts that go into docstrings (`title`, `contract`, `doc`) hold no backslash and
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from attn_kata.errors import KataFileError, UsageError
-from attn_kata.resources import katas_folder as katas_folder
-from attn_kata.resources import solutions_folder as solutions_folder
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from attn_kata.resources import katas_folder, solutions_folder
+from attn_kata.tables import Table
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-_REQUIRED = object()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +131,27 @@ def find(name: str) -> Kata:
     if normal(name) in known:
         return load(katas_folder() / normal(name))
 
+    raise UsageError(
+        f"There is no kata '{name}'.{_meant(normal(name), known)}", next_step="See them all: attn-kata list"
+    )
+
+
+def check_property(kata: Kata, name: str) -> None:
+    """Raises UsageError with the nearest name where the kata has no property `name`."""
+    hidden_tests = (kata.folder / f"test_{kata.slug}.py").read_text(encoding="utf-8")
+    known = re.findall(r"^def test_(\w+)\(", hidden_tests, re.MULTILINE)
+    if name not in known:
+        raise UsageError(
+            f"{kata.slug} has no property '{name}'.{_meant(name, known)}",
+            next_step=f"See them all: attn-kata grade --kata {kata.slug}",
+        )
+
+
+def _meant(name: str, known: list[str]) -> str:
     import difflib  # only here: a right name should not wait for it
 
-    near = difflib.get_close_matches(normal(name), known, n=1, cutoff=0.5)
-    meant = f" Did you mean '{near[0]}'?" if near else ""
-    raise UsageError(f"There is no kata '{name}'.{meant}", next_step="See them all: attn-kata list")
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 def load(folder: Path) -> Kata:
@@ -150,12 +159,7 @@ def load(folder: Path) -> Kata:
     file = folder / "kata.toml"
     if not _SLUG.fullmatch(folder.name):
         raise KataFileError(f"{file}: the folder '{folder.name}' is not a snake_case slug.")
-    try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise KataFileError(f"{file} cannot be read: {problem}.") from problem
-
-    table = _Table(raw, file, "")
+    table = Table.of_file(file)
     kata = Kata(
         slug=folder.name,
         folder=folder,
@@ -176,7 +180,7 @@ def load(folder: Path) -> Kata:
     return kata
 
 
-def _entry(table: _Table) -> Entry:
+def _entry(table: Table) -> Entry:
     kind = table.text("kind")
     if kind not in ("function", "class"):
         raise table.wrong("kind", "must be 'function' or 'class'")
@@ -196,7 +200,7 @@ def _entry(table: _Table) -> Entry:
     return entry
 
 
-def _method(table: _Table) -> Method:
+def _method(table: Table) -> Method:
     name = table.identifier("name")
     method = Method(
         name=name,
@@ -209,7 +213,7 @@ def _method(table: _Table) -> Method:
     return method
 
 
-def _step(table: _Table) -> Step:
+def _step(table: Table) -> Step:
     step = Step(
         todo=table.text("todo"),
         detail=table.text("detail", default=""),
@@ -217,69 +221,3 @@ def _step(table: _Table) -> Step:
     )
     table.nothing_else()
     return step
-
-
-class _Table:
-    """One TOML table that knows its file and its place, hands out checked values, and what was not asked for is unknown."""
-
-    def __init__(self, raw: dict[str, Any], file: Path, place: str) -> None:
-        self._raw = raw
-        self._file = file
-        self._place = place
-        self._asked: set[str] = set()
-
-    def wrong(self, key: str, why: str) -> KataFileError:
-        return KataFileError(f"{self._file}: '{self._place}{key}' {why}.")
-
-    def nothing_else(self) -> None:
-        for key in self._raw:
-            if key not in self._asked:
-                raise self.wrong(key, "is an unknown key")
-
-    def text(self, key: str, default: object = _REQUIRED) -> str:
-        value = self._value(key, default)
-        if not isinstance(value, str):
-            raise self.wrong(key, f"must be text, not {type(value).__name__}")
-        if not value.strip() and default is _REQUIRED:
-            raise self.wrong(key, "is empty")
-        return value.strip("\n").rstrip()
-
-    def docstring(self, key: str, default: object = _REQUIRED) -> str:
-        value = self.text(key, default)
-        if "\\" in value or '"""' in value or value.endswith('"'):
-            raise self.wrong(
-                key, "goes into a docstring: no backslash, no three double quotes, no double quote at its end"
-            )
-        return value
-
-    def identifier(self, key: str) -> str:
-        value = self.text(key)
-        if not value.isidentifier():
-            raise self.wrong(key, f"must be a Python name, not '{value}'")
-        return value
-
-    def positive(self, key: str) -> int:
-        value = self._value(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.wrong(key, "must be a whole number of 1 or more")
-        return value
-
-    def texts(self, key: str, *, at_least: int) -> tuple[str, ...]:
-        value = self._value(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-            raise self.wrong(key, "must be a list of texts, none of them empty")
-        if len(value) < at_least:
-            raise self.wrong(key, f"must have {at_least} or more, not {len(value)}")
-        return tuple(item.strip() for item in value)
-
-    def tables(self, key: str) -> list[_Table]:
-        value = self._value(key)
-        if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
-            raise self.wrong(key, f"must be one or more [[{self._place}{key}]] tables")
-        return [_Table(item, self._file, f"{self._place}{key}[{number}].") for number, item in enumerate(value, 1)]
-
-    def _value(self, key: str, default: object = _REQUIRED) -> object:
-        self._asked.add(key)
-        if key not in self._raw and default is _REQUIRED:
-            raise self.wrong(key, "is missing")
-        return self._raw.get(key, default)

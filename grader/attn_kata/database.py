@@ -26,6 +26,7 @@ class Database:
         self._tables = tables
         self._warn = warn
         self._warned = False
+        self._useless = False  # once it was: nobody wants to wait for it twice
 
     def read(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
         """What `work` gives, or `otherwise` where there is no file or it is of no use."""
@@ -36,7 +37,16 @@ class Database:
         return self._use(work, otherwise, writes=True)
 
     def _use(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T, *, writes: bool) -> _T:
-        """What `work` gives, in one transaction where it writes; `otherwise` where the file is of no use: said once."""
+        if self._useless:
+            return otherwise
+        try:
+            return self._try(work, otherwise, writes=writes)
+        except _Useless as problem:
+            self._useless = True
+            self._say(f"{problem}: nothing is kept.")
+            return otherwise
+
+    def _try(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T, *, writes: bool) -> _T:
         for _ in range(3):  # once; again when a damaged file was set aside, here or by a command beside this one
             try:
                 file = self._file()
@@ -45,28 +55,22 @@ class Database:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 before = _identity(file)
             except (OSError, RuntimeError) as problem:
-                self._say(f"What is kept cannot be used ({problem}): nothing is kept.")
-                return otherwise
+                raise _Useless(f"The data folder cannot be used ({problem})") from problem
             try:
                 with closing(sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)) as db:
-                    self._prepare(db)
+                    self._prepare(db, file)
                     return _transaction(db, work) if writes else work(db)
-            except _Newer:
-                self._say(f"The file '{file}' was written by a newer attn-kata: nothing is kept.")
-                return otherwise
             except (sqlite3.DatabaseError, ValueError, TypeError) as problem:
                 if not _is_damage(problem):
-                    self._say(f"The file '{file}' cannot be used ({problem}): nothing is kept.")
-                    return otherwise
+                    raise _Useless(f"The file '{file}' cannot be used ({problem})") from problem
                 self._set_aside(file, before, problem)
-        self._say(f"The file '{file}' is damaged and cannot be moved: nothing is kept.")
-        return otherwise
+        raise _Useless(f"The file '{file}' is damaged and cannot be moved")
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
+    def _prepare(self, db: sqlite3.Connection, file: Path) -> None:
         """Makes the tables where they are not there yet."""
         version = _version(db)
         if version > self._schema:
-            raise _Newer
+            raise _Useless(f"The file '{file}' was written by a newer attn-kata")
 
         def create(db: sqlite3.Connection) -> None:
             if _version(db) == 0:  # not made meanwhile by a command beside this one
@@ -102,8 +106,8 @@ def rows(db: sqlite3.Connection, query: str, *values: object) -> list[tuple[Any,
     return db.execute(query, values).fetchall()
 
 
-class _Newer(Exception):
-    """The file was written by a newer attn-kata: left as it is."""
+class _Useless(Exception):
+    """The file can be neither used nor put right, and is left as it is."""
 
 
 def _free(file: Path) -> Path:

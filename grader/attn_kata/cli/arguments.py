@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from attn_kata import catalog, stub
 
-
-class _KataName(click.ParamType):
-    """A kata's name, completed by the shell; looked up by the command."""
-
-    name = "kata"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(slug) for slug in catalog.slugs() if slug.startswith(catalog.normal(incomplete))]
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class _KataOrFile(_KataName):
-    """A kata's name or a path."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [*super().shell_complete(ctx, param, incomplete), CompletionItem(incomplete, type="file")]
+def complete_kata(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The katas that begin so, for the shell."""
+    return [CompletionItem(slug) for slug in catalog.slugs() if slug.startswith(catalog.normal(incomplete))]
 
 
-KATA = _KataName()
-KATA_OR_FILE = _KataOrFile()
+def complete_kata_or_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The katas that begin so, and files."""
+    return [*complete_kata(ctx, param, incomplete), CompletionItem(incomplete, type="file")]
 
 
-def level_option(default: stub.Level | None, help_text: str) -> Any:
+def kata_argument(*, required: bool = False) -> Callable[[_F], _F]:
+    """`KATA`: its name, looked up by the command."""
+    return click.argument("kata", required=required, shell_complete=complete_kata)
+
+
+def level_option(default: stub.Level | None, help_text: str) -> Callable[[_F], _F]:
     """`--level guided|standard|blank`."""
     return click.option("--level", type=click.Choice(stub.LEVELS), default=default, help=help_text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import traceback
@@ -17,8 +18,12 @@ from attn_kata.report.plain import one_line
 
 def tell(problem: Exception, arguments: list[str]) -> None:
     """Say what happened and where the details are."""
-    summary = one_line(f"{type(problem).__name__}: {problem}", most=200)
-    warn(f"A fault of attn-kata's own, not of your code: {summary}")
+    # The engine's faults speak for themselves; any other exception needs its name.
+    said = str(problem) if hasattr(problem, "details") else f"{type(problem).__name__}: {problem}"
+    warn(f"A fault of attn-kata's own, not of your code: {one_line(said, most=200)}")
+    if os.environ.get("ATTN_KATA_DEBUG"):
+        warn(_details(problem, arguments))
+        return
     file = _write(problem, arguments)
     if file:
         warn(f"Please report it, with this file: '{file}'")
@@ -27,7 +32,18 @@ def tell(problem: Exception, arguments: list[str]) -> None:
 
 
 def _write(problem: Exception, arguments: list[str]) -> Path | None:
-    text = "\n".join(
+    try:
+        folder = home() / "faults"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{datetime.now():%Y%m%d-%H%M%S-%f}.txt"
+        file.write_text(_details(problem, arguments), encoding="utf-8", errors="replace")
+    except (OSError, RuntimeError):
+        return None
+    return file
+
+
+def _details(problem: Exception, arguments: list[str]) -> str:
+    return "\n".join(
         [
             f"attn-kata {__version__}, torch {_version('torch')}, click {_version('click')}, rich {_version('rich')}",
             f"Python {sys.version.split()[0]} on {platform.platform()}",
@@ -37,14 +53,6 @@ def _write(problem: Exception, arguments: list[str]) -> Path | None:
             str(getattr(problem, "details", "")),
         ]
     )
-    try:
-        folder = home() / "faults"
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{datetime.now():%Y%m%d-%H%M%S-%f}.txt"
-        file.write_text(text, encoding="utf-8", errors="replace")
-    except (OSError, RuntimeError):
-        return None
-    return file
 
 
 def _version(package: str) -> str:

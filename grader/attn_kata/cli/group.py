@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 import click
@@ -11,9 +10,10 @@ import click
 from attn_kata import __version__
 from attn_kata.cli.output import emit, warn
 from attn_kata.errors import AttnKataError
+from attn_kata.report.plain import plain
 
 # In the order of `--help`. Each is the one command of the module of its name, imported only when it is wanted.
-COMMANDS = ("list", "start", "grade", "hint", "solution", "reset", "status", "demo")
+COMMANDS = ("list", "start", "grade", "hint", "solution", "reset", "status", "demo", "dev")
 
 
 class LazyGroup(click.Group):
@@ -73,6 +73,7 @@ def run(arguments: list[str]) -> int:
     except click.Abort:
         return 130
     except click.ClickException as problem:
+        problem.message = plain(problem.message)
         problem.show()
         return problem.exit_code
     except AttnKataError as problem:
@@ -80,9 +81,7 @@ def run(arguments: list[str]) -> int:
         if problem.next_step:
             warn(problem.next_step)
         return problem.exit_code
-    except Exception as problem:  # whatever it is, it is ours, and no traceback helps the person
-        if os.environ.get("ATTN_KATA_DEBUG"):
-            raise
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is ours, and no traceback helps the person
         from attn_kata.cli.fault import tell
 
         tell(problem, arguments)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from attn_kata import catalog, workspace
-from attn_kata.cli.arguments import KATA
+from attn_kata.cli.arguments import kata_argument
 from attn_kata.cli.output import emit, paragraph, warn
 from attn_kata.history import History
 
 
 @click.command("hint")
-@click.argument("kata", type=KATA, required=False)
+@kata_argument()
 @click.option("--number", type=click.IntRange(min=1), help="This hint, instead of the next one.")
 def command(kata: str | None, number: int | None) -> None:
     """Give the next hint for KATA. They go from a nudge to nearly there, and none is the code."""

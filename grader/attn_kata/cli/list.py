@@ -25,14 +25,15 @@ def command(as_json: bool) -> None:
 
 def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
     longest = max(len(kata.slug) for kata in katas)
-    lines = []
+    dates = 17 if any(done.passed_at for done in progress.values()) else 0  # "passed 2026-01-31"
+    lines: list[str] = []
     for level, members in groupby(katas, key=lambda kata: kata.level):
         lines += ["", f"Level {level}"] if lines else [f"Level {level}"]
         for kata in members:
             passed_at = progress.get(kata.slug, Progress()).passed_at
             passed = f"passed {passed_at.astimezone():%Y-%m-%d}" if passed_at else ""
             mark = ">" if kata.slug == current else " "
-            first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>3} min  {passed:<17}  "
+            first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>3} min  {passed:<{dates}}" + "  " * (dates > 0)
             lines += textwrap.wrap(kata.summary, width(), initial_indent=first, subsequent_indent=" " * len(first))
     missing = next((kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at is None), None)
     lines.append("")

@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 from attn_kata.errors import UsageError
+from attn_kata.report.plain import plain
 from attn_kata.workspace import why
 
 
@@ -26,16 +27,21 @@ def emit(text: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """One line on stderr."""
+    """One line on stderr; a value in it that would move the cursor does not."""
     try:
-        print(sentence, file=sys.stderr, flush=True)
+        print(plain(sentence), file=sys.stderr, flush=True)
     except OSError:
         pass  # nobody is listening
 
 
+def terminal_columns() -> int:
+    """The terminal's columns; 80 in a pipe."""
+    return max(50, shutil.get_terminal_size((80, 24)).columns)
+
+
 def width() -> int:
-    """Columns to fill: 80 in a pipe, the terminal's otherwise, neither too narrow to read nor too wide."""
-    return max(50, min(shutil.get_terminal_size((80, 24)).columns, 110))
+    """Columns to fill with text: the terminal's, but not so many that lines get hard to read."""
+    return min(terminal_columns(), 110)
 
 
 def color() -> bool:
@@ -49,8 +55,7 @@ def color() -> bool:
 
 def paragraph(text: str, indent: str = "") -> str:
     """`text` wrapped to the width, every line after `indent`."""
-    filled = textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_long_words=False)
-    return filled
+    return textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_long_words=False)
 
 
 def _reconfigure_for_any_text() -> None:

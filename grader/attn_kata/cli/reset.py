@@ -6,16 +6,19 @@ import click
 
 from attn_kata import catalog, stub, workspace
 from attn_kata.cli import signals
-from attn_kata.cli.arguments import KATA, level_option
+from attn_kata.cli.arguments import kata_argument, level_option
 from attn_kata.cli.output import emit, warn
 from attn_kata.history import History
 
 
 @click.command("reset")
-@click.argument("kata", type=KATA, required=False)
+@kata_argument()
 @level_option(None, "How much the new stub says (default: as the old one).")
 def command(kata: str | None, level: stub.Level | None) -> None:
-    """Put a new stub in place of your attempt at KATA; the old file is kept beside it."""
+    """Begin KATA anew with a new stub; your old file is kept.
+
+    It stays beside the new one, under a number.
+    """
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     with signals.held():

@@ -7,15 +7,17 @@ from pathlib import Path
 import click
 
 from attn_kata import catalog, stub, workspace
-from attn_kata.cli.arguments import KATA, level_option
+from attn_kata.cli.arguments import kata_argument, level_option
 from attn_kata.cli.output import emit, warn
 from attn_kata.history import History
 
 
 @click.command("start")
-@click.argument("kata", type=KATA)
+@kata_argument(required=True)
 @level_option("standard", "How much the stub says: steps and shapes, steps, or the contract only.")
-@click.option("--dir", "folder", type=click.Path(path_type=Path), default=".", help="Where to write it (default: here).")
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), default=".", help="Where to write it (default: here)."
+)
 def command(kata: str, level: stub.Level, folder: Path) -> None:
     """Write the stub of KATA, with its contract in full. Never writes over a file."""
     found = catalog.find(kata)

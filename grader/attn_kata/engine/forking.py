@@ -135,9 +135,8 @@ class Engine:
         """
         how = ""
         if self._attempt is not None:
-            how = _ended(self._attempt, patient)
+            how = _ended(self._attempt, patient, self._grader)
             self._attempt = None
-            _end_orphans(keep=self._grader)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -186,22 +185,16 @@ class ForkedSupply:
         return channel.receive(self._control.fileno())[1].decode()
 
 
-def _ended(pid: int, patient: bool) -> str:
-    """Kill and reap a child that leads its own group; how it had ended before that, in words."""
-    done, status = os.waitpid(pid, os.WNOHANG)
+def _ended(pid: int, patient: bool, grader: int | None) -> str:
+    """End a child and whatever it left; how it had ended before that, in words, or ""."""
     for _ in range(25 if patient else 0):
-        if done:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             break
         select.select([], [], [], 0.002)
-        done, status = os.waitpid(pid, os.WNOHANG)
-    with contextlib.suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)
-    if done:
-        return _in_words(status)
-    with contextlib.suppress(OSError):
-        os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return ""
+    by_itself = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    status = isolation.end(pid)
+    isolation.end_strays(() if grader is None else (grader,))
+    return _in_words(status) if by_itself else ""
 
 
 def _in_words(status: int) -> str:
@@ -215,25 +208,3 @@ def _in_words(status: int) -> str:
             "SIGKILL": "it was killed, most likely for want of memory",
         }.get(name, f"it was ended by {name}")
     return f"it ended its process (exit status {os.WEXITSTATUS(status)})"
-
-
-def _end_orphans(keep: int | None) -> None:
-    """Kill what an attempt left behind: processes that it started, which came to this one when it died."""
-    for _ in range(100):
-        left = [pid for pid in _children() if pid != keep]
-        if not left:
-            return
-        for pid in left:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(OSError):
-                os.waitpid(pid, 0)
-
-
-def _children() -> list[int]:
-    """The processes whose parent is this one; none where the system does not tell."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as listed:
-            return [int(pid) for pid in listed.read().split()]
-    except OSError:
-        return []

@@ -94,12 +94,17 @@ class Handle:
         return Class(self._transport, name) if name[0].isupper() else Function(self._transport, name)
 
 
-def local_handle(source: Path) -> Handle:
-    """A handle on our own source file, run in this process."""
+def load_namespace(source: Path) -> types.ModuleType:
+    """Our own source file, run as a module."""
     namespace = types.ModuleType(source.stem)
     namespace.__file__ = str(source)
     exec(compile(source.read_bytes(), str(source), "exec", dont_inherit=True), namespace.__dict__)
-    return Handle(Local(namespace))
+    return namespace
+
+
+def local_handle(source: Path) -> Handle:
+    """A handle on our own source file, run in this process."""
+    return Handle(Local(load_namespace(source)))
 
 
 class Target:
@@ -125,13 +130,15 @@ class Target:
         record: bool = False,
         training: bool | None = None,
         seed: int | None = None,
+        lenient_views: bool = False,
     ) -> Result:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
-        mode first. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
+        mode first; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
         """
         fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}
+        fields["lenient_views"] = lenient_views
         tensors, described = describe_arguments(args)
         given = list(tensors)
         if cotangent is not None:
@@ -322,13 +329,15 @@ class Target:
         record: bool = False,
         training: bool | None = None,
         seed: int | None = None,
+        lenient_views: bool = False,
     ) -> Result:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
-        mode first. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
+        mode first; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
         """
         fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}
+        fields["lenient_views"] = lenient_views
         tensors, described = describe_arguments(args)
         given = list(tensors)
         if cotangent is not None:

@@ -45,8 +45,8 @@ def run_hidden_tests(
     only: tuple[str, ...] = (),
     deaths: Callable[[], int] = lambda: 0,
     deadline: float = float("inf"),
-) -> list[Finding]:
-    """One finding for each property of the hidden tests at `path`, in the file's order.
+) -> tuple[list[Finding], dict[str, PropertyFailed]]:
+    """One finding for each property of the hidden tests at `path`, in the file's order; and the failures by property.
 
     `only` limits them to these and what they need. Raises HiddenTestFault.
     """
@@ -61,7 +61,7 @@ def run_hidden_tests(
         raise HiddenTestFault(gatherer.fault)
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) or not gatherer.findings:
         raise HiddenTestFault(f"pytest ended with {code!r} and {len(gatherer.findings)} findings for {path.name}")
-    return gatherer.findings
+    return gatherer.findings, gatherer.failures
 
 
 class _Gatherer:
@@ -81,6 +81,7 @@ class _Gatherer:
         self._seed, self._only = seed, only
         self._deaths, self._deadline = deaths, deadline
         self.findings: list[Finding] = []
+        self.failures: dict[str, PropertyFailed] = {}
         self.fault: str | None = None
 
     @pytest.fixture
@@ -134,7 +135,7 @@ class _Gatherer:
         if time.monotonic() > self._deadline:
             return _finding(tested, "skipped", "not tried: the grading ran out of time")
         for place, sizes in enumerate(tested.cases):
-            torch.manual_seed(zlib.crc32(f"{self._seed} {tested.name} {place}".encode()))
+            seed_case(self._seed, tested, place)
             if "sizes" in arguments:
                 arguments["sizes"] = sizes
             outcome: FindingOutcome
@@ -144,6 +145,7 @@ class _Gatherer:
                 continue
             except PropertyFailed as failure:
                 outcome, message, example = "failed", failure.message, failure.example
+                self.failures[tested.name] = failure
                 if isinstance(failure, AttemptRaised) and failure.not_written:
                     message = "not written yet: it raises NotImplementedError"
             except OutOfTime as late:
@@ -153,6 +155,11 @@ class _Gatherer:
             case = None if sizes is None else sizes.as_dict()
             return _finding(tested, outcome, message, case=case, example=example, seconds=time.perf_counter() - started)
         return _finding(tested, "passed", None, seconds=time.perf_counter() - started)
+
+
+def seed_case(seed: int, tested: Property, place: int) -> None:
+    """Seed torch for one case, so that a case's numbers depend on nothing but the seed and the case."""
+    torch.manual_seed(zlib.crc32(f"{seed} {tested.name} {place}".encode()))
 
 
 def _finding(

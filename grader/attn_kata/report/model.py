@@ -97,7 +97,14 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The JSON report, `"schema": 1`: every key always there."""
         body = asdict(self)
-        return {"schema": SCHEMA, "kata": body.pop("kata"), "attempt": body.pop("attempt"), "outcome": body.pop("outcome"), "passed": self.passed, **body}
+        return {
+            "schema": SCHEMA,
+            "kata": body.pop("kata"),
+            "attempt": body.pop("attempt"),
+            "outcome": body.pop("outcome"),
+            "passed": self.passed,
+            **body,
+        }
 
     @classmethod
     def from_dict(cls, body: dict[str, Any]) -> Report:
@@ -108,7 +115,8 @@ class Report:
             for finding in rest["findings"]
         ]
         rest["diagnosis"] = [
-            Diagnosis(mistakes=[NamedMistake(**mistake) for mistake in found["mistakes"]]) for found in rest["diagnosis"]
+            Diagnosis(mistakes=[NamedMistake(**mistake) for mistake in found["mistakes"]])
+            for found in rest["diagnosis"]
         ]
         rest["isolation"] = Isolation(**rest["isolation"])
         return cls(**rest)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 TAB = " " * 4
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")  # terminal commands, whole
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
     """`text` with its lines, and nothing in them that is not printable. Other white space becomes a space."""
-    lines = text.replace("\r\n", "\n").replace("\t", TAB).split("\n")
+    lines = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\t", TAB).split("\n")
     return "\n".join("".join(map(_printable, line)) for line in lines)
 
 

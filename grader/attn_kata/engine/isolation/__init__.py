@@ -2,6 +2,7 @@
 
     once, in the engine     prepared = prepare(tier=GUARDED, denied=[folders with answers])
     in each child           in_force = confine(Plan(tier=GUARDED, ...), prepared)
+    to end one              end(child), then end_strays(known=[the other children])
 
 tier 0 (PRACTICE)   own session, death with the parent, limits, no descriptor, no environment: any system
 tier 1 (GUARDED)    and no capability, no user id of root's, Landlock, seccomp: Linux
@@ -29,6 +30,7 @@ from .confinement import (
     release,
 )
 from .errors import IsolationError
+from .process import end, end_strays
 
 __all__ = [
     "GUARDED",
@@ -40,6 +42,8 @@ __all__ = [
     "Plan",
     "Prepared",
     "confine",
+    "end",
+    "end_strays",
     "guard_engine",
     "is_current",
     "prepare",

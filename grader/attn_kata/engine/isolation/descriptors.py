@@ -1,4 +1,4 @@
-"""Open files: an attempt keeps its three standard streams and its channel, and none that the engine happened to hold."""
+"""Open files: an attempt keeps its standard streams and its channel, and none that the engine happened to hold."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _passed(argument: Argument) -> object:
-    """A variadic int argument is passed in full width, or the kernel reads whatever the upper half of a register held."""
+    """A variadic int is passed in full width, or the kernel reads whatever the upper half of a register held."""
     return ctypes.c_long(argument) if isinstance(argument, int) else argument
 
 

@@ -67,7 +67,9 @@ def choose_identity(paths: Iterable[str]) -> Identity | str | None:
         user = first if reader is None else reader
         if all(_readable(path, user) for path in existing):
             return Identity(first_id=first, ids=count, reads_as=reader)
-    raise IsolationError("No single user but root with its capabilities can read all of Python's files.")
+    raise IsolationError(
+        f"Only root with all its capabilities can read every one of {', '.join(sorted(existing))}: run as their owner."
+    )
 
 
 def take(identity: Identity) -> int:

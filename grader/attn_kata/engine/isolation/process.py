@@ -1,9 +1,11 @@
-"""What a process is to its parent and to its neighbours: its session, its death with the parent, its memory's privacy."""
+"""What a process is to its parent and its neighbours: its session, its death with the parent, its memory's privacy."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Collection
+from contextlib import suppress
 
 from . import libc
 from .errors import IsolationError
@@ -53,3 +55,41 @@ def gain_no_privileges() -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies, so that none escapes being reaped."""
     libc.prctl("PR_SET_CHILD_SUBREAPER", PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end(child: int) -> int:
+    """Kill the child with everything in its session's group, reap all of it, and return the child's wait status.
+
+    In tier 2 the child only waits for process 1 of its namespaces, which is in its group; nothing can leave a group
+    from tier 1 on. What left it in tier 0 is end_strays's.
+    """
+    for kill in (os.killpg, os.kill):  # the group first; it has none where it was caught before own_session
+        with suppress(ProcessLookupError, PermissionError):
+            kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with suppress(ChildProcessError):
+        while True:  # the rest of the group, which this process adopted when the child died
+            os.waitpid(-child, 0)
+    return status
+
+
+def end_strays(known: Collection[int]) -> int:
+    """Kill and reap the children of this process that it does not know: daemons that it adopted. Returns how many.
+
+    Killing one makes its own children this process's, so that it looks until it finds none.
+    """
+    ended = 0
+    while strays := [pid for pid in _children() if pid not in known]:
+        for pid in strays:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        ended += len(strays)
+    return ended
+
+
+def _children() -> list[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []

@@ -15,7 +15,8 @@ _OURS = __name__.partition(".")[0]
 _OF_THE_SYSTEM = (
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime",
     "/usr/share/zoneinfo", "/usr/share/locale", "/usr/lib/locale", "/sys/devices/system/cpu",
-    "/sys/devices/system/node", "/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+    "/sys/devices/system/node", "/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/dev/zero", "/dev/random",
+    "/dev/urandom",
 )  # fmt: skip
 
 

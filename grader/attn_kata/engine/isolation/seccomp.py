@@ -1,7 +1,7 @@
 """seccomp: the system calls that a child may not make, as a program that the kernel runs before each of them.
 
-The program is classic BPF over struct seccomp_data { int nr; u32 arch; u64 instruction_pointer; u64 args[6]; }. Arguments
-that the kernel takes as 32 bits are compared by their lower halves, which is what the kernel itself looks at.
+The program is classic BPF over struct seccomp_data { int nr; u32 arch; u64 instruction_pointer; u64 args[6]; }.
+Arguments that the kernel takes as 32 bits are compared by their lower halves, which is what the kernel itself looks at.
 """
 
 from __future__ import annotations

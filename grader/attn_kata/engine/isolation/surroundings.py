@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import tempfile
 
 
 def enter(folder: str) -> None:
@@ -16,7 +16,9 @@ def enter(folder: str) -> None:
     os.environ.update(
         HOME=folder, TMPDIR=folder, TEMP=folder, USER="attempt", LOGNAME="attempt", LANG="C.UTF-8", PATH="",
         OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
+        # Made, with exist_ok, when parts of torch are imported: one that exists need not be made.
+        TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=folder,
     )  # fmt: skip
-    tempfile = sys.modules.get("tempfile")
-    if tempfile is not None:
-        vars(tempfile)["tempdir"] = None  # the engine's answer to "where do temporary files go?" is remembered here
+    # Told, not found: looking for a folder for temporary files means writing to it, which the next layers refuse, and
+    # parts of torch look when they are imported.
+    tempfile.tempdir = folder

@@ -1,0 +1,168 @@
+"""The rules that every kata is held to, checked over its folder: for `attn-kata dev check` and for the tests alike.
+
+The reference holds every property. Each file in `right/` holds every core property and fails exactly the edge properties that
+its header names. The untouched stub passes none at any level. Each file in `wrong/` is failed, by the properties that its
+header names, and diagnosed as its header says. Every property is broken by at least one wrong file or known mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from . import stub
+from .catalog import Kata
+from .engine.client import Engine
+from .report.model import Report
+
+MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
+_HEADER = re.compile(r"#\s*(style|edge fails|breaks|mistake):\s*(.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specimen:
+    """A right or wrong attempt that travels with its kata, with what its header says of it."""
+
+    path: Path
+    kind: Literal["right", "wrong"]
+    edge_fails: frozenset[str]
+    breaks: frozenset[str]
+    mistakes: frozenset[str]  # empty where none that is known reproduces it
+
+
+@dataclass(kw_only=True)
+class Check:
+    """What checking one kata found. `broken` has, for each property, the specimens that break it."""
+
+    kata: str
+    problems: list[str] = field(default_factory=list)
+    broken: dict[str, list[str]] = field(default_factory=dict)
+    graded: int = 0
+
+
+def specimens(kata: Kata) -> list[Specimen]:
+    """Every file of the kata's `right/` and `wrong/`, in the order of their names."""
+    found = []
+    kinds: tuple[Literal["right", "wrong"], ...] = ("right", "wrong")
+    for kind in kinds:
+        for path in sorted((kata.folder / kind).glob("*.py")):
+            header = dict(_headers(path))
+            found.append(
+                Specimen(
+                    path=path,
+                    kind=kind,
+                    edge_fails=_names(header.get("edge fails", "")),
+                    breaks=_names(header.get("breaks", "")),
+                    mistakes=_names(header.get("mistake", "").replace(" + ", ",")) - {"none"},
+                )
+            )
+    return found
+
+
+def _headers(path: Path) -> Iterator[tuple[str, str]]:
+    for line in path.read_text("utf-8").splitlines()[:12]:
+        match = _HEADER.match(line)
+        if match:
+            yield match.group(1), match.group(2)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def check(kata: Kata, engine: Engine) -> Check:
+    """Hold one kata to every rule."""
+    result = Check(kata=kata.slug)
+    say = result.problems.append
+
+    def grade(name: str, source: bytes) -> Report:
+        result.graded += 1
+        return engine.grade(kata.slug, source, attempt=name)
+
+    reference = grade("the reference", kata.solution.read_bytes())
+    if reference.ungraded_because:
+        say(f"the reference is ungraded: {reference.ungraded_because}")
+        return result
+    result.broken = {finding.property: [] for finding in reference.findings}
+    core = {finding.property for finding in reference.findings if finding.tier == "core"}
+    for finding in reference.findings:
+        if finding.outcome != "passed":
+            say(f"the reference fails {finding.property}: {finding.message}")
+        unknown = [need for need in finding.needs if need not in result.broken]
+        if unknown:
+            say(f"{finding.property} needs {unknown[0]}, which is no property")
+
+    for level in stub.LEVELS:
+        report = grade(f"the {level} stub", stub.render(kata, level).encode())
+        if not report.not_written:
+            say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
+
+    found = specimens(kata)
+    rights = [specimen for specimen in found if specimen.kind == "right"]
+    wrongs = [specimen for specimen in found if specimen.kind == "wrong"]
+    if len(rights) < MIN_RIGHT:
+        say(f"right/ has {len(rights)} attempts; it takes {MIN_RIGHT}")
+    if len(wrongs) < MIN_WRONG:
+        say(f"wrong/ has {len(wrongs)} attempts; it takes {MIN_WRONG}")
+    if len(kata.hints) < MIN_HINTS:
+        say(f"kata.toml has {len(kata.hints)} hints; it takes {MIN_HINTS}")
+
+    for specimen in rights:
+        report = grade(specimen.path.name, specimen.path.read_bytes())
+        failed = _not_passed(report)
+        if report.outcome != "passed":
+            why = report.ungraded_because or _first_failure(report, core)
+            say(f"right/{specimen.path.name} is rejected: {why}")
+        elif failed != specimen.edge_fails:
+            say(
+                f"right/{specimen.path.name} fails the edge {_list(failed)}; its header names {_list(specimen.edge_fails)}"
+            )
+        if report.diagnosis:
+            say(f"right/{specimen.path.name} is given a mistake")
+
+    for specimen in wrongs:
+        report = grade(specimen.path.name, specimen.path.read_bytes())
+        name = f"wrong/{specimen.path.name}"
+        if report.outcome != "failed":
+            say(f"{name} is {report.outcome}: {report.ungraded_because}")
+            continue
+        failed = _broken(report)
+        for broken in failed:
+            result.broken[broken].append(specimen.path.stem)
+        if not specimen.breaks:
+            say(f"{name} does not say what it breaks")
+        if specimen.breaks - failed:
+            say(f"{name} does not break {_list(specimen.breaks - failed)}; it breaks {_list(failed)}")
+        if not failed & core:
+            say(f"{name} breaks no core property")
+        named = [frozenset(mistake.id for mistake in one.mistakes) for one in report.diagnosis]
+        if (specimen.mistakes and specimen.mistakes not in named) or (not specimen.mistakes and named):
+            said = " or ".join(_list(one) for one in named) or "nothing"
+            say(f"{name} is diagnosed as {said}; its header says {_list(specimen.mistakes)}")
+
+    for name, killers in result.broken.items():
+        if not killers:
+            say(f"no wrong attempt breaks {name}")
+    return result
+
+
+def _not_passed(report: Report) -> set[str]:
+    return {finding.property for finding in report.findings if finding.outcome != "passed"}
+
+
+def _broken(report: Report) -> set[str]:
+    return {finding.property for finding in report.findings if finding.outcome in ("failed", "errored")}
+
+
+def _first_failure(report: Report, core: set[str]) -> str:
+    for finding in report.findings:
+        if finding.property in core and finding.outcome != "passed":
+            return f"{finding.property}: {finding.message}"
+    return "?"
+
+
+def _list(names: set[str] | frozenset[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,60 @@
+"""Where a report goes: stdout, or the file of `--output`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from attn_kata.cli.output import color, emit, warn, width
+from attn_kata.errors import UsageError
+from attn_kata.report.formats import renderer
+from attn_kata.report.model import Report
+from attn_kata.workspace import printable, why
+
+
+class Destination:
+    """A format and a place for it. Raises UsageError at once where the place cannot be written."""
+
+    def __init__(self, path: Path | None, form: str, *, attempt: Path) -> None:
+        self._path = path
+        self._form = form
+        if path is not None:
+            _check(path, attempt)
+
+    def prepare(self) -> None:
+        """Import what will be needed, while something else is being waited for."""
+        renderer(self._form)
+
+    def write(self, report: Report) -> None:
+        """Show the report; with a file, stdout stays empty and stderr has the verdict."""
+        render = renderer(self._form)
+        if self._path is None:
+            emit(render(report, width=width(), color=color()))
+            return
+        try:
+            self._path.write_text(render(report), encoding="utf-8", errors="replace", newline="\n")
+        except OSError as problem:
+            raise UsageError(f"'{_shown(self._path)}' cannot be written: {why(problem)}.") from problem
+        warn(f"{report.kata}: {report.outcome}. The report is in '{_shown(self._path)}'.")
+
+
+def _check(path: Path, attempt: Path) -> None:
+    following = "Name another file: --output PATH"
+    try:
+        if path.is_dir():
+            raise UsageError(f"'{_shown(path)}' is a folder.", next_step=following)
+        if path.exists() and path.samefile(attempt):
+            raise UsageError(f"'{_shown(path)}' is your attempt; the report would replace it.", next_step=following)
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"There is no folder '{_shown(path.parent)}' to write the report into.", next_step=following
+            )
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise UsageError(f"'{_shown(path)}' cannot be written: permission denied.", next_step=following)
+    except (OSError, ValueError) as problem:
+        reason = why(problem) if isinstance(problem, OSError) else str(problem)
+        raise UsageError(f"'{_shown(path)}' cannot be written: {reason}.", next_step=following) from problem
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path))

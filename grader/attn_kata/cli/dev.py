@@ -1,0 +1,36 @@
+"""`attn-kata dev`: for those who write katas."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group(short_help="For authors: check katas.")
+def dev() -> None:
+    """For authors of katas. CONTRIBUTING.md says how a kata is written."""
+
+
+@dev.command()
+@click.argument("names", metavar="[KATA]...", nargs=-1)
+@click.option("--matrix", is_flag=True, help="Also print which wrong attempt breaks which property.")
+def check(names: tuple[str, ...], matrix: bool) -> None:
+    """Hold katas to the rules: the reference and right/ pass, stubs and wrong/ fail as they say. All where none is named."""
+    from attn_kata import authoring, catalog
+    from attn_kata.engine.client import Engine
+
+    chosen = [catalog.find(name) for name in names] or catalog.katas()
+    failed = False
+    with Engine() as engine:
+        for kata in chosen:
+            result = authoring.check(kata, engine)
+            failed = failed or bool(result.problems)
+            click.echo(f"{kata.slug}: {result.graded} graded, {len(result.problems)} problems")
+            for problem in result.problems:
+                click.echo(f"  - {problem}")
+            if matrix:
+                for name, killers in result.broken.items():
+                    click.echo(f"  {name:<32} {len(killers):>3}  {', '.join(killers)}")
+    raise SystemExit(1 if failed else 0)
+
+
+command = dev

@@ -1,0 +1,28 @@
+"""The engine as a command uses it: started early, and ended whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from attn_kata.cli import signals
+
+if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
+
+
+@contextmanager
+def started() -> Iterator[Engine]:
+    """A running engine; torch loads while the caller goes on. A signal leaves neither process nor folder behind."""
+    from attn_kata.engine.client import Engine  # only here: `--help` needs none of what it brings
+
+    engine: Engine | None = None
+    try:
+        with signals.held():
+            engine = Engine()
+        yield engine
+    finally:
+        if engine is not None:
+            with signals.held():
+                engine.close()

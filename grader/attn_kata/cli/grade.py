@@ -1,0 +1,77 @@
+"""`attn-kata grade`: which properties hold, and which mistake was made."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+
+from attn_kata import catalog, workspace
+from attn_kata.cli import engine
+from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
+from attn_kata.cli.destination import Destination
+from attn_kata.cli.output import warn
+from attn_kata.history import History
+from attn_kata.report.formats import FORMATS
+
+DEFAULT_SECONDS = 60.0
+MOST_SECONDS = 86_400.0
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if not (math.isfinite(value) and 0 < value <= MOST_SECONDS):
+        raise click.BadParameter(f"{value:g} is not a time between 0 and {MOST_SECONDS:g} seconds.", ctx, param)
+    return value
+
+
+@click.command("grade")
+@click.argument("attempt", metavar="[KATA | FILE]", required=False, shell_complete=complete_kata_or_file)
+@click.option(
+    "--kata",
+    metavar="KATA",
+    shell_complete=complete_kata,
+    help="The kata that FILE is an attempt at, where its name or header do not say so.",
+)
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Write the report into this file.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="For the random inputs.")
+@click.option(
+    "--timeout",
+    type=float,
+    default=DEFAULT_SECONDS,
+    show_default=True,
+    callback=_seconds,
+    metavar="SECONDS",
+    help="For the whole grading; a single call has at most 10.",
+)
+@click.option(
+    "--property", "properties", multiple=True, metavar="NAME", help="Only this one and what it needs; repeat."
+)
+def command(
+    attempt: str | None,
+    kata: str | None,
+    form: str,
+    output: Path | None,
+    seed: int,
+    timeout: float,
+    properties: tuple[str, ...],
+) -> int:
+    """Grade your attempt: the current kata's, that of KATA, or FILE.
+
+    Exits with 0 when all core properties hold, 1 when some do not, 3 when the attempt could not be graded.
+    """
+    history = History(warn)
+    target = workspace.resolve(attempt, kata, history)
+    source = workspace.read(target.path)
+    for name in properties:
+        catalog.check_property(target.kata, name)
+    destination = Destination(output, form, attempt=target.path)
+    with engine.started() as running:
+        destination.prepare()  # while torch loads
+        report = running.grade(
+            target.kata.slug, source, attempt=target.name, seed=seed, timeout=timeout, properties=properties
+        )
+    history.record(report, target.path, whole=not properties)
+    destination.write(report)
+    return report.exit_code

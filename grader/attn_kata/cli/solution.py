@@ -1,0 +1,45 @@
+"""`attn-kata solution`: the reference beside the attempt, after a pass or after giving up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from attn_kata import catalog, workspace
+from attn_kata.catalog import Kata
+from attn_kata.cli.arguments import kata_argument
+from attn_kata.cli.output import color, emit, terminal_columns, warn
+from attn_kata.errors import UsageError
+from attn_kata.history import History, Progress
+
+
+@click.command("solution")
+@kata_argument()
+@click.option("--give-up", is_flag=True, help="Show it before you have passed; this is remembered.")
+def command(kata: str | None, give_up: bool) -> None:
+    """Show the reference for KATA beside your attempt.
+
+    Before you have passed only with --give-up, which is remembered.
+    """
+    history = History(warn)
+    found = catalog.find(kata) if kata else workspace.current(history)
+    passed = history.progress().get(found.slug, Progress()).passed_at is not None
+    if not (passed or give_up):
+        raise UsageError(
+            f"You have not passed {found.slug} yet, so its reference stays closed.",
+            next_step=f"A hint: attn-kata hint {found.slug}. All of it: attn-kata solution {found.slug} --give-up",
+        )
+    history.shown(found.slug, given_up=not passed)
+    emit(_beside(found, workspace.locate(found, history)))
+
+
+def _beside(kata: Kata, attempt: Path | None) -> str:
+    from attn_kata.report.sources import Source, side_by_side
+
+    reference = Source(title=f"Reference: {kata.solution.name}", code=workspace.read(kata.solution))
+    sources = [reference]
+    if attempt is not None and attempt.is_file():
+        yours = Source(title=f"Yours: {workspace.shown(attempt)}", code=workspace.read(attempt))
+        sources = [yours, reference]
+    return side_by_side(sources, width=terminal_columns(), color=color())

@@ -1,0 +1,64 @@
+"""`attn-kata status`: what was passed, how fast, what fails most, and what comes next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import click
+
+from attn_kata import catalog
+from attn_kata.catalog import Kata
+from attn_kata.cli.output import emit, warn
+from attn_kata.history import Failing, History, Progress
+
+WORST = 5
+
+
+@click.command("status")
+def command() -> None:
+    """Show your progress and the next step.
+
+    What you passed and when, the best time from start to pass, attempts, hints, and the properties that fail most.
+    """
+    history = History(warn)
+    known = history.current()
+    current = known.kata if known else None
+    emit(_text(catalog.katas(), history.progress(), history.failing(WORST), current))
+
+
+def _text(katas: list[Kata], progress: dict[str, Progress], failing: list[Failing], current: str | None) -> str:
+    passed = [kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at]
+    lines = [f"{len(passed)} of {len(katas)} katas passed", ""]
+    longest = max(len(kata.slug) for kata in katas)
+    lines.append(f"  {'kata':<{longest}}  passed      best time  attempts  hints")
+    for kata in katas:
+        done = progress.get(kata.slug, Progress())
+        mark = ">" if kata.slug == current else " "
+        when = f"{done.passed_at.astimezone():%Y-%m-%d}" if done.passed_at else "-"
+        best = _minutes(done.best) if done.best is not None else "-"
+        given_up = "  reference seen before the pass" if done.gave_up else ""
+        lines.append(
+            f"{mark} {kata.slug:<{longest}}  {when:<10}  {best:>9}  {done.attempts:>8}  {done.hints:>5}{given_up}"
+        )
+    if failing:
+        lines += ["", "Fail most"]
+        lines += [f"  {worst.kata}: {worst.property} ({worst.failed} of {worst.graded} gradings)" for worst in failing]
+    return "\n".join([*lines, "", _next(katas, passed, current)])
+
+
+def _next(katas: list[Kata], passed: list[str], current: str | None) -> str:
+    if current is not None and current not in passed:
+        return "Next: attn-kata grade"
+    open_ones = [kata.slug for kata in katas if kata.slug not in passed]
+    if open_ones:
+        return f"Next: attn-kata start {open_ones[0]}"
+    return "All passed. Against the clock and with the contract only: attn-kata reset KATA --level blank"
+
+
+def _minutes(time: timedelta) -> str:
+    seconds = round(time.total_seconds())
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 6000:
+        return f"{seconds // 60} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,99 @@
+"""A kata's computation as named stages in order, and mistakes as replacements of stages."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from torch import Tensor
+
+State = SimpleNamespace  # what flows through the stages; a stage sets attributes to new tensors, never writes into one
+Stage = Callable[[State], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way to make a mistake: the stages that it replaces. Several variants may share an id.
+
+    With `shows_in_values` False the probes cannot see it (dropout, in eval): it is a mutant, and named by a symptom.
+    """
+
+    id: str
+    stages: Mapping[str, Stage]
+    shows_in_values: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """One call on which an attempt is compared with the pipeline: float64, no size equal to another unless it says so.
+
+    `build` holds the arguments that the module is built with, `sizes` the names for the explanation's numbers.
+    """
+
+    args: tuple[Any, ...]
+    sizes: dict[str, int]
+    build: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """One entry point of a kata. `stages` without a mistake compute what the reference computes.
+
+    `begin` makes the first state: from the call's arguments for a function; for a module from its parameters (by name), the
+    arguments that it was built with, and the call's arguments. `state.training` is set afterwards.
+    `stages` run in order and leave the result in `state.out`. A stage may leave in `state.empty` (bool, broadcastable to the
+    result) where a query had nothing to attend to: there the result depends on the fill, and is not compared.
+    `probes` makes fresh probes, the cheapest first.
+    """
+
+    entry: str
+    begin: Callable[..., State]
+    stages: Mapping[str, Stage]
+    variants: tuple[Variant, ...]
+    probes: Callable[[], list[Probe]]
+    module: bool = field(default=False)
+
+    def result(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
+        """The final state with these mistakes made. Raises what a mistake raises."""
+        stages = dict(self.stages)
+        for mistake in mistakes:
+            stages.update(mistake.stages)
+        state = copy.copy(begun)
+        for stage in stages.values():
+            stage(state)
+        return state
+
+    def __post_init__(self) -> None:
+        for variant in self.variants:
+            unknown = set(variant.stages) - set(self.stages)
+            if unknown:
+                raise ValueError(f"{variant.id} replaces {sorted(unknown)}, which {self.entry} does not have")
+
+
+def variants(id: str, *replacements: Mapping[str, Stage], shows_in_values: bool = True) -> tuple[Variant, ...]:
+    """The variants of one mistake, one for each mapping from stage names to what replaces them."""
+    return tuple(Variant(id=id, stages=stages, shows_in_values=shows_in_values) for stages in replacements)
+
+
+def tensors_of(args: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors among the arguments of a call."""
+    return [value for value in args if isinstance(value, Tensor)]
+
+
+def load(folder: Path) -> types.ModuleType:
+    """The kata's `mistakes.py`."""
+    name = f"attn_kata_mistakes_{folder.name}"
+    spec = importlib.util.spec_from_file_location(name, folder / "mistakes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,151 @@
+"""The search: the smallest sets of mistakes whose output equals the attempt's on every probe."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .pipeline import Pipeline, State, Variant
+
+EQUAL = 1e-5  # absolute plus relative: as near as arithmetic in float32 comes
+RIVAL = 1e-3  # a set that is not equal must be at least this far, or nothing is said
+MOST = 3  # mistakes in one set
+THREE_SECONDS = 0.4  # what looking for three may take
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an attempt answered to a probe: a tensor, or that it raised."""
+
+    output: Tensor | None
+    raised: str = ""  # the exception's message
+
+
+def distance(answer: Answer, state: State | None) -> float:
+    """How far an answer lies from a pipeline's result: 0 where both raise, infinity where one does or shapes differ.
+
+    The largest difference relative to 1 + |expected|, over what is compared. NaN is equal to NaN only.
+    """
+    if answer.output is None or state is None:
+        return 0.0 if answer.output is None and state is None else float("inf")
+    got, expected = answer.output.to(torch.float64), state.out.to(torch.float64)
+    if got.shape != expected.shape:
+        return float("inf")
+    away = (got - expected).abs() / (1 + expected.abs())
+    away = torch.where(got.isnan() & expected.isnan() | (got == expected), 0.0, away)
+    empty = getattr(state, "empty", None)
+    if empty is not None:
+        away = away.masked_fill(_rows_like(empty, expected), 0.0)
+    away = away.nan_to_num(nan=float("inf"))
+    return float(away.max()) if away.numel() else 0.0
+
+
+def comparable(state: State | None) -> bool:
+    """Whether anything of the result is left to compare."""
+    if state is None:
+        return False
+    empty = getattr(state, "empty", None)
+    return empty is None or not bool(_rows_like(empty, state.out).all())
+
+
+def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
+    """`empty` rows (..., Tq, 1) as they show in the result: (B, H, Tq, 1) in (B, Tq, E) shows where any head is empty."""
+    if empty.dim() == out.dim() + 1:
+        empty = empty.any(dim=1)
+    return empty.expand(out.shape)
+
+
+def explain(pipeline: Pipeline, begun: list[State], answers: list[Answer], *, deadline: float) -> list[frozenset[str]]:
+    """The smallest sets of mistake ids that explain every answer; [frozenset()] where none is needed, [] where none do.
+
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. Stops at `deadline` (monotonic).
+    """
+    for count in range(MOST + 1):
+        if count == MOST:
+            deadline = min(deadline, time.monotonic() + THREE_SECONDS)
+        matched: set[frozenset[str]] = set()
+        for chosen, first in _sets(pipeline, begun[0], count):
+            if time.monotonic() > deadline:
+                return []
+            away = distance(answers[0], first)
+            if away >= RIVAL:
+                continue
+            worst, evidence = away, answers[0].output is not None and comparable(first)
+            for state, answer in zip(begun[1:], answers[1:], strict=True):
+                other = _result(pipeline, state, chosen)
+                worst = max(worst, distance(answer, other))
+                if worst >= RIVAL:
+                    break
+                evidence = evidence or (answer.output is not None and comparable(other))
+            if worst >= RIVAL or not evidence:
+                continue
+            if worst > EQUAL:
+                return []  # a near miss: nothing is said
+            matched.add(frozenset(variant.id for variant in chosen))
+        smallest = min((len(ids) for ids in matched), default=0)
+        if matched:
+            return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
+    return []
+
+
+def _result(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> State | None:
+    try:
+        return pipeline.result(begun, chosen)
+    except (RuntimeError, IndexError, ValueError):
+        return None
+
+
+def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | None]]:
+    """Every set of `count` variants that replace different stages, with the first probe's result.
+
+    Stages before the first replaced one are computed once: the states after each prefix are shared down the tree.
+    """
+    names = list(pipeline.stages)
+    place = {name: index for index, name in enumerate(names)}
+    shown = (variant for variant in pipeline.variants if variant.shows_in_values)
+    ordered = sorted(shown, key=lambda variant: _first(variant, place))
+
+    def walk(
+        state: State, done: int, chosen: tuple[Variant, ...], start: int
+    ) -> Iterator[tuple[tuple[Variant, ...], State | None]]:
+        """`state` is what the stages before `done` left, with `chosen` made; variants from `start` on may be added."""
+        if len(chosen) == count:
+            yield chosen, _advance(pipeline, state, names[done:], chosen)
+            return
+        taken = {name for other in chosen for name in other.stages}
+        for index in range(start, len(ordered)):
+            variant = ordered[index]
+            first = _first(variant, place)
+            if taken & set(variant.stages):
+                continue
+            together = (*chosen, variant)
+            reached = _advance(pipeline, state, names[done:first], chosen)
+            if reached is not None:
+                yield from walk(reached, first, together, index + 1)
+            elif len(together) == count:
+                yield together, None  # it raises before the last mistake is met
+
+    yield from walk(begun, 0, (), 0)
+
+
+def _first(variant: Variant, place: dict[str, int]) -> int:
+    return min(place[name] for name in variant.stages)
+
+
+def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[Variant, ...]) -> State | None:
+    """The state after the stages of these names, with the chosen mistakes made; None where one raises."""
+    stages = dict(pipeline.stages)
+    for variant in chosen:
+        stages.update(variant.stages)
+    reached = copy.copy(state)
+    try:
+        for name in names:
+            stages[name](reached)
+    except (RuntimeError, IndexError, ValueError):
+        return None
+    return reached

@@ -1,0 +1,132 @@
+"""Mistakes that no value shows, named from the property they break or from where and when the attempt raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..properties.failures import AttemptRaised, PropertyFailed, Raised
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What the hidden tests and the probes saw of an attempt."""
+
+    failures: dict[str, PropertyFailed]  # by property
+    held: frozenset[str]  # properties that hold
+    raised: tuple[Raised, ...]  # what the probes raised
+    source: str
+    values_right: bool  # the probes' values are the reference's
+    unsteady: bool  # two equal calls gave two answers
+    parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
+
+    def all_raised(self) -> tuple[Raised, ...]:
+        """Everything that the attempt raised, in the hidden tests and in the probes."""
+        told = tuple(failure.raised for failure in self.failures.values() if isinstance(failure, AttemptRaised))
+        return told + self.raised
+
+    def line_text(self, line: int | None) -> str:
+        """A line of the source, "" where there is none."""
+        lines = self.source.splitlines()
+        return lines[line - 1] if line and 0 < line <= len(lines) else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symptom:
+    """A mistake that is recognised by `shows`, which answers the line, 0 for no line, or None for not there."""
+
+    id: str
+    shows: Callable[[Evidence], int | None]
+
+
+def breaks(id: str, property: str, *, unless: tuple[str, ...] = (), saying: str = "") -> Symptom:
+    """The mistake `id` is the one that breaks `property`: while none of `unless` is broken, and the message says `saying`."""
+
+    def shows(evidence: Evidence) -> int | None:
+        failure = evidence.failures.get(property)
+        if failure is None or any(other in evidence.failures for other in unless):
+            return None
+        return 0 if re.search(saying, failure.message) else None
+
+    return Symptom(id=id, shows=shows)
+
+
+def _view_of_strided(evidence: Evidence) -> int | None:
+    for raised in evidence.all_raised():
+        if "view size is not compatible with input tensor's size and stride" in raised.text:
+            return raised.line or 0
+    return None
+
+
+def _transposed_by_T(evidence: Evidence) -> int | None:
+    for raised in evidence.all_raised():
+        text = evidence.line_text(raised.line)
+        if re.search(r"\.T\b", text) and re.search(r"size|shape|dimension|\.T", raised.text):
+            return raised.line or 0
+    return None
+
+
+_DTYPES_MEET = r"dtype|scalar type|Float and Double|Double and Float|float != double|double != float"
+
+
+def _forced_float32(evidence: Evidence) -> int | None:
+    narrows = re.search(r"\.float\(\)|float32|FloatTensor", evidence.source)
+    for raised in evidence.all_raised():
+        if narrows and "NotImplementedError" not in raised.types and re.search(_DTYPES_MEET, raised.text):
+            return raised.line or 0
+    failure = evidence.failures.get("output_dtype")
+    if narrows and failure is not None and "inputs of float64 give an output of float32" in failure.message:
+        return 0
+    return None
+
+
+def _default_dtype(evidence: Evidence) -> int | None:
+    if re.search(r"\.float\(\)|float32|FloatTensor", evidence.source):
+        return None
+    for raised in evidence.all_raised():
+        if re.search(_DTYPES_MEET, raised.text) and re.search("loat", raised.text) and re.search("ouble", raised.text):
+            return raised.line or 0
+    failure = evidence.failures.get("output_dtype")
+    return 0 if failure is not None and "inputs of float64 give an output of float32" in failure.message else None
+
+
+def _detached(evidence: Evidence) -> int | None:
+    failure = evidence.failures.get("gradients")
+    if not evidence.values_right or failure is None or isinstance(failure, AttemptRaised):
+        return None
+    cuts = re.search(r"detach|\.data\b|no_grad|inference_mode|\.item\(|\.numpy\(|tolist\(", evidence.source)
+    return 0 if cuts else None
+
+
+def _unregistered(evidence: Evidence) -> int | None:
+    failure = evidence.failures.get("parameters") or evidence.failures.get("output_shape")
+    if failure is None or "its parameters are" not in failure.message:
+        return None
+    listed = re.search(r"self\.\w+\s*=\s*[\[{(][^\n]*nn\.Linear|self\.\w+\.append\(\s*nn\.", evidence.source)
+    return 0 if listed else None
+
+
+def _rebuilt(evidence: Evidence) -> int | None:
+    if not _told_parameters(evidence) or _unregistered(evidence) is not None:
+        return None
+    forward = re.search(r"def (?:forward|__call__)\b(?:.|\n)*?nn\.(?:Linear|Parameter)\(", evidence.source)
+    return 0 if forward else None
+
+
+def _told_parameters(evidence: Evidence) -> bool:
+    return any("its parameters" in failure.message for failure in evidence.failures.values())
+
+
+# True of every kata whose properties have these names.
+EVERYWHERE = (
+    Symptom(id="layout.view_of_strided", shows=_view_of_strided),
+    Symptom(id="layout.T_of_batch", shows=_transposed_by_T),
+    Symptom(id="numerics.forced_float32", shows=_forced_float32),
+    Symptom(id="numerics.default_dtype", shows=_default_dtype),
+    Symptom(id="gradient.detached", shows=_detached),
+    Symptom(id="module.unregistered", shows=_unregistered),
+    Symptom(id="module.rebuilt", shows=_rebuilt),
+    breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),
+    breaks("device.default", "device"),
+)

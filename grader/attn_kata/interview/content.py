@@ -1,0 +1,225 @@
+'''What an interviewer brings for one kata: `katas/<slug>/interview.toml`, read strictly.
+
+The format. Every key is required unless marked optional; an unknown one is an error that names file and key:
+
+    task = """..."""                # the briefing: what to build, silent on the points below; lines of at most 78 characters
+    silent = ["what True in the mask means", "..."]    # one or more: what the task leaves open on purpose
+
+    [[question]]                    # three or more: what the candidate may ask
+    ask = "..."
+    answer = "..."
+    matters = true                  # whether a good candidate asks it
+    settles = "what True in the mask means"    # only where it matters: the silent point that it settles
+
+    [example]                       # the worked example: seen by the candidate, run by the public smoke check
+    code = """..."""                # Python with torch, nn and the entry points in scope; ends with a tensor called `out`
+    expected = [[...], [...]]       # the value of out, compared to 1e-4
+    says = "..."                    # what to see in it; lines of at most 78 characters
+
+    [[follow_up]]                   # three or more, one of each kind at least
+    kind = "numeric"
+    ask = "... {T} ..."             # names in braces are the drawn numbers
+    formula = "score_bytes"         # a name in formulas.py ...
+    draw = { T = [1024, 4096] }     # optional: one of each list is drawn, by the session's seed
+    fixed = { size = 2 }            # optional: the formula's other numbers
+    answer = 3.0                    # ... or, instead of these three, the number itself
+    unit = "bytes"                  # what the answer is counted in; "" for a pure number
+    tolerance = 0.02                # relative; an answer within it is right
+    explain = "..."                 # shown in the review; may use {T} and {answer}
+
+    [[follow_up]]
+    kind = "choice"
+    ask = "..."
+    options = ["...", "..."]        # two or more
+    answer = 2                      # the number of the right one, from 1
+    explain = "..."
+
+    [[follow_up]]
+    kind = "free"                   # answered in words, then ticked by the candidate against the points
+    ask = "..."
+    points = ["...", "..."]         # two or more: what a model answer says
+    source = "..."                  # where to read it: a paper or a library
+'''
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from attn_kata import resources
+from attn_kata.interview import formulas, toml_table
+from attn_kata.interview.toml_table import Table
+
+LONGEST_LINE = 78
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What the candidate may ask. `settles` is the silent point; empty where the question does not matter."""
+
+    ask: str
+    answer: str
+    matters: bool
+    settles: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkedExample:
+    """Code that leaves its result in `out`, and what that has to be."""
+
+    code: str
+    expected: list[Any]
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUp:
+    """A question after the code. What its kind does not have is empty."""
+
+    kind: Literal["numeric", "choice", "free"]
+    ask: str
+    explain: str = ""
+    formula: str = ""
+    draw: Mapping[str, tuple[int, ...]]
+    fixed: Mapping[str, float]
+    answer: float = 0.0  # numeric without a formula: the number; choice: the right option, from 1
+    unit: str = ""
+    tolerance: float = 0.0
+    options: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """One kata's interview."""
+
+    task: str
+    silent: tuple[str, ...]
+    questions: tuple[Question, ...]
+    example: WorkedExample
+    follow_ups: tuple[FollowUp, ...]
+
+
+@cache
+def of_kata(slug: str) -> Content:
+    """The interview of a kata. Raises KataFileError."""
+    return load(resources.katas_folder() / slug / "interview.toml")
+
+
+def load(file: Path) -> Content:
+    """The interview in `file`. Raises KataFileError for a key that is unknown, missing or does not fit."""
+    table = toml_table.read(file)
+    content = Content(
+        task=_lines(table, "task"),
+        silent=table.texts("silent", least=1),
+        questions=tuple(_question(question) for question in table.tables("question", least=3)),
+        example=_example(table.table("example")),
+        follow_ups=tuple(_follow_up(follow_up) for follow_up in table.tables("follow_up", least=3)),
+    )
+    table.nothing_else()
+    settled = {question.settles for question in content.questions if question.matters}
+    if settled != set(content.silent):
+        odd = sorted(settled.symmetric_difference(content.silent))
+        raise table.wrong("silent", f"and the 'settles' of the questions that matter do not agree on '{odd[0]}'")
+    if {follow_up.kind for follow_up in content.follow_ups} != {"numeric", "choice", "free"}:
+        raise table.wrong("follow_up", "must have each kind at least once: numeric, choice and free")
+    return content
+
+
+def _lines(table: Table, key: str) -> str:
+    text = table.text(key)
+    if max(map(len, text.splitlines())) > LONGEST_LINE:
+        raise table.wrong(key, f"has a line of more than {LONGEST_LINE} characters")
+    return text
+
+
+def _question(table: Table) -> Question:
+    matters = table.truth("matters")
+    question = Question(
+        ask=table.text("ask"),
+        answer=table.text("answer"),
+        matters=matters,
+        settles=table.text("settles") if matters else "",
+    )
+    table.nothing_else()
+    return question
+
+
+def _example(table: Table) -> WorkedExample:
+    example = WorkedExample(
+        code=_lines(table, "code"), expected=table.nested_numbers("expected"), says=_lines(table, "says")
+    )
+    table.nothing_else()
+    try:
+        compile(example.code, "example", "exec")
+    except SyntaxError as problem:
+        raise table.wrong("code", f"is not Python: {problem}") from problem
+    return example
+
+
+def _follow_up(table: Table) -> FollowUp:
+    kind = table.text("kind")
+    if kind == "numeric":
+        follow_up = _numeric(table)
+    elif kind == "choice":
+        options = table.texts("options", least=2)
+        answer = table.number("answer", least=1)
+        if answer not in range(1, len(options) + 1):
+            raise table.wrong("answer", f"must be the number of an option, from 1 to {len(options)}")
+        follow_up = FollowUp(
+            kind="choice", ask=table.text("ask"), explain=table.text("explain"), options=options, answer=answer,
+            draw={}, fixed={},
+        )  # fmt: skip
+    elif kind == "free":
+        follow_up = FollowUp(
+            kind="free", ask=table.text("ask"), points=table.texts("points", least=2), source=table.text("source"),
+            draw={}, fixed={},
+        )  # fmt: skip
+    else:
+        raise table.wrong("kind", f"must be 'numeric', 'choice' or 'free', not '{kind}'")
+    table.nothing_else()
+    return follow_up
+
+
+def _numeric(table: Table) -> FollowUp:
+    drawn, fixed = table.table("draw"), table.table("fixed")
+    draw = {name: drawn.whole_numbers(name) for name in drawn.names()}
+    rest = {name: fixed.number(name) for name in fixed.names()}
+    by_formula = table.has("formula")
+    formula = table.text("formula") if by_formula else ""
+    if by_formula:
+        if formula not in formulas.FORMULAS:
+            raise table.wrong("formula", f"is no formula of formulas.py: '{formula}'")
+        if {*draw, *rest} != formulas.needs(formula) or set(draw) & set(rest):
+            needed = ", ".join(sorted(formulas.needs(formula)))
+            raise table.wrong("formula", f"needs exactly these in draw and fixed together: {needed}")
+    elif draw or rest:
+        raise table.wrong("draw", "needs a formula")
+    follow_up = FollowUp(
+        kind="numeric",
+        ask=table.text("ask"),
+        explain=table.text("explain"),
+        formula=formula,
+        draw=draw,
+        fixed=rest,
+        answer=0.0 if by_formula else table.number("answer"),
+        unit=table.text("unit") if table.has("unit") else "",
+        tolerance=table.number("tolerance", least=1e-9),
+    )
+    for key, known in (("ask", {*draw}), ("explain", {*draw, "answer"})):
+        unknown = _placeholders(table, key) - known
+        if unknown:
+            raise table.wrong(key, f"names '{min(unknown)}' in braces, which is not drawn")
+    return follow_up
+
+
+def _placeholders(table: Table, key: str) -> set[str]:
+    try:
+        return {name for _, name, _, _ in string.Formatter().parse(table.text(key)) if name is not None}
+    except ValueError as problem:
+        raise table.wrong(key, f"has an odd brace: {problem}") from problem

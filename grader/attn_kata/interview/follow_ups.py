@@ -1,0 +1,90 @@
+"""The questions after the code: which are put, with which numbers, and whether an answer is right."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from attn_kata.errors import UsageError
+from attn_kata.interview import formulas
+from attn_kata.interview.content import FollowUp
+
+ALONE, TOGETHER = 3, 2  # questions for a session of one kata, and for each kata of a longer one
+LONGEST_ANSWER = 10_000  # characters of a free one
+
+# What may follow a number in an answer; binary units are powers of 1024.
+_UNITS: Mapping[str, float] = {
+    "": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "%": 1,
+}  # fmt: skip
+_NUMBER = re.compile(r"([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmgt]i?|%)?\s*(?:bytes|byte|b|flops|flop)?", re.I)
+
+
+def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
+    """`count` questions of a kata, with their numbers: always the same for one seed. One of each kind comes first."""
+    chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {slug}".encode()).digest()[:8], "big"))
+    shuffled = chance.sample(every, len(every))
+    kinds = ["numeric", "choice", "free"] if count >= ALONE else chance.choice((["numeric", "choice"], ["numeric", "free"]))
+    chosen = [next(one for one in shuffled if one.kind == kind) for kind in kinds]
+    chosen += [one for one in shuffled if one not in chosen][: count - len(chosen)]
+    return [_put(slug, one, chance) for one in chosen[:count]]
+
+
+def judge(question: Mapping[str, Any], answer: str) -> bool | None:
+    """Whether `answer` is right; None for a free one, which the candidate ticks. Raises UsageError for what is no answer."""
+    text = answer.strip()
+    if not text:
+        raise UsageError("'' is no answer.", next_step="Write one, or leave the question: attn-kata interview next")
+    if question["kind"] == "free":
+        if len(text) > LONGEST_ANSWER:
+            raise UsageError(f"An answer has at most {LONGEST_ANSWER:,} characters, not {len(text):,}.")
+        return None
+    if question["kind"] == "choice":
+        options = question["options"]
+        if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= len(options):
+            raise UsageError(f"'{_short(text)}' is none of the options.", next_step=f"Give a number from 1 to {len(options)}")
+        return bool(int(text) == question["answer"])
+    expected = float(question["answer"])
+    return math.isclose(number_from(text), expected, rel_tol=question["tolerance"], abs_tol=1e-12)
+
+
+def number_from(text: str) -> float:
+    """A number as people write it: `1_000`, `1.5e9`, `2 GiB`, `12 %`. Raises UsageError."""
+    found = _NUMBER.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(
+            f"'{_short(text)}' is no number.", next_step="For example: 1536, 1_536, 1.5e3, 1.5k, 12 MiB, 33 %"
+        )
+    return float(found[1].replace("_", "").replace(",", "")) * _UNITS[(found[2] or "").lower()]
+
+
+def number_text(value: float) -> str:
+    """A number for reading: whole ones in full, others in four digits."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def _put(slug: str, one: FollowUp, chance: random.Random) -> dict[str, Any]:
+    put: dict[str, Any] = {"kata": slug, "kind": one.kind, "ask": one.ask, "explain": one.explain}
+    if one.kind == "numeric":
+        numbers = {name: chance.choice(values) for name, values in one.draw.items()}
+        answer = one.answer
+        if one.formula:
+            answer = formulas.FORMULAS[one.formula](**numbers, **one.fixed)
+        put["ask"] = one.ask.format(**numbers)
+        put["explain"] = one.explain.format(**numbers, answer=number_text(answer))
+        put.update(answer=answer, unit=one.unit, tolerance=one.tolerance, numbers=numbers)
+    elif one.kind == "choice":
+        order = chance.sample(range(len(one.options)), len(one.options))
+        put.update(options=[one.options[place] for place in order], answer=order.index(int(one.answer) - 1) + 1)
+    else:
+        put.update(points=list(one.points), source=one.source)
+    return put
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,100 @@
+"""The formulas that numeric follow-ups are graded by, by name. A follow-up names one; nothing in a TOML file is ever evaluated.
+
+Letters as everywhere: B batch, H heads, T/Tq/Tk lengths, D head size, E = H * D. A multiply and an add are two FLOPs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+
+
+def score_bytes(*, B: int, H: int, Tq: int, Tk: int, size: int) -> float:  # noqa: N803 - the letters of the contracts
+    """Memory of the score matrix (B, H, Tq, Tk) with `size` bytes an entry."""
+    return B * H * Tq * Tk * size
+
+
+def attention_flops(*, B: int, H: int, Tq: int, Tk: int, D: int) -> float:  # noqa: N803
+    """q kᵀ and weights v: two products of (Tq, Tk) by D for each sample and head; the softmax is left out."""
+    return 4 * B * H * Tq * Tk * D
+
+
+def linear_parameters(*, inputs: int, outputs: int) -> float:
+    """An nn.Linear with its bias."""
+    return inputs * outputs + outputs
+
+
+def mha_parameters(*, E: int) -> float:  # noqa: N803
+    """Four nn.Linear(E, E) with biases."""
+    return 4 * (E * E + E)
+
+
+def gqa_parameters(*, E: int, H: int, G: int) -> float:  # noqa: N803
+    """q and o (E, E), k and v (E, G * D), D = E / H, no biases: grouped-query attention with G key-value heads."""
+    return 2 * E * E + 2 * E * G * (E // H)
+
+
+def cross_parameters(*, E: int, C: int) -> float:  # noqa: N803
+    """q and o (E, E), k and v (C, E), all with biases."""
+    return 2 * (E * E + E) + 2 * (C * E + E)
+
+
+def projection_flops(*, B: int, T: int, E: int) -> float:  # noqa: N803
+    """The four products of (B * T, E) with (E, E) in multi-head self-attention."""
+    return 8 * B * T * E * E
+
+
+def even_length(*, E: int) -> float:  # noqa: N803
+    """The T where the two (T, T) products, 4 T² E, cost as much as the four projections, 8 T E²."""
+    return 2 * E
+
+
+def kv_cache_bytes(*, layers: int, G: int, D: int, T: int, B: int, size: int) -> float:  # noqa: N803
+    """k and v of every layer, key-value head, position and sample."""
+    return 2 * layers * G * D * T * B * size
+
+
+def causal_pairs(*, Tq: int, Tk: int) -> float:  # noqa: N803
+    """How many (query, key) pairs are allowed when the queries are the last Tq of Tk positions."""
+    return Tq * Tk - Tq * (Tq - 1) // 2
+
+
+def masked_share(*, T: int) -> float:  # noqa: N803
+    """The share of a (T, T) causal score matrix that is masked, in per cent."""
+    return 100 * (T - 1) / (2 * T)
+
+
+def padded_share(*, a: int, b: int, c: int, d: int) -> float:
+    """The share of padding, in per cent, in a batch of four sequences padded to the longest."""
+    return 100 * (1 - (a + b + c + d) / (4 * max(a, b, c, d)))
+
+
+def score_deviation(*, D: int) -> float:  # noqa: N803
+    """The standard deviation of q · k for independent standard normal entries."""
+    return math.sqrt(D)
+
+
+def first_weight(*, gap: int) -> float:
+    """The larger of two softmax weights whose scores are `gap` apart."""
+    return 1 / (1 + math.exp(-gap))
+
+
+def leaked_weight(*, keys: int, padded: int) -> float:
+    """The weight in all, in per cent, of padded keys with score 0 among keys that all have score 0."""
+    return 100 * padded / keys
+
+
+FORMULAS: Mapping[str, Callable[..., float]] = {
+    formula.__name__: formula
+    for formula in (
+        score_bytes, attention_flops, linear_parameters, mha_parameters, gqa_parameters, cross_parameters,
+        projection_flops, even_length, kv_cache_bytes, causal_pairs, masked_share, padded_share, score_deviation,
+        first_weight, leaked_weight,
+    )
+}  # fmt: skip
+
+
+def needs(name: str) -> frozenset[str]:
+    """The numbers that a formula is computed from."""
+    return frozenset(inspect.signature(FORMULAS[name]).parameters)

@@ -1,0 +1,99 @@
+"""Time as a session keeps it: wall time for people, boot time for what has really passed.
+
+A wall clock can be set; boot time cannot, and it runs on while the machine sleeps. Between two moments of one boot the boot
+time decides alone, so a clock set back gives nothing and one set forward takes nothing. Across a reboot the wall clock
+decides, and at least the time that the machine has been up again has passed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Protocol
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One reading of a clock: seconds since 1970, seconds since the machine was started, and which start that was."""
+
+    wall: float
+    boot: float
+    boot_id: str
+
+    @property
+    def utc(self) -> datetime:
+        return datetime.fromtimestamp(self.wall, timezone.utc)
+
+
+class Clock(Protocol):
+    """Where time comes from; tests have one that runs hours in milliseconds."""
+
+    def wall(self) -> float:
+        """Seconds since 1970. May be set back and forward."""
+        ...
+
+    def boot(self) -> float:
+        """Seconds since the machine was started, asleep or awake. Never goes back within one `boot_id`."""
+        ...
+
+    def boot_id(self) -> str:
+        """Names this start of the machine; empty where the system does not say."""
+        ...
+
+
+class SystemClock:
+    """This machine's clock."""
+
+    def wall(self) -> float:
+        return time.time()
+
+    def boot(self) -> float:
+        if sys.platform == "linux":
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        if sys.platform == "darwin":
+            return time.clock_gettime(time.CLOCK_MONOTONIC)  # there it counts sleep, and time.monotonic does not
+        return time.monotonic()
+
+    def boot_id(self) -> str:
+        try:
+            return _BOOT_ID.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+
+def read(clock: Clock) -> Moment:
+    """The present moment."""
+    return Moment(wall=clock.wall(), boot=clock.boot(), boot_id=clock.boot_id())
+
+
+def passed(since: Moment, now: Moment) -> float:
+    """Seconds from `since` to `now`, never negative."""
+    by_wall, by_boot = max(0.0, now.wall - since.wall), now.boot - since.boot
+    if since.boot_id != now.boot_id or by_boot < 0:
+        return max(by_wall, now.boot)  # started again since: it has been up for `boot` seconds
+    if not now.boot_id:
+        return max(by_wall, by_boot)  # the boot clock may have slept, and the start cannot be told from another
+    return by_boot
+
+
+def clock_text(seconds: float) -> str:
+    """`43:12`, `1:05:00`; what is over is `0:00`."""
+    whole = max(0, int(seconds))
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def in_words(seconds: float) -> str:
+    """`12 minutes`, `1 minute`, `40 seconds`, `3.5 hours`."""
+    if seconds < 90:
+        count, unit = round(seconds) if seconds < 59.5 else 1, "second" if seconds < 59.5 else "minute"
+    elif seconds < 5400:
+        count, unit = round(seconds / 60), "minute"
+    else:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{count} {unit}{'' if count == 1 else 's'}"

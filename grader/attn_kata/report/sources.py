@@ -1,0 +1,62 @@
+"""Sources to be read in a terminal: side by side where there is room, else one after the other."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from attn_kata.report.plain import plain
+
+NARROWEST = 2 * 84  # two columns of code and what is between them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file's bytes, and what to write above it."""
+
+    title: str
+    code: bytes
+
+
+def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
+    """The sources as text, as plain text: nothing in them moves the cursor."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="auto" if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    if len(sources) > 1 and width >= NARROWEST:
+        table = Table.grid(padding=(0, 2), expand=True)
+        for _ in sources:
+            table.add_column(ratio=1)
+        table.add_row(*(Text(plain(source.title), style="bold") for source in sources))
+        table.add_row()
+        table.add_row(*(_code(source, color) for source in sources))
+        console.print(table)
+    else:
+        for number, source in enumerate(sources):
+            if number:
+                console.print()
+            console.print(Text(plain(source.title), style="bold"))
+            console.print()
+            console.print(_code(source, color))
+    written = console.file
+    assert isinstance(written, io.StringIO)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+
+
+def _code(source: Source, color: bool) -> Syntax | Text:
+    code = plain(source.code.decode("utf-8", "replace")).rstrip()
+    if not color:
+        return Text(code, overflow="fold")
+    return Syntax(code, "python", background_color="default", word_wrap=True)

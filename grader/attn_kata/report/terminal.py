@@ -1,0 +1,282 @@
+"""The report for a person at a terminal: the verdict, what was wrong, what holds, and what to type next.
+
+Made for 80 columns and for no colour. Every word of the attempt's is shown as plain text, never read as markup.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Iterable
+from itertools import groupby
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from attn_kata.report.matrices import picture
+from attn_kata.report.model import Diagnosis, Finding, Report
+from attn_kata.report.plain import capped, one_line, plain
+
+PICTURE_LINES = 24  # of pictures in all, but the first is always drawn; the numbers of every failure are there
+OUTPUT_LINES = 20
+OUTPUT_CHARACTERS = 2_000
+MESSAGE_LINES = 12
+MESSAGE_CHARACTERS = 1_500
+
+_VERDICTS = {
+    "passed": ("PASSED", "bold green"),
+    "failed": ("FAILED", "bold red"),
+    "ungraded": ("UNGRADED", "bold yellow"),
+}
+_MARKS = {"failed": ("FAIL", "bold red"), "errored": ("ERROR", "bold magenta")}
+_BODY = 7  # columns before the text of a finding
+_PICTURE = 4  # and before its picture
+
+
+def render(report: Report, *, width: int = 80, color: bool = False) -> str:
+    """The report as text of `width` columns, with ANSI colours where `color`."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="auto" if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    page = _Page(console)
+    _verdict(page, report)
+    if report.outcome == "ungraded":
+        _ungraded(page, report)
+    elif not report.not_written:
+        _diagnosis(page, report.diagnosis)
+        _findings(page, report)
+    _attempt_output(page, report)
+    _notes(page, report)
+    _next(page, report)
+    written = console.file
+    assert isinstance(written, io.StringIO)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+
+
+def headline(report: Report) -> str:
+    """The verdict in one line without colour."""
+    return f"{_VERDICTS[report.outcome][0]}  {report.kata}  {one_line(report.attempt)}  {_counts(report)}"
+
+
+class _Page:
+    """Writes paragraphs of plain text, indented, and blank lines between sections."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.width = console.width
+
+    def section(self, title: str = "") -> None:
+        self.console.print()
+        if title:
+            self.console.print(Text(title, style="bold"))
+            self.console.print()
+
+    def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
+        text = Text.assemble(*parts, overflow="fold")
+        self.console.print(Padding(text, (0, 0, 0, indent), expand=False))
+
+    def hanging(self, head: tuple[str, str], text: str | Text) -> None:
+        """`head`, then `text` beside it, wrapped under itself."""
+        rest = text if isinstance(text, Text) else Text(text)
+        rest.overflow = "fold"
+        indent = max(_BODY, len(head[0]) + 2)
+        wrapped = rest.wrap(self.console, max(20, self.width - indent))
+        for number, line in enumerate(wrapped):
+            line.rstrip()
+            start = Text(head[0].ljust(indent), style=head[1]) if number == 0 else Text(" " * indent)
+            self.console.print(Text.assemble(start, line), no_wrap=True, crop=False, overflow="ignore")
+
+
+def _verdict(page: _Page, report: Report) -> None:
+    word, style = _VERDICTS[report.outcome]
+    if report.not_written:
+        word, style = "NOT WRITTEN YET", "bold yellow"
+    what = f"  {one_line(report.attempt)}  {report.seconds.get('total', 0.0):.1f} s"
+    said = _counts(report)
+    if report.not_written:
+        said = "It still raises NotImplementedError everywhere: nothing to grade yet."
+    if report.outcome == "ungraded":
+        said = ""
+    elif len(word) + 2 + len(report.kata) + len(what) + 3 + len(said) <= page.width:
+        what, said = f"{what}   {said}", ""
+    page.line((word, style), "  ", (report.kata, "bold"), what)
+    if said:
+        page.line(said)
+
+
+def _counts(report: Report) -> str:
+    """`9 of 14 core properties hold, 3 fail, 2 skipped; beyond the bar 4 of 5`."""
+    if report.outcome == "ungraded":
+        return "not graded"
+    core = [finding.outcome for finding in report.findings if finding.tier == "core"]
+    edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
+    held = core.count("passed")
+    said = [f"{held} of {len(core)} core properties hold" if held < len(core) else f"all {held} core properties hold"]
+    said += [f"{core.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in core]
+    beyond = f"; beyond the bar {edge.count('passed')} of {len(edge)}" if edge else ""
+    return ", ".join(said) + beyond
+
+
+_COUNTED = {"failed": "fail", "errored": "errored", "skipped": "skipped"}
+
+
+def _ungraded(page: _Page, report: Report) -> None:
+    page.section()
+    lines, left_out = capped(report.ungraded_because or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
+    for number, line in enumerate(lines):
+        page.line(f"Not graded: {line}" if number == 0 else line)
+    _left_out(page, left_out)
+
+
+def _diagnosis(page: _Page, sets: list[Diagnosis]) -> None:
+    if not sets:
+        return
+    page.section("Diagnosis")
+    together = len(sets[0].mistakes)
+    if len(sets) > 1:
+        page.line("Each of these gives exactly the numbers of your code; they cannot be told apart:")
+    elif together > 1:
+        page.line(f"These {together} mistakes together give exactly the numbers of your code:")
+    else:
+        page.line("This mistake gives exactly the numbers of your code:")
+    for found in sets:
+        for number, mistake in enumerate(found.mistakes):
+            page.console.print()
+            also = "with it: " if number else ""
+            page.line(also, (one_line(mistake.title), "bold red"), (f"  ({one_line(mistake.id)})", "dim"), indent=2)
+            page.line(plain(mistake.explanation), indent=4)
+            if mistake.line is not None:
+                source = f":  {one_line(mistake.source_line)}" if mistake.source_line else ""
+                page.line((f"line {mistake.line}", "bold"), source, indent=4)
+            page.line(("ask yourself: ", "bold"), plain(mistake.question), indent=4)
+
+
+def _findings(page: _Page, report: Report) -> None:
+    core = [finding for finding in report.findings if finding.tier == "core"]
+    edge = [finding for finding in report.findings if finding.tier == "edge"]
+    room = _failures(page, core, PICTURE_LINES)
+    _others(page, core)
+    if edge:
+        page.section("Beyond the bar (never decides)")
+        _failures(page, edge, room, first=True)
+        _others(page, edge, first=all(finding.outcome in ("passed", "skipped") for finding in edge))
+
+
+def _failures(page: _Page, findings: list[Finding], room: int, *, first: bool = False) -> int:
+    """Every failed or errored finding; returns how many more lines of pictures may be drawn."""
+    for finding in findings:
+        if finding.outcome not in _MARKS:
+            continue
+        if not first:
+            page.console.print()
+        first = False
+        _failure(page, finding)
+        drawn = picture(finding.example, page.width - _PICTURE) if finding.example else []
+        if drawn and (room == PICTURE_LINES or len(drawn) <= room):
+            room -= len(drawn)
+            page.console.print()
+            for line in drawn:
+                page.console.print(Text(" " * _PICTURE + line), no_wrap=True, crop=False, overflow="ignore")
+    return room
+
+
+def _failure(page: _Page, finding: Finding) -> None:
+    mark, style = _MARKS[finding.outcome]
+    claim = plain(finding.claim)
+    head = f"{mark.ljust(_BODY)}{finding.property}"
+    if len(head) + 2 + len(claim) <= page.width:
+        page.line((mark.ljust(_BODY), style), (finding.property, "bold"), f"  {claim}")
+    else:
+        page.line((mark.ljust(_BODY), style), (finding.property, "bold"))
+        page.line(claim, indent=_BODY)
+
+    sizes = " ".join(f"{one_line(name)}={one_line(str(value))}" for name, value in (finding.case or {}).items())
+    message, left_out = capped(finding.message or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
+    if sizes and message and _BODY + len(sizes) + 3 + len(message[0]) <= page.width:
+        message[0] = f"{sizes}   {message[0]}"
+    elif sizes:
+        message.insert(0, sizes)
+    for line in message:
+        page.line(line, indent=_BODY)
+    _left_out(page, left_out, indent=_BODY)
+    if finding.look_at:
+        page.line(("look at ", "bold"), plain(finding.look_at), indent=_BODY)
+
+
+def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> None:
+    """What was skipped, by the reason, and what holds: names only."""
+    holds = {finding.property for finding in findings if finding.outcome == "passed"}
+    skipped: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.outcome == "skipped":
+            unmet = [need for need in finding.needs if need not in holds]
+            because = one_line(finding.message or "") or _unmet(unmet)
+            skipped.setdefault(because, []).append(finding.property)
+    passed = [finding.property for finding in findings if finding.outcome == "passed"]
+    if (skipped or passed) and not first:
+        page.console.print()
+    for because, names in skipped.items():
+        page.hanging(("SKIP", "bold yellow"), Text.assemble(_listed(names), (f"  ({because})", "dim")))
+    if passed:
+        page.hanging(("PASS", "bold green"), _listed(passed))
+
+
+def _unmet(needs: list[str]) -> str:
+    return f"needs {', '.join(needs)}, which {'do' if len(needs) > 1 else 'does'} not hold"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _attempt_output(page: _Page, report: Report) -> None:
+    every = report.attempt_output.rstrip().split("\n")
+    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward comes on every call
+    repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
+    lines, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
+    if not lines:
+        return
+    page.section("Printed by your code")
+    for line in lines:
+        page.line(line, indent=2)
+    _left_out(page, left_out, indent=2)
+
+
+def _left_out(page: _Page, count: int, *, indent: int = 0) -> None:
+    if count:
+        page.line((f"… {count} more line{'s' if count > 1 else ''}", "dim"), indent=indent)
+
+
+def _notes(page: _Page, report: Report) -> None:
+    isolation = report.isolation
+    notes = [f"Note: {plain(note)}" for note in report.notes]
+    if isolation.tier < 1 and report.outcome != "ungraded":
+        missing = " ".join(map(one_line, isolation.notes))
+        notes.append(f"Isolation: tier {isolation.tier}, fit for your own code only. {missing}".rstrip())
+    if notes:
+        page.console.print()
+        for note in notes:
+            page.line((note, "dim"))
+
+
+def _next(page: _Page, report: Report) -> None:
+    attempt = shlex.quote(one_line(report.attempt))
+    grade = f"attn-kata grade {attempt}"
+    if report.outcome == "passed":
+        text = f"Next: attn-kata solution {report.kata} shows the reference beside yours; attn-kata list has more."
+    elif report.not_written:
+        text = f"Next: write it, then {grade} (stuck: attn-kata hint {report.kata})"
+    elif report.outcome == "ungraded":
+        text = f"Next: mend that, then {grade}"
+    else:
+        text = f"Next: change it, then {grade} (stuck: attn-kata hint {report.kata})"
+    page.console.print()
+    page.line((text, "bold"))

@@ -1,0 +1,351 @@
+"""Hidden tests of causal_mask: what CONTRACT in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_equal,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+)
+
+MASKS = (
+    Sizes(Tq=1, Tk=1),
+    Sizes(Tq=2, Tk=3),
+    Sizes(Tq=3, Tk=3),
+    Sizes(Tq=1, Tk=4),
+    Sizes(Tq=3, Tk=7),
+    Sizes(Tq=131, Tk=150),
+)
+SIZES = (
+    Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=6),
+    Sizes(B=3, H=2, Tq=4, Tk=6, D=7, Dv=5),
+    Sizes(B=2, H=3, Tq=1, Tk=5, D=6, Dv=4),
+    Sizes(B=3, H=3, Tq=3, Tk=3, D=3, Dv=3),
+    Sizes(B=4, H=2, Tq=1, Tk=1, D=3, Dv=5),
+    Sizes(B=1, H=1, Tq=2, Tk=6, D=1, Dv=3),
+    Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=2),
+)
+SMALL = SIZES[:2]  # as many queries as keys, and fewer
+
+
+def qkv(sizes):
+    """q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv)."""
+    return (
+        randn(sizes.B, sizes.H, sizes.Tq, sizes.D),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.D),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.Dv),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- the mask
+
+
+@claims("The mask is one tensor of shape (num_queries, num_keys).", cases=MASKS,
+        look_at="the order of the two sizes")  # fmt: skip
+def test_mask_shape(attempt, sizes):
+    assert_shape(attempt.causal_mask(sizes.Tq, sizes.Tk), (sizes.Tq, sizes.Tk), what="the mask")
+
+
+@claims("The mask is bool.", needs="mask_shape", cases=MASKS[2:3],
+        look_at="what a comparison gives, and what torch.ones gives")  # fmt: skip
+def test_mask_dtype(attempt, sizes):
+    dtype = attempt.causal_mask(sizes.Tq, sizes.Tk).dtype
+
+    assert_holds(dtype == torch.bool, f"the mask is {str(dtype).removeprefix('torch.')}, expected bool")
+
+
+@claims(
+    "The mask is True where j <= i + Tk - Tq: at the query's own position and before.",
+    look_at="where the diagonal lies when there are fewer queries than keys, and which side of it is True",
+    needs="mask_dtype",
+    cases=MASKS,
+)
+def test_mask_values(attempt, reference, sizes):
+    assert_equal(attempt.causal_mask(sizes.Tq, sizes.Tk), reference.causal_mask(sizes.Tq, sizes.Tk), what="mask")
+
+
+@claims(
+    "The mask lies on the device asked for: a torch.device, a string, or None for the default.",
+    look_at="what becomes of the argument device",
+    needs="mask_values",
+    cases=MASKS[1:2],
+)
+def test_mask_device(attempt, reference, sizes):
+    right = reference.causal_mask(sizes.Tq, sizes.Tk)
+    for device in (None, "cpu", torch.device("cpu")):
+        result = attempt.causal_mask.run(sizes.Tq, sizes.Tk, device, record=True)
+
+        assert_equal(result.output, right, what=f"mask with device={device}: mask")
+        if device is None:
+            continue
+        strays = result.recording.strays
+        assert_holds("the result" not in strays, f"the mask is made on the default device, whatever device is: {device!r}")
+        assert_holds(not strays, f"two devices meet in {', '.join(strays)} when device is another than the default")
+
+
+# -------------------------------------------------------------------------------------------------- the attention
+
+
+@claims("The output is one tensor of shape (B, H, Tq, Dv).", look_at="which dimension the weights sum over", cases=SIZES)
+def test_output_shape(attempt, sizes):
+    out = attempt.causal_attention(*qkv(sizes))
+
+    assert_shape(out, (sizes.B, sizes.H, sizes.Tq, sizes.Dv))
+
+
+@claims(
+    "The output is softmax(q kᵀ / sqrt(D)) v, each query over its own position and earlier ones.",
+    look_at="the scale, the dimension of the softmax, and the mask",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    for call in ("out", "out on a second call: out"):
+        q, k, v = qkv(sizes)
+        right = reference.causal_attention(q, k, v)
+
+        assert_close(attempt.causal_attention(q, k, v), right, atol=1e-5, what=call)
+
+
+@claims(
+    "A query's output does not depend on keys or values after its own position.",
+    look_at="whether masked scores become so low before the softmax that their weight is 0",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_no_future_leak(attempt, sizes):
+    q, k, v = qkv(sizes)
+    before = attempt.causal_attention(q, k, v)
+    for first in range(sizes.Tk - sizes.Tq + 1, sizes.Tk):
+        changed_k, changed_v = k.clone(), v.clone()
+        changed_k[..., first:, :] = randn(*k[..., first:, :].shape)
+        changed_v[..., first:, :] += 10
+        after = attempt.causal_attention(q, changed_k, changed_v)
+        earlier = first - (sizes.Tk - sizes.Tq)  # queries 0 to this one stand before the first changed key
+
+        assert_close(
+            _numbers(after[..., :earlier, :]),
+            _numbers(before[..., :earlier, :]),
+            atol=1e-5,
+            what=f"out[..., :{earlier}, :] when k and v change from {first} on: out",
+        )
+
+
+def _numbers(out):
+    """NaN as 0: a query whose output is NaN both times is no leak; that it is NaN is another property's."""
+    return out.nan_to_num(nan=0.0)
+
+
+@claims(
+    "Every query gives weight to its own position and to every earlier one.",
+    look_at="where the diagonal lies, and which side of it is masked",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_past_and_self_count(attempt, sizes):
+    q, k, _ = qkv(sizes)
+    one_hot = torch.eye(sizes.Tk, dtype=torch.float64)  # (Tk, Tk): with these values the output is the weights
+    v = one_hot.expand(sizes.B, sizes.H, -1, -1).contiguous()
+
+    weights = attempt.causal_attention(q, k, v)  # (B, H, Tq, Tk)
+
+    may = torch.ones(sizes.Tq, sizes.Tk, dtype=torch.bool).tril(sizes.Tk - sizes.Tq)
+    lacking = may & ~(weights > 1e-7)
+    if bool(lacking.any()):
+        sample, head, query, key = (int(i) for i in lacking.nonzero()[0])
+        position = query + sizes.Tk - sizes.Tq
+        assert_holds(
+            False,
+            f"query {query}, which stands at position {position}, gives key {key} the weight "
+            f"{float(weights[sample, head, query, key]):.4f}",
+        )
+
+
+@claims(
+    "Each query's weights over the keys it may attend to sum to 1: where all values are equal, the output is that value.",
+    look_at="whether the mask acts before the weights are normalised, and over which dimension they are",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_weights_sum_to_one(attempt, sizes):
+    q, k, v = qkv(sizes)
+    same = v[..., :1, :].expand_as(v).contiguous()  # (B, H, Tk, Dv), one value for every key
+
+    out = attempt.causal_attention(q, k, same)
+
+    assert_close(out, same[..., :1, :].expand_as(out), atol=1e-5, what="out when all values are equal: out")
+
+
+@claims(
+    "The queries are the last Tq positions: the last queries alone give what they give among all queries.",
+    look_at="how the mask is aligned when there are fewer queries than keys",
+    needs="output_shape",
+    cases=(SIZES[1], SIZES[2]),
+)
+def test_last_queries_alone(attempt, sizes):
+    q, k, v = qkv(sizes)
+    earlier = randn(sizes.B, sizes.H, sizes.Tk - sizes.Tq, sizes.D)
+    every = torch.cat([earlier, q], dim=-2)  # (B, H, Tk, D)
+
+    among_all = attempt.causal_attention(every, k, v)[..., -sizes.Tq :, :]
+    alone = attempt.causal_attention(q, k, v)
+
+    assert_close(alone, among_all, atol=1e-5, what=f"out of the last {sizes.Tq} of {sizes.Tk} queries: out")
+
+
+@claims(
+    "A query's output does not depend on the other queries.",
+    look_at="whether the softmax runs over the keys, the last dimension of the scores",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_queries_are_independent(attempt, sizes):
+    q, k, v = qkv(sizes)
+    before = attempt.causal_attention(q, k, v)
+    for query, others in ((0, slice(1, None)), (-1, slice(None, -1))):
+        changed = q.clone()
+        changed[..., others, :] = randn(*changed[..., others, :].shape)
+        after = attempt.causal_attention(changed, k, v)
+
+        assert_close(
+            _numbers(after[..., query, :]),
+            _numbers(before[..., query, :]),
+            atol=1e-5,
+            what=f"out[..., {query}, :] when the other queries change: out",
+        )
+
+
+@claims(
+    "Samples and heads do not mix: changing one leaves the others as they were.",
+    look_at="whether the softmax or a reshape reaches across the batch or the heads",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_samples_and_heads_are_independent(attempt, sizes):
+    q, k, v = qkv(sizes)
+    before = attempt.causal_attention(q, k, v)
+    for place, rest in (
+        ((0,), (slice(1, None),)),  # the first sample
+        ((slice(None), 0), (slice(None), slice(1, None))),  # the first head
+    ):
+        changed = [part.clone() for part in (q, k, v)]
+        for part in changed:
+            part[place] = randn(*part[place].shape)
+        after = attempt.causal_attention(*changed)
+
+        assert_close(
+            _numbers(after[rest]),
+            _numbers(before[rest]),
+            atol=1e-5,
+            what="out of the others when one sample or head changes: out",
+        )
+
+
+@claims(
+    "Gradients to q, k and v are those of the formula.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:5],
+)
+def test_gradients(attempt, reference, sizes):
+    check_gradients(attempt.causal_attention, reference.causal_attention, *qkv(sizes))
+
+
+@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        check_keeps_dtype(attempt.causal_attention, *qkv(sizes), dtype=dtype)
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_computes_in_dtype(
+        attempt.causal_attention,
+        reference.causal_attention,
+        *qkv(sizes),
+        dtype=torch.float32,
+        terms=sizes.Tk * sizes.D,
+    )
+
+
+@claims("q, k and v are left as they were.", needs="output_shape", cases=(SIZES[0], SIZES[3]),
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    check_leaves_inputs(attempt.causal_attention, *qkv(sizes))
+
+
+@claims("Non-contiguous inputs give the same output.", needs="values", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    # (B, H, T, D) as it comes out of a split into heads: stored (B, T, H, D).
+    split = [part.transpose(1, 2).contiguous().transpose(1, 2) for part in (q, k, v)]
+
+    check_takes_strided(attempt.causal_attention, reference.causal_attention, q, k, v)
+    assert_close(
+        attempt.causal_attention(*split),
+        reference.causal_attention(q, k, v),
+        atol=1e-5,
+        what="out of inputs stored (B, T, H, D): out",
+    )
+
+
+@claims("Everything lies on the device of the inputs, the mask too.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    check_stays_on_device(attempt.causal_attention, *qkv(sizes))
+
+
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[1], SIZES[6]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    for dtype in (torch.float64, torch.float32):
+        check_from_scratch(attempt.causal_attention, *(part.to(dtype) for part in qkv(sizes)))
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge", needs="values",
+        cases=SMALL, look_at="exp of a large number, and weights that were 0 before the mask")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
+
+    out = attempt.causal_attention(q.float(), k.float(), v.float())
+
+    assert_close(out, reference.causal_attention(q, k, v), atol=1e-2)
+
+
+@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_computes_in_dtype(
+            attempt.causal_attention, reference.causal_attention, *qkv(sizes), dtype=dtype, terms=sizes.Tk
+        )
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+
+    assert_close(attempt.causal_attention(q, k, v), reference.causal_attention(q, k, v), atol=1e-9)
+
+
+@claims("The output shares no memory with an input.", tier="edge", needs="output_shape",
+        cases=(SIZES[0], SIZES[3], SIZES[4]), look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, sizes):
+    check_own_memory(attempt.causal_attention, *qkv(sizes))

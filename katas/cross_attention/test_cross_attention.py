@@ -1,0 +1,519 @@
+"""Hidden tests of cross_attention: what CONTRACT in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    build_pair,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_raises_value_error,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+    random_weights,
+)
+
+SIZES = (
+    Sizes(B=3, H=4, Tq=5, Tk=6, E=8, context_dim=12),
+    Sizes(B=2, H=3, Tq=7, Tk=4, E=15, context_dim=9),
+    Sizes(B=2, H=1, Tq=1, Tk=3, E=5, context_dim=7),
+    Sizes(B=4, H=5, Tq=3, Tk=1, E=15, context_dim=10),
+    Sizes(B=1, H=7, Tq=3, Tk=6, E=7, context_dim=14),
+    Sizes(B=2, H=6, Tq=131, Tk=150, E=18, context_dim=12),
+)
+SMALL = SIZES[:2]
+KEPT = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
+# As many tokens in x as in the context.
+SAME_LENGTH = (
+    Sizes(B=2, H=3, Tq=5, Tk=5, E=6, context_dim=9),
+    Sizes(B=3, H=2, Tq=1, Tk=1, E=10, context_dim=8),
+)
+# B equal to one other size each, then to all of them.
+EQUAL = (
+    Sizes(B=3, H=2, Tq=3, Tk=5, E=4, context_dim=6),
+    Sizes(B=3, H=3, Tq=2, Tk=5, E=6, context_dim=9),
+    Sizes(B=5, H=2, Tq=3, Tk=5, E=4, context_dim=6),
+    Sizes(B=3, H=3, Tq=3, Tk=3, E=9, context_dim=9),
+)
+
+
+def pair(attempt, reference, sizes, dtype=torch.float64):
+    """The attempt's module and the reference's, with the same weights."""
+    return build_pair(attempt, reference, "CrossAttention", sizes.E, sizes.context_dim, sizes.H, dtype=dtype)
+
+
+def alone(attempt, reference, sizes, dtype=torch.float64):
+    """The attempt's module with random weights."""
+    return pair(attempt, reference, sizes, dtype)[0]
+
+
+def inputs(sizes, dtype=torch.float64):
+    """x (B, Tq, E), context (B, Tk, context_dim)."""
+    return (
+        randn(sizes.B, sizes.Tq, sizes.E, dtype=dtype),
+        randn(sizes.B, sizes.Tk, sizes.context_dim, dtype=dtype),
+    )
+
+
+def kept_first(sizes):
+    """(B, Tk): kept tokens first: half of them, 1, all, all but one, and again."""
+    pattern = ((sizes.Tk + 1) // 2, 1, sizes.Tk, max(1, sizes.Tk - 1))
+    return torch.arange(sizes.Tk) < torch.tensor([pattern[i % 4] for i in range(sizes.B)])[:, None]
+
+
+def gaps(sizes):
+    """(B, Tk): every other token is kept, from the second on, then from the first on."""
+    if sizes.Tk == 1:
+        return kept_first(sizes)
+    return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+
+
+# ----------------------------------------------------------------------------------------------------- the module
+
+
+@claims("The parameters are those of q_proj, k_proj, v_proj and o_proj, of the contract's shapes.", cases=SMALL,
+        look_at="names, biases, and which projection reads the context")  # fmt: skip
+def test_parameters(attempt, reference, sizes):
+    pair(attempt, reference, sizes)
+
+
+@claims(
+    "A num_heads that does not divide embed_dim raises ValueError.",
+    look_at="where the size of one head is worked out",
+    needs="parameters",
+    cases=(
+        Sizes(E=6, H=4, context_dim=8),
+        Sizes(E=10, H=3, context_dim=9),
+        Sizes(E=2, H=3, context_dim=6),
+    ),
+)
+def test_indivisible_heads(attempt, sizes):
+    x, context = randn(2, 3, sizes.E, dtype=torch.float32), randn(2, 5, sizes.context_dim, dtype=torch.float32)
+
+    check_raises_value_error(
+        lambda: attempt.CrossAttention(sizes.E, sizes.context_dim, sizes.H)(x, context),
+        f"CrossAttention({sizes.E}, {sizes.context_dim}, {sizes.H})",
+    )
+
+
+@claims("The output is one tensor of shape (B, Tq, E).", needs="parameters", cases=SAME_LENGTH,
+        look_at="which dimension the weights sum over, and how the heads are merged")  # fmt: skip
+def test_output_shape(attempt, reference, sizes):
+    out = alone(attempt, reference, sizes, torch.float32)(*inputs(sizes, torch.float32))
+
+    assert_shape(out, (sizes.B, sizes.Tq, sizes.E))
+
+
+@claims(
+    "x and the context may have different lengths.",
+    look_at="whose length the keys, the values and the result have",
+    needs="output_shape",
+    cases=SIZES[:4],
+)
+def test_lengths_are_free(attempt, reference, sizes):
+    out = alone(attempt, reference, sizes, torch.float32)(*inputs(sizes, torch.float32))
+
+    assert_shape(out, (sizes.B, sizes.Tq, sizes.E))
+
+
+@claims(
+    "context_dim is free: smaller or larger than embed_dim, divisible by num_heads or not.",
+    look_at="what is checked or split by the size of the context",
+    needs="lengths_are_free",
+    cases=(
+        Sizes(B=2, H=3, Tq=4, Tk=5, E=6, context_dim=8),
+        Sizes(B=2, H=3, Tq=4, Tk=5, E=6, context_dim=1),
+        Sizes(B=2, H=3, Tq=4, Tk=5, E=6, context_dim=6),
+        Sizes(B=2, H=5, Tq=3, Tk=2, E=10, context_dim=7),
+    ),
+)
+def test_context_dim_is_free(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes, torch.float32)
+    x, context = inputs(sizes, torch.float32)
+
+    assert_shape(ours(x, context), (sizes.B, sizes.Tq, sizes.E))
+
+
+# --------------------------------------------------------------------------------------------------- without keep
+
+
+@claims(
+    "Without keep, the output is multi-head attention from x to the whole context.",
+    look_at="the scale, the dimension of the softmax, the split into heads, and which projection makes what",
+    needs="lengths_are_free",
+    cases=(*SIZES, *SAME_LENGTH),
+)
+def test_values(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x, context = inputs(sizes)
+
+    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+        out = ours.run(x, context, *left_out, training=False).output
+        assert_close(out, theirs(x, context), atol=1e-5)
+        x, context = x.flip(-2), 0.7 * context
+
+
+@claims(
+    "Never causal: every query sees the whole context.",
+    look_at="whether anything is hidden by its position",
+    needs="lengths_are_free",
+    cases=(*SMALL, SAME_LENGTH[0]),
+)
+def test_never_causal(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    before = ours.run(x, context, training=False).output
+    for position in range(sizes.Tk):
+        changed = context.clone()
+        changed[:, position] += 3 * randn(sizes.context_dim)
+        moved = (ours(x, changed) - before).abs().amax(dim=-1)  # (B, Tq)
+        unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN has not moved
+        assert_holds(not unmoved, f"out[{str(unmoved[:1])[2:-2]}] stays as it was when context[:, {position}] changes")
+
+
+@claims(
+    "Head h owns columns h*D to (h+1)*D of every projection, and of what goes into o_proj.",
+    look_at="the order of the two moves that split the columns, and of those that merge them",
+    needs="lengths_are_free",
+    cases=SMALL,
+)
+def test_head_owns_its_columns(attempt, reference, sizes):
+    ours = attempt.CrossAttention(sizes.E, sizes.context_dim, sizes.H)
+    weights = random_weights(reference.CrossAttention(sizes.E, sizes.context_dim, sizes.H).parameters)
+    # The output shows the heads as they are merged.
+    weights["o_proj.weight"], weights["o_proj.bias"] = torch.eye(sizes.E, dtype=torch.float64), 0 * weights["o_proj.bias"]
+    x, context = inputs(sizes)
+    ours.load(weights)
+    before = ours.run(x, context, training=False).output
+    size = sizes.E // sizes.H
+    for head in (0, sizes.H - 1):
+        own = torch.arange(sizes.E) // size == head  # (E,)
+        changed = {name: weight.clone() for name, weight in weights.items()}
+        for name in ("q_proj.weight", "k_proj.weight", "v_proj.weight"):
+            changed[name][own] = randn(*changed[name][own].shape)
+        ours.load(changed)
+        after = ours(x, context)
+        what = f"the columns of the other heads when the projections of head {head} change: out"
+
+        assert_close(torch.where(own, before, after), before, atol=1e-5, what=what)
+        assert_holds(
+            not torch.allclose(after[..., own], before[..., own], atol=1e-5, rtol=0.0),
+            f"columns {head * size} to {head * size + size} do not move when the projections of head {head} change",
+        )
+
+
+@claims(
+    "A query's output does not depend on the other queries.",
+    look_at="whether the softmax runs over the context, and whether the split keeps tokens apart",
+    needs="lengths_are_free",
+    cases=SMALL,
+)
+def test_queries_are_independent(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    changed = x.clone()
+    changed[:, 1:] = randn(*changed[:, 1:].shape)
+
+    before = ours.run(x, context, training=False).output
+    after = ours(changed, context)
+
+    assert_close(after[:, :1], before[:, :1], atol=1e-5, what="out[:, :1] when the later tokens of x change")
+
+
+@claims(
+    "Samples do not mix: changing one leaves the others as they were.",
+    look_at="whether the softmax, a reshape or the flags reach across samples",
+    needs="lengths_are_free",
+    cases=SMALL,
+)
+def test_samples_are_independent(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    other_x, other_context = x.clone(), context.clone()
+    other_x[0], other_context[0] = randn(sizes.Tq, sizes.E), randn(sizes.Tk, sizes.context_dim)
+    keep = gaps(sizes)
+    other_keep = keep.clone()
+    other_keep[0] = ~keep[0]
+
+    for flags, other_flags in (((), ()), ((keep,), (other_keep,))):
+        before = ours.run(x, context, *flags, training=False).output
+        after = ours(other_x, other_context, *other_flags)
+
+        assert_close(after[1:], before[1:], atol=1e-5, what="out[1:] when sample 0 changes")
+
+
+# ------------------------------------------------------------------------------------------------------ with keep
+
+
+@claims(
+    "With keep, the output is attention among the kept tokens alone, wherever they stand.",
+    look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
+    needs="lengths_are_free",
+    cases=KEPT,
+)
+def test_values_with_keep(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x, context = inputs(sizes)
+
+    for where, keep in (("at the start", kept_first(sizes)), ("at the end", kept_first(sizes).flip(-1)), ("with gaps", gaps(sizes))):
+        out = ours.run(x, context, keep, training=False).output
+        assert_close(out, theirs(x, context, keep), atol=1e-5, what=f"out with kept tokens {where}: out")
+
+
+@claims(
+    "Context that is not kept does not matter.",
+    look_at="whether keep is read, and along which dimension it acts",
+    needs="lengths_are_free",
+    cases=KEPT[:3],
+)
+def test_hidden_context_does_not_matter(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    for keep in (kept_first(sizes), gaps(sizes)):
+        before = ours.run(x, context, keep, training=False).output
+        after = ours(x, context + ~keep[:, :, None] * 10 * randn(*context.shape), keep)
+
+        assert_close(after, before, atol=1e-5, what="out when hidden context changes: out")
+
+
+@claims(
+    "Context that is kept matters to every query.",
+    look_at="whether True means kept or hidden",
+    needs="lengths_are_free",
+    cases=KEPT[:3],
+)
+def test_kept_context_matters(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    keep = gaps(sizes)
+    before = ours.run(x, context, keep, training=False).output
+    for position in range(sizes.Tk):
+        changed = context.clone()
+        changed[:, position] += 3 * randn(sizes.context_dim)
+        moved = (ours(x, changed, keep) - before).abs().amax(dim=-1)  # (B, Tq)
+        for sample in keep[:, position].nonzero().flatten().tolist():
+            unmoved = (~(moved[sample] > 1e-6)).nonzero().flatten().tolist()
+            assert_holds(
+                not unmoved,
+                f"context[{sample}, {position}] is kept and changes, but out[{sample}, {str(unmoved[:1])[1:-1]}] stays as it was",
+            )
+
+
+@claims(
+    "The weights of the kept tokens sum to 1: where all context tokens are alike, the output is as for one of them.",
+    look_at="whether the weights are normalised over the context, after hidden ones lost theirs",
+    needs="lengths_are_free",
+    cases=KEPT[:3],
+)
+def test_weights_sum_to_one(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    alike = context[:, :1].expand_as(context).contiguous()  # (B, Tk, context_dim)
+    value = theirs(x, context[:, :1])  # (B, Tq, E)
+
+    for flags in ((), (kept_first(sizes),)):
+        out = ours.run(x, alike, *flags, training=False).output
+        assert_close(out, value, atol=1e-5, what="out when all context tokens are alike: out")
+
+
+@claims(
+    "Each sample has its own flags, also where B equals H, Tq or Tk.",
+    look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
+    needs="lengths_are_free",
+    cases=EQUAL,
+)
+def test_flags_belong_to_their_sample(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x, context = inputs(sizes)
+
+    for keep in (kept_first(sizes), gaps(sizes)):
+        out = ours.run(x, context, keep, training=False).output
+        assert_close(out, theirs(x, context, keep), atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------- true of every module
+
+
+@claims("Train and eval give the same output.", needs="lengths_are_free", cases=SMALL[:1],
+        look_at="what depends on the mode")  # fmt: skip
+def test_train_and_eval_agree(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+    x, context = inputs(sizes)
+
+    for flags in ((), (kept_first(sizes),)):
+        evaluated = ours.run(x, context, *flags, training=False).output
+        for _ in range(2):
+            trained = ours.run(x, context, *flags, training=True).output
+            assert_close(trained, evaluated, atol=1e-5, what="out in train against eval: out")
+
+
+@claims(
+    "Gradients to x, context and every parameter are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:4],
+)
+def test_gradients(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    check_gradients(ours, theirs, *inputs(sizes))
+
+
+@claims(
+    "With keep, gradients to x, context and every parameter are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values_with_keep",
+    cases=SIZES[:3],
+)
+def test_gradients_with_keep(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    check_gradients(ours, theirs, *inputs(sizes), gaps(sizes))
+
+
+@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="lengths_are_free", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, reference, sizes):
+    for dtype in (torch.float32, torch.float64):
+        ours = alone(attempt, reference, sizes, dtype)
+        check_keeps_dtype(ours, *inputs(sizes), dtype=dtype)
+        check_keeps_dtype(ours, *inputs(sizes), kept_first(sizes), dtype=dtype)
+
+
+def rounded_pair(attempt, reference, sizes, dtype):
+    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters, dtype)
+    ours.load(weights)
+    theirs.load({name: weight.to(torch.float64) for name, weight in weights.items()})
+    return ours, theirs
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs=("values", "values_with_keep"), cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
+
+    terms = sizes.E * sizes.context_dim
+    check_computes_in_dtype(ours, theirs, *inputs(sizes), kept_first(sizes), dtype=torch.float32, terms=terms)
+
+
+@claims("x, context and keep are left as they were.", needs="lengths_are_free", cases=SMALL[:1],
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+
+    check_leaves_inputs(ours, *inputs(sizes))
+    check_leaves_inputs(ours, *inputs(sizes), kept_first(sizes))
+
+
+@claims("Non-contiguous x, context and keep give the same output.", needs=("values", "values_with_keep"), cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    check_takes_strided(ours, theirs, *inputs(sizes))
+    check_takes_strided(ours, theirs, *inputs(sizes), gaps(sizes))
+
+
+@claims("Everything lies on the device of the inputs.", needs="lengths_are_free", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, reference, sizes):
+    ours = alone(attempt, reference, sizes)
+
+    check_stays_on_device(ours, *inputs(sizes))
+    check_stays_on_device(ours, *inputs(sizes), kept_first(sizes))
+
+
+@claims("No ready-made attention is called.", needs="lengths_are_free", cases=(SIZES[0], EQUAL[3]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, reference, sizes):
+    for dtype, training in ((torch.float64, True), (torch.float32, False)):
+        ours = alone(attempt, reference, sizes, dtype)
+        x, context = inputs(sizes, dtype)
+        ours.run(x, context, training=training)  # sets the mode
+        check_from_scratch(ours, x, context)
+        check_from_scratch(ours, x, context, kept_first(sizes))
+
+
+# ------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims(
+    "A query with nothing to attend to gets exactly 0 from every head, with finite gradients.",
+    tier="edge",
+    look_at="what the softmax of a row makes when every key of it is masked",
+    needs="values_with_keep",
+    cases=SMALL,
+)
+def test_nothing_to_attend_to(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x, context = inputs(sizes)
+    keep = kept_first(sizes)
+    keep[1] = False  # sample 1 keeps nothing, the others do
+
+    result = ours.run(x, context, keep, cotangent=randn(sizes.B, sizes.Tq, sizes.E))
+
+    what = "out of the sample that keeps nothing, o_proj.bias expected: out"
+    assert_close(result.output[1], theirs(x, context, keep)[1], atol=1e-12, what=what)
+    assert_close(result.output, theirs(x, context, keep), atol=1e-5)
+    named = {**dict(zip(("x", "context"), result.input_gradients, strict=True)), **result.parameter_gradients}
+    for name, gradient in named.items():
+        finite = gradient is None or bool(gradient.isfinite().all())
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
+        needs=("values", "values_with_keep"), cases=SMALL,
+        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters)
+    for name in ("q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias"):
+        weights[name] = (3 * weights[name]).round()  # integers, as x and context, so that float32 scores are nearly exact
+    theirs.load(weights)
+    ours.load({name: weight.float() for name, weight in weights.items()})
+    x, context = inputs(sizes)
+    x, context = (300 * x).round(), (3 * context).round()
+    keep = kept_first(sizes)
+
+    for hidden in (1, 10):  # the largest scores may be hidden ones
+        given = torch.where(keep[:, :, None], context, hidden * context)
+        for flags in ((), (keep,)):
+            out = ours(x.float(), given.float(), *flags)
+
+            assert_close(out, theirs(x, given, *flags), atol=1e-2, rtol=1e-2, what="out")
+
+
+@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
+        for flags in ((), (kept_first(sizes),)):
+            check_computes_in_dtype(ours, theirs, *inputs(sizes), *flags, dtype=dtype, terms=sizes.E)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x, context = inputs(sizes)
+
+    for flags in ((), (kept_first(sizes),)):
+        assert_close(ours(x, context, *flags), theirs(x, context, *flags), atol=1e-9)
+
+
+@claims("The output shares no memory with an input.", tier="edge", needs="lengths_are_free", cases=(SIZES[0], SIZES[3]),
+        look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, reference, sizes):
+    check_own_memory(alone(attempt, reference, sizes), *inputs(sizes), kept_first(sizes))

@@ -1,0 +1,98 @@
+"""mha as a pipeline, and the ways each stage goes wrong."""
+
+import torch
+
+from attn_kata.diagnosis import Pipeline, Probe, State
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pipeline import variants
+from attn_kata.properties import randn
+
+
+def begin(parameters, build, x, mask=None):
+    return State(parameters=parameters, x=x, context=x, H=build[1], p=(*build, 0.0)[2], keep=mask)
+
+
+def mostly_true(*shape):
+    """Random booleans, about a third False, the diagonal True where there is one: no row is empty, also transposed."""
+    keep = torch.rand(*shape) > 0.35
+    if shape[-2] == shape[-1]:
+        keep = keep | torch.eye(shape[-1], dtype=torch.bool)
+    return keep
+
+
+def probe(B, T, E, H, mask_shape=None):
+    mask = None if mask_shape is None else mostly_true(*mask_shape)
+    return Probe(
+        args=(randn(B, T, E), mask), build=(E, H), sizes={"B": B, "T": T, "Tq": T, "Tk": T, "E": E, "H": H, "D": E // H}
+    )
+
+
+def probes():
+    return [
+        probe(2, 5, 12, 3, (2, 1, 5, 5)),
+        probe(2, 5, 12, 3),
+        probe(3, 4, 10, 2, (3, 2, 4, 4)),
+        probe(3, 7, 15, 5, (7, 7)),
+        probe(2, 4, 6, 3, (3, 4, 4)),
+    ]
+
+
+PIPELINES = (
+    Pipeline(
+        entry="MultiHeadAttention",
+        module=True,
+        begin=begin,
+        stages={
+            "project": s.project(),
+            "split": s.split_heads,
+            "score": s.score,
+            "scale": s.scale_by_head_dim,
+            "mask": s.mask,
+            "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": s.nothing,
+            "drop": s.drop,
+            "mix": s.mix,
+            "merge": s.merge_heads,
+            "output": s.project_out,
+        },
+        variants=(
+            *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
+            *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
+            *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
+            *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants("layout.batch_as_time", {"project": s.across_the_batch(s.project()),
+                                               "output": s.back_to_batch_first(s.project_out)}),
+            *variants("split.no_transpose", {"split": s.split_no_transpose}),
+            *variants("split.interleaved", {"split": s.split_interleaved},
+                      {"split": s.split_interleaved, "merge": s.merge_interleaved}),
+            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("scale.missing", {"scale": s.nothing}),
+            *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
+            *variants("scale.key_length", {"scale": s.scale_by_key_length}),
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
+            *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
+            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants("scale.floor_division", {"scale": s.scale_floor_division}),
+            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants("mask.lost", {"mask": s.nothing}),
+            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants("mask.query_axis", {"mask": s.mask_transposed}),
+            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
+            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
+            *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
+            *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
+            *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),
+            *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
+            *variants("dropout.before_softmax", {"mask": s.drop_after(s.mask), "drop": s.nothing}, shows_in_values=False),
+            *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
+            *variants("mix.keys", {"mix": s.values_are_keys}),
+            *variants("output.missing", {"output": s.nothing}),
+        ),
+        probes=probes,
+    ),
+)  # fmt: skip

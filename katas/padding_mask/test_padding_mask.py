@@ -1,0 +1,481 @@
+"""Hidden tests of padding_mask: what CONTRACT in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_equal,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+    strided,
+)
+
+MASKS = (
+    Sizes(B=2, max_len=3),
+    Sizes(B=4, max_len=5),
+    Sizes(B=3, max_len=1),
+    Sizes(B=1, max_len=6),
+    Sizes(B=5, max_len=5),
+    Sizes(B=7, max_len=300),
+)
+SIZES = (
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
+    Sizes(B=3, H=2, Tq=6, Tk=4, D=5, Dv=8),
+    Sizes(B=2, H=1, Tq=1, Tk=3, D=6, Dv=2),
+    Sizes(B=4, H=2, Tq=3, Tk=1, D=2, Dv=5),
+    Sizes(B=1, H=2, Tq=5, Tk=7, D=1, Dv=3),
+    Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=5),
+)
+SMALL = SIZES[:2]
+PADDED = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
+# B equal to one other size each, then to all of them.
+EQUAL = (
+    Sizes(B=3, H=2, Tq=3, Tk=5, D=6, Dv=7),
+    Sizes(B=3, H=3, Tq=2, Tk=5, D=6, Dv=7),
+    Sizes(B=5, H=2, Tq=3, Tk=5, D=6, Dv=7),
+    Sizes(B=3, H=3, Tq=3, Tk=3, D=3, Dv=3),
+)
+
+
+def some_lengths(count, longest, dtype=torch.int64):
+    """(count,) lengths in [1, longest], unsorted: half of it, 1, all of it, one less, and again."""
+    pattern = ((longest + 1) // 2, 1, longest, max(1, longest - 1))
+    return torch.tensor([pattern[i % 4] for i in range(count)], dtype=dtype)
+
+
+def qkv(sizes, dtype=torch.float64):
+    """q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv)."""
+    return (
+        randn(sizes.B, sizes.H, sizes.Tq, sizes.D, dtype=dtype),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.D, dtype=dtype),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.Dv, dtype=dtype),
+    )
+
+
+def all_real(sizes):
+    return torch.ones(sizes.B, sizes.Tk, dtype=torch.bool)
+
+
+def right_padding(sizes):
+    """(B, Tk): real tokens first; one sample has a single one."""
+    return torch.arange(sizes.Tk) < some_lengths(sizes.B, sizes.Tk)[:, None]
+
+
+def left_padding(sizes):
+    """(B, Tk): real tokens last."""
+    return right_padding(sizes).flip(-1)
+
+
+def gaps(sizes):
+    """(B, Tk): every other token is real, from the second on, then from the first on."""
+    if sizes.Tk == 1:
+        return all_real(sizes)
+    return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+
+
+# ---------------------------------------------------------------------------------------------------- padding_mask
+
+
+@claims("The mask is bool, of shape (B, max_len).", cases=MASKS,
+        look_at="how wide the mask is when no sample is that long, and its dtype")  # fmt: skip
+def test_mask_shape(attempt, sizes):
+    for lengths in (some_lengths(sizes.B, sizes.max_len), torch.ones(sizes.B, dtype=torch.int64)):
+        mask = attempt.padding_mask(lengths, sizes.max_len)
+
+        assert_shape(mask, (sizes.B, sizes.max_len), what="the mask")
+        assert_holds(mask.dtype == torch.bool, f"the mask is {mask.dtype}, expected torch.bool")
+
+
+@claims(
+    "The mask is True at the first lengths[b] positions of row b, and False after them.",
+    look_at="the comparison of positions and lengths, at both of its ends",
+    needs="mask_shape",
+    cases=MASKS,
+)
+def test_mask_marks_real_tokens(attempt, reference, sizes):
+    lengths = some_lengths(sizes.B, sizes.max_len)
+    for given in (lengths, lengths.roll(1), lengths.flip(0)):  # the same sizes, other lengths
+        mask = attempt.padding_mask(given, sizes.max_len)
+
+        assert_equal(mask, reference.padding_mask(given, sizes.max_len), what="mask", rows="sample", columns="position")
+
+
+@claims(
+    "A length of 0 gives a row without True, a length of max_len a row without False.",
+    look_at="what happens at the smallest and the largest length",
+    needs="mask_shape",
+    cases=MASKS,
+)
+def test_mask_of_empty_and_full(attempt, sizes):
+    full = torch.arange(sizes.B) % 2 == 1  # (B,): sample 0 is empty, sample 1 full, and so on
+    for chosen in (full, ~full):
+        mask = attempt.padding_mask(chosen * sizes.max_len, sizes.max_len)
+        expected = chosen[:, None].expand(sizes.B, sizes.max_len).contiguous()
+
+        assert_equal(mask, expected, what="mask", rows="sample", columns="position")
+
+
+@claims(
+    "lengths may be int32 or int64, contiguous or not.",
+    look_at="operations that take one integer type only",
+    needs="mask_marks_real_tokens",
+    cases=MASKS[1:2],
+)
+def test_mask_takes_any_lengths(attempt, reference, sizes):
+    for dtype in (torch.int32, torch.int64):
+        lengths = some_lengths(sizes.B, sizes.max_len, dtype)
+        for given in (lengths, strided(lengths)):
+            mask = attempt.padding_mask(given, sizes.max_len)
+
+            assert_equal(
+                mask, reference.padding_mask(lengths, sizes.max_len), what="mask", rows="sample", columns="position"
+            )
+
+
+@claims("lengths is left as it was.", needs="mask_shape", cases=MASKS[1:2],
+        look_at="in-place operations on lengths")  # fmt: skip
+def test_lengths_unmodified(attempt, sizes):
+    for dtype in (torch.int32, torch.int64):
+        check_leaves_inputs(attempt.padding_mask, some_lengths(sizes.B, sizes.max_len, dtype), sizes.max_len)
+
+
+@claims("The mask lies on the device of lengths.", needs="mask_shape", cases=MASKS[1:2],
+        look_at="tensors made without device=")  # fmt: skip
+def test_mask_device(attempt, sizes):
+    check_stays_on_device(attempt.padding_mask, some_lengths(sizes.B, sizes.max_len), sizes.max_len)
+
+
+# ------------------------------------------------------------------------------------------------ padded_attention
+
+
+@claims("The attention's output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
+        look_at="how keep lines up with the scores, and which dimension the weights sum over")  # fmt: skip
+def test_output_shape(attempt, sizes):
+    out = attempt.padded_attention(*qkv(sizes, torch.float32), right_padding(sizes))
+
+    assert_shape(out, (sizes.B, sizes.H, sizes.Tq, sizes.Dv))
+
+
+@claims(
+    "Where every key is real, the output is softmax(q kᵀ / sqrt(D)) v.",
+    look_at="the scale, and the dimension of the softmax",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = all_real(sizes)
+
+    for _ in range(2):  # right on the first call only is not right
+        out = attempt.padded_attention(q, k, v, keep)
+        assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5)
+        q = q.flip(-2)
+
+
+@claims(
+    "With padding at the end, the output is the softmax among the real keys alone.",
+    look_at="what a padded key's weight is, and what the other weights sum to",
+    needs="output_shape",
+    cases=PADDED,
+)
+def test_values_with_padding(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
+
+    for given in (keep, keep.roll(1, 0)):  # the same sizes, other flags
+        out = attempt.padded_attention(q, k, v, given)
+        assert_close(out, reference.padded_attention(q, k, v, given), atol=1e-5)
+
+
+@claims(
+    "Real tokens may stand anywhere: padding on the left and between them.",
+    look_at="whether each key's own flag is read, or only how many there are",
+    needs="values_with_padding",
+    cases=PADDED,
+)
+def test_real_tokens_anywhere(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+
+    for where, keep in (("on the left", left_padding(sizes)), ("between real tokens", gaps(sizes))):
+        out = attempt.padded_attention(q, k, v, keep)
+        what = f"out with padding {where}: out"
+        assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5, what=what)
+
+
+@claims(
+    "Padded keys and values do not matter.",
+    look_at="what a padded score becomes before the softmax, and along which dimension",
+    needs="output_shape",
+    cases=PADDED[:3],
+)
+def test_padded_keys_do_not_matter(attempt, sizes):
+    q, k, v = qkv(sizes)
+    for keep in (right_padding(sizes), left_padding(sizes)):
+        padded = ~keep[:, None, :, None]  # (B, 1, Tk, 1)
+        before = attempt.padded_attention(q, k, v, keep)
+        after = attempt.padded_attention(q, k + padded * 10 * randn(*k.shape), v + padded * 10, keep)
+
+        assert_close(after, before, atol=1e-5, what="out when padded keys and values change: out")
+
+
+@claims(
+    "Every real key matters: the output of every query of its sample moves with its value.",
+    look_at="whether True means real or padded, and whether every real key has a weight",
+    needs="output_shape",
+    cases=PADDED[:3],
+)
+def test_real_keys_matter(attempt, sizes):
+    q, k, v = qkv(sizes)
+    keep = gaps(sizes)
+    before = attempt.padded_attention(q, k, v, keep)
+    for key in range(sizes.Tk):
+        changed = v.clone()
+        changed[:, :, key] += 10
+        moved = (attempt.padded_attention(q, k, changed, keep) - before).abs().amax(dim=3)  # (B, H, Tq)
+        for sample in keep[:, key].nonzero().flatten().tolist():
+            unmoved = (~(moved[sample] > 1e-6)).nonzero().tolist()  # [head, query] each; NaN has not moved
+            assert_holds(
+                not unmoved,
+                f"v[{sample}, :, {key}] is real and changes by 10, but out[{sample}, {str(unmoved[:1])[2:-2]}] stays as it was",
+            )
+
+
+@claims(
+    "The weights of the real keys sum to 1: where all values are equal, the output is that value.",
+    look_at="whether the weights are normalised over the keys, after padded ones lost theirs",
+    needs="output_shape",
+    cases=PADDED[:3],
+)
+def test_weights_sum_to_one(attempt, sizes):
+    q, k, v = qkv(sizes)
+    same = v[..., :1, :].expand_as(v).contiguous()  # (B, H, Tk, Dv), one value for every key
+
+    out = attempt.padded_attention(q, k, same, right_padding(sizes))
+
+    assert_close(out, same[..., :1, :].expand_as(out), atol=1e-5, what="out when all values are equal: out")
+
+
+@claims(
+    "A sample with one real key gets that key's value, for every query.",
+    look_at="where the other keys' weight goes",
+    needs="output_shape",
+    cases=(*PADDED[:3], SIZES[3]),
+)
+def test_one_real_key(attempt, sizes):
+    q, k, v = qkv(sizes)
+    only = (torch.arange(sizes.B) + sizes.Tk - 1) % sizes.Tk  # (B,): the last key, the first, the second, ...
+    keep = torch.arange(sizes.Tk) == only[:, None]
+
+    out = attempt.padded_attention(q, k, v, keep)
+
+    expected = v[torch.arange(sizes.B), :, only][:, :, None, :].expand_as(out)  # (B, H, Tq, Dv)
+    assert_close(out, expected, atol=1e-5, what="out with one real key: out")
+
+
+@claims(
+    "Each sample has its own flags, also where B equals H, Tq or Tk.",
+    look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
+    needs="output_shape",
+    cases=EQUAL,
+)
+def test_flags_belong_to_their_sample(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+
+    for keep in (right_padding(sizes), gaps(sizes)):
+        out = attempt.padded_attention(q, k, v, keep)
+        assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5)
+
+
+@claims(
+    "Padded queries are not masked: with Tq = Tk, queries at padded positions attend like the others.",
+    look_at="whether the flags act on keys only",
+    needs="output_shape",
+    cases=(Sizes(B=2, H=3, Tq=5, Tk=5, D=6, Dv=7), Sizes(B=3, H=1, Tq=4, Tk=4, D=2, Dv=5)),
+)
+def test_padded_queries_attend(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
+    padded = ~keep[:, None, :, None]  # (B, 1, Tq, 1)
+
+    out = attempt.padded_attention(q, k, v, keep)
+
+    expected = reference.padded_attention(q, k, v, keep)
+    assert_close(out * padded, expected * padded, atol=1e-5, what="out at padded queries, 0 shown elsewhere: out")
+
+
+@claims(
+    "A query's output does not depend on the other queries.",
+    look_at="whether the softmax runs over the keys, the last dimension of the scores",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_queries_are_independent(attempt, sizes):
+    q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
+    changed = q.clone()
+    changed[..., 1:, :] = randn(*changed[..., 1:, :].shape)
+
+    before = attempt.padded_attention(q, k, v, keep)
+    after = attempt.padded_attention(changed, k, v, keep)
+
+    assert_close(after[..., :1, :], before[..., :1, :], atol=1e-5, what="out[..., :1, :] when the later queries change")
+
+
+@claims(
+    "Samples and heads do not mix: changing one leaves the others as they were.",
+    look_at="whether the softmax, a reshape or the flags reach across samples or heads",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_samples_and_heads_are_independent(attempt, sizes):
+    q, k, v = qkv(sizes)
+    keep = gaps(sizes)
+    before = attempt.padded_attention(q, k, v, keep)
+    for place, rest in (((0,), (slice(1, None),)), ((slice(None), 0), (slice(None), slice(1, None)))):
+        changed = [part.clone() for part in (q, k, v)]
+        for part in changed:
+            part[place] = randn(*part[place].shape)
+        flags = keep.clone()
+        if place == (0,):
+            flags[0] = ~keep[0]
+        after = attempt.padded_attention(*changed, flags)
+
+        assert_close(after[rest], before[rest], atol=1e-5, what="out of the others when one sample or head changes: out")
+
+
+@claims(
+    "Gradients to q, k and v are those of the formula, padding included.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values_with_padding",
+    cases=SIZES[:4],
+)
+def test_gradients(attempt, reference, sizes):
+    for keep in (right_padding(sizes), gaps(sizes)):
+        check_gradients(attempt.padded_attention, reference.padded_attention, *qkv(sizes), keep)
+
+
+@claims("The output's dtype is that of q, k and v, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        check_keeps_dtype(attempt.padded_attention, *qkv(sizes), right_padding(sizes), dtype=dtype)
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs="values_with_padding", cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_computes_in_dtype(
+        attempt.padded_attention,
+        reference.padded_attention,
+        *qkv(sizes),
+        right_padding(sizes),
+        dtype=torch.float32,
+        terms=sizes.Tk * sizes.D,
+    )
+
+
+@claims("q, k, v and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    for keep in (right_padding(sizes), all_real(sizes)):
+        check_leaves_inputs(attempt.padded_attention, *qkv(sizes), keep)
+
+
+@claims("Non-contiguous q, k, v and keep give the same output.", needs="values_with_padding", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    check_takes_strided(attempt.padded_attention, reference.padded_attention, *qkv(sizes), gaps(sizes))
+
+
+@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    check_stays_on_device(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
+
+
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], EQUAL[3], SIZES[5]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    check_from_scratch(attempt.padded_attention, *qkv(sizes, torch.float32), all_real(sizes))
+    check_from_scratch(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
+
+
+# ------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims(
+    "A query with nothing to attend to gets exactly 0, with finite gradients.",
+    tier="edge",
+    look_at="what the softmax of a row makes when every key of it is masked",
+    needs="values_with_padding",
+    cases=(*SMALL, SIZES[3]),
+)
+def test_nothing_to_attend_to(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
+    keep[1] = False  # sample 1 has no real key, the others have
+    cotangent = randn(sizes.B, sizes.H, sizes.Tq, sizes.Dv)
+
+    result = attempt.padded_attention.run(q, k, v, keep, cotangent=cotangent)
+
+    assert_close(result.output[1], torch.zeros_like(result.output[1]), atol=0.0, what="out of the sample without a real key: out")
+    assert_close(result.output, reference.padded_attention(q, k, v, keep), atol=1e-5)
+    for name, gradient in zip("qkv", result.input_gradients, strict=True):
+        finite = gradient is None or bool(gradient.isfinite().all())
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample has no real key")
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, padded keys included.", tier="edge",
+        needs="values_with_padding", cases=SMALL, look_at="exp of a large number, and what padded scores are filled with")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
+    q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
+    for padded in (1, 3):  # the largest scores may be padding's
+        keys = torch.where(keep[:, None, :, None], k, padded * k)
+
+        out = attempt.padded_attention(q.float(), keys.float(), v.float(), keep)
+
+        assert_close(out, reference.padded_attention(q, keys, v, keep), atol=1e-2, what="out")
+
+
+@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_padding", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_computes_in_dtype(
+            attempt.padded_attention,
+            reference.padded_attention,
+            *qkv(sizes),
+            right_padding(sizes),
+            dtype=dtype,
+            terms=sizes.Tk,
+        )
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_padding", cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
+
+    out = attempt.padded_attention(q, k, v, keep)
+
+    assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-9)
+
+
+@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
+        look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, sizes):
+    check_own_memory(attempt.padded_attention, *qkv(sizes), right_padding(sizes))

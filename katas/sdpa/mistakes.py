@@ -1,0 +1,57 @@
+"""sdpa as a pipeline, and the ways each stage goes wrong."""
+
+from attn_kata.diagnosis import Pipeline, Probe, State
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pipeline import variants
+from attn_kata.properties import randn
+
+
+def begin(q, k, v):
+    return State(q=q, k=k, v=v)
+
+
+def probe(*lead, Tq, Tk, D, Dv):
+    q, k, v = randn(*lead, Tq, D), randn(*lead, Tk, D), randn(*lead, Tk, Dv)
+    return Probe(args=(q, k, v), sizes={"Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv})
+
+
+def probes():
+    return [
+        probe(2, 3, Tq=5, Tk=6, D=7, Dv=4),
+        probe(3, Tq=6, Tk=4, D=5, Dv=2),  # three dimensions: an unnamed softmax dimension is another one here
+        probe(2, 3, Tq=5, Tk=5, D=5, Dv=5),  # all alike: what is mistaken for another size raises nowhere
+        probe(Tq=3, Tk=7, D=2, Dv=5),
+    ]
+
+
+PIPELINES = (
+    Pipeline(
+        entry="scaled_dot_product_attention",
+        begin=begin,
+        stages={
+            "score": s.score,
+            "scale": s.scale_by_head_dim,
+            "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "mix": s.mix,
+        },
+        variants=(
+            *variants("scale.missing", {"scale": s.nothing}),
+            *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
+            *variants("scale.key_length", {"scale": s.scale_by_key_length}, {"scale": s.scale_by_query_length}),
+            *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
+            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants("scale.floor_division", {"scale": s.scale_floor_division}),
+            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
+            *variants("softmax.head_axis", {"normalise": s.softmax_over(None)}, {"normalise": s.softmax_over(1)},
+                      {"normalise": s.softmax_over(0)}, {"normalise": s.softmax_over_heads}),
+            *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
+            *variants("softmax.missing", {"normalise": s.softmax_missing}),
+            *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *variants("mix.keys", {"mix": s.values_are_keys}),
+            *variants("project.swapped", {"score": s.score_swapped}),
+        ),
+        probes=probes,
+    ),
+)  # fmt: skip

@@ -1,0 +1,8 @@
+# breaks: output_shape
+# mistake: none
+import math
+
+
+def scaled_dot_product_attention(q, k, v):
+    scores = q @ k.T / math.sqrt(q.shape[-1])  # .T turns every dimension round
+    return scores.softmax(-1) @ v

@@ -1,0 +1,4 @@
+# breaks: output_shape
+# mistake: none
+def scaled_dot_product_attention(q, k, v):
+    return v

@@ -1,0 +1,9 @@
+# breaks: values, any_leading_dimensions
+# mistake: scale.missing
+import torch
+
+
+def scaled_dot_product_attention(q, k, v):
+    scores = torch.matmul(q, k.transpose(-2, -1))
+    weights = torch.softmax(scores, dim=-1)
+    return torch.matmul(weights, v)

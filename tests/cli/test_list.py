@@ -1,0 +1,53 @@
+"""`attn-kata list`."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_every_kata_is_listed_below_its_level_with_its_minutes(run):
+    done = run("list")
+
+    assert done.returncode == 0
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Level 1"
+    assert any(line.split()[:3] == ["sdpa", "10", "min"] for line in lines)
+    assert lines.index("Level 3") < next(at for at, line in enumerate(lines) if line.split()[:1] == ["mha"])
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_next_command_is_named(run):
+    assert run("list").stdout.splitlines()[-1] == "Begin one: attn-kata start sdpa"
+
+
+def test_the_current_kata_is_marked(run):
+    run("start", "mha")
+    done = run("list")
+
+    assert any(line.startswith("> mha ") for line in done.stdout.splitlines())
+    assert "> is the current kata: attn-kata grade" in done.stdout
+
+
+def test_json_has_every_kata_and_nothing_else_is_printed(run):
+    done = run("list", "--json")
+
+    rows = {row["kata"]: row for row in json.loads(done.stdout)}
+    assert rows["mha"]["level"] == 3
+    assert rows["mha"]["passed_at"] is None
+    assert set(rows["sdpa"]) == {
+        "kata", "title", "level", "minutes", "summary", "current", "passed_at", "attempts",
+    }  # fmt: skip
+
+
+def test_listing_leaves_nothing_behind(run, home):
+    run("list")
+
+    assert not home.exists()
+
+
+def test_any_encoding_of_stdout_will_do(run):
+    done = run("list", PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0
+    assert "sdpa" in done.stdout

@@ -1,0 +1,48 @@
+"""`attn-kata solution`."""
+
+from __future__ import annotations
+
+import pytest
+
+from attn_kata import catalog
+
+pytestmark = pytest.mark.skipif(not catalog.find("sdpa").solution.exists(), reason="sdpa has no reference yet")
+
+
+def test_before_a_pass_it_stays_closed_and_says_how_to_go_on(run):
+    run("start", "sdpa")
+    done = run("solution")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "attn-kata hint sdpa" in done.stderr
+    assert "attn-kata solution sdpa --give-up" in done.stderr
+
+
+def test_giving_up_shows_the_reference_after_the_attempt_and_is_remembered(run, folder):
+    run("start", "sdpa")
+    (folder / "sdpa.py").write_text("my_own = 'attempt \x1b[2J[bold]'\n")
+    done = run("solution", "--give-up")
+
+    assert done.returncode == 0
+    yours, reference = done.stdout.index("Yours: sdpa.py"), done.stdout.index("Reference: sdpa.py")
+    assert yours < done.stdout.index("my_own = 'attempt [bold]'") < reference
+    assert "def scaled_dot_product_attention" in done.stdout[reference:]
+    assert "\x1b" not in done.stdout
+    assert "reference seen before the pass" in run("status").stdout
+
+
+def test_in_a_wide_terminal_both_stand_side_by_side(run, folder):
+    run("start", "sdpa")
+    done = run("solution", "--give-up", COLUMNS="200")
+
+    first = done.stdout.splitlines()[0]
+    assert "Yours: sdpa.py" in first
+    assert "Reference: sdpa.py" in first
+
+
+def test_without_an_attempt_the_reference_stands_alone(run):
+    done = run("solution", "sdpa", "--give-up")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("Reference: sdpa.py")

@@ -1,0 +1,183 @@
+"""`attn-kata start` and the stubs that it writes."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+
+from attn_kata import catalog, stub
+
+EVERY_STUB = [(slug, level) for slug in catalog.slugs() for level in stub.LEVELS]
+
+
+def test_the_stub_is_written_and_named_with_the_next_command(run, folder):
+    done = run("start", "mha")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("mha.py: ")
+    assert "attn-kata grade" in done.stdout
+    assert (folder / "mha.py").read_text("utf-8").startswith("# attn-kata: mha (standard)\n")
+
+
+@pytest.mark.parametrize("name", ["SDPA", "Sdpa", " sdpa "])
+def test_the_name_may_be_written_in_any_case(run, folder, name):
+    assert run("start", name).returncode == 0
+    assert (folder / "sdpa.py").exists()
+
+
+def test_a_misspelt_kata_gets_the_nearest_name_and_the_next_command(run, folder):
+    done = run("start", "sdap")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "There is no kata 'sdap'. Did you mean 'sdpa'?\nSee them all: attn-kata list\n"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "../sdpa", "sdpa/../sdpa", "sdpa.py", "\x1b[31m"])
+def test_nothing_but_a_kata_is_a_kata(run, folder, name):
+    done = run("start", name)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "\x1b" not in done.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_is_never_written_over(run, folder):
+    (folder / "sdpa.py").write_text("mine")
+    done = run("start", "sdpa")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "'sdpa.py' is there already and was left as it is" in done.stderr
+    assert "attn-kata reset sdpa" in done.stderr
+    assert (folder / "sdpa.py").read_text() == "mine"
+
+
+def test_a_link_that_leads_nowhere_is_not_written_through(run, folder, tmp_path):
+    (folder / "sdpa.py").symlink_to(tmp_path / "elsewhere.py")
+    done = run("start", "sdpa")
+
+    assert done.returncode == 2
+    assert not (tmp_path / "elsewhere.py").exists()
+
+
+def test_a_file_that_was_there_becomes_the_current_kata(run, folder):
+    (folder / "sdpa.py").write_text("mine")
+    run("start", "mha")
+    run("start", "sdpa")
+
+    assert "> sdpa" in run("list").stdout
+
+
+def test_of_two_starts_at_once_one_writes(folder, environment):
+    command = [sys.executable, "-m", "attn_kata", "start", "sdpa"]
+    both = [subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL) for _ in range(4)]
+    codes = sorted(process.wait(60) for process in both)
+
+    assert codes == [0, 2, 2, 2]
+    assert (folder / "sdpa.py").read_text("utf-8").endswith("attn-kata grade\")\n")
+
+
+def test_another_folder_is_made_where_it_is_missing(run, folder):
+    done = run("start", "sdpa", "--dir", "some/where")
+
+    assert done.returncode == 0
+    assert (folder / "some" / "where" / "sdpa.py").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said(run, folder):
+    (folder / "file").touch()
+    done = run("start", "sdpa", "--dir", "file/below")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("'file/below/sdpa.py' cannot be written: ")
+
+
+def test_a_current_folder_that_is_gone_is_said(run, folder, environment):
+    script = f'rmdir "$PWD" && exec "{sys.executable}" -m attn_kata start sdpa'
+    done = subprocess.run(["sh", "-c", script], cwd=folder, env=environment, capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_the_levels_say_less_and_less(run, folder):
+    sizes = []
+    for level in stub.LEVELS:
+        run("start", "mha", "--level", level, "--dir", level)
+        text = (folder / level / "mha.py").read_text("utf-8")
+        sizes.append(len(text))
+
+        assert ("TODO" in text) == (level != "blank")
+        assert ("shape: " in text) == (level == "guided")
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_an_unknown_level_is_a_usage_error(run):
+    done = run("start", "mha", "--level", "easy")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "'easy'" in done.stderr
+
+
+@pytest.mark.parametrize(("slug", "level"), EVERY_STUB)
+def test_every_stub_is_clean_python_with_the_contract_in_full(slug, level):
+    kata = catalog.find(slug)
+    source = stub.render(kata, level)
+    tree = ast.parse(source)
+
+    compile(source, f"{slug}.py", "exec", dont_inherit=True)
+    assert kata.contract in (ast.get_docstring(tree, clean=False) or "")
+    assert max(map(len, source.splitlines())) <= 120
+    assert source.endswith("\n")
+    assert not source.endswith("\n\n")
+    defined = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    assert defined == [entry.name for entry in kata.entries]
+    assert stub.header(source.encode()) == (slug, level)
+
+
+@pytest.mark.parametrize(("slug", "level"), EVERY_STUB)
+def test_every_stub_is_as_the_formatter_would_write_it(slug, level, tmp_path):
+    file = tmp_path / f"{slug}.py"
+    file.write_text(stub.render(catalog.find(slug), level), encoding="utf-8")
+    ruff = [sys.executable, "-m", "ruff"]
+    if subprocess.run([*ruff, "--version"], capture_output=True).returncode:
+        pytest.skip("ruff is not installed")
+
+    options = ["--isolated", "--line-length", "120", "--no-cache", str(file)]
+    assert subprocess.run([*ruff, "check", "--select", "E,F,W,I", *options]).returncode == 0
+    assert subprocess.run([*ruff, "format", "--check", *options]).returncode == 0
+
+
+def test_the_untouched_stub_runs_and_says_that_it_is_not_written_yet(tmp_path):
+    for slug in catalog.slugs():
+        source = stub.render(catalog.find(slug), "blank")
+        (tmp_path / f"{slug}.py").write_text(source, encoding="utf-8")
+    runner = "import runpy, sys\nfor name in sys.argv[1:]: runpy.run_path(name, run_name='__main__')"
+    names = sorted(os.listdir(tmp_path))
+    done = subprocess.run([sys.executable, "-c", runner, *names], cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(names)
+    assert all("is not written yet" in line and line.endswith("attn-kata grade") for line in lines)
+
+
+@pytest.mark.parametrize("slug", catalog.slugs())
+def test_the_smoke_check_of_a_stub_runs_on_the_reference(slug):
+    kata = catalog.find(slug)
+    if not kata.solution.exists():
+        pytest.skip(f"{slug} has no reference yet")
+    code = f"{kata.solution.read_text('utf-8')}\n\nimport torch\n\n{kata.smoke}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
