@@ -166,3 +166,19 @@ def _first_failure(report: Report, core: set[str]) -> str:
 
 def _list(names: set[str] | frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "none"
+
+
+def surviving_mutants(kata: Kata, *, pairs: bool = True) -> list[str]:
+    """The mistakes, alone and in pairs, that no core property fails. Needs torch."""
+    from .diagnosis import mutants
+    from .properties.handle import local_handle
+
+    tests = mutants.hidden_tests(kata.folder)
+    reference = local_handle(kata.solution)
+    survivors = []
+    for together in (False, True) if pairs else (False,):
+        for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=together):
+            mutant = mutants.handle(kata.solution, pipeline, chosen)
+            if not mutants.killers(tests, mutant, reference, first=True):
+                survivors.append(" + ".join(variant.id for variant in chosen))
+    return survivors

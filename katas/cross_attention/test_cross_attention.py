@@ -27,8 +27,8 @@ SIZES = (
     Sizes(B=2, H=3, Tq=7, Tk=4, E=15, context_dim=9),
     Sizes(B=2, H=1, Tq=1, Tk=3, E=5, context_dim=7),
     Sizes(B=4, H=5, Tq=3, Tk=1, E=15, context_dim=10),
-    Sizes(B=1, H=7, Tq=3, Tk=6, E=7, context_dim=14),
-    Sizes(B=2, H=6, Tq=131, Tk=150, E=18, context_dim=12),
+    Sizes(B=1, H=7, Tq=3, Tk=150, E=7, context_dim=14),
+    Sizes(B=2, H=6, Tq=131, Tk=8, E=18, context_dim=12),
 )
 SMALL = SIZES[:2]
 KEPT = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
@@ -437,12 +437,11 @@ def test_device(attempt, reference, sizes):
 @claims("No ready-made attention is called.", needs="lengths_are_free", cases=(SIZES[0], EQUAL[3]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, reference, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
+    for dtype, training, flags in ((torch.float64, True, ()), (torch.float32, False, (kept_first(sizes),))):
         ours = alone(attempt, reference, sizes, dtype)
         x, context = inputs(sizes, dtype)
         ours.run(x, context, training=training)  # sets the mode
-        check_from_scratch(ours, x, context)
-        check_from_scratch(ours, x, context, kept_first(sizes))
+        check_from_scratch(ours, x, context, *flags)
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -486,15 +485,14 @@ def test_large_scores(attempt, reference, sizes):
     x, context = (300 * x).round(), (3 * context).round()
     keep = kept_first(sizes)
 
-    for hidden in (1, 10):  # the largest scores may be hidden ones
-        given = torch.where(keep[:, :, None], context, hidden * context)
-        for flags in ((), (keep,)):
-            out = ours(x.float(), given.float(), *flags)
+    larger = torch.where(keep[:, :, None], context, 10 * context)  # the largest scores may be hidden ones
+    for given, flags in ((context, ()), (larger, (keep,))):
+        out = ours(x.float(), given.float(), *flags)
 
-            assert_close(out, theirs(x, given, *flags), atol=1e-2, rtol=1e-2, what="out")
+        assert_close(out, theirs(x, given, *flags), atol=1e-2, rtol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL,
+@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL[:1],
         look_at="constants that the dtype cannot hold")  # fmt: skip
 def test_half_precision(attempt, reference, sizes):
     for dtype in (torch.float16, torch.bfloat16):

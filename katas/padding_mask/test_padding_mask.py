@@ -34,8 +34,8 @@ SIZES = (
     Sizes(B=3, H=2, Tq=6, Tk=4, D=5, Dv=8),
     Sizes(B=2, H=1, Tq=1, Tk=3, D=6, Dv=2),
     Sizes(B=4, H=2, Tq=3, Tk=1, D=2, Dv=5),
-    Sizes(B=1, H=2, Tq=5, Tk=7, D=1, Dv=3),
-    Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=5),
+    Sizes(B=1, H=2, Tq=5, Tk=150, D=1, Dv=3),
+    Sizes(B=2, H=3, Tq=131, Tk=8, D=9, Dv=5),
 )
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.Tk > 1)

@@ -1,0 +1,125 @@
+"""The words for every mistake, from `catalogue.toml`. Imports no torch: `attn-kata explain` answers at once."""
+
+from __future__ import annotations
+
+import string
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from attn_kata.errors import KataFileError
+from attn_kata.tables import Table
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = Path(__file__).with_name("catalogue.toml")
+SIZES = frozenset({"B", "H", "T", "Tq", "Tk", "D", "Dv", "E", "Din"})  # what an explanation may name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """One public place where a mistake was really made or discussed."""
+
+    url: str
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """The words for one mistake. `explanations` begin with the most exact wording; the last names no sizes."""
+
+    id: str
+    title: str
+    explanations: tuple[str, ...]
+    question: str
+    why: str
+    see: str
+    seen: tuple[Sighting, ...]
+
+    @property
+    def family(self) -> str:
+        """`scale` of `scale.embed_dim`."""
+        return self.id.partition(".")[0]
+
+    @property
+    def plain(self) -> str:
+        """The explanation without sizes."""
+        return self.explanations[-1]
+
+
+def load() -> dict[str, Entry]:
+    """Every entry by its id, in the order of the file. Raises KataFileError that names file and key."""
+    return dict(_load(FILE))
+
+
+def describe(id: str, sizes: dict[str, int]) -> str:
+    """The most exact explanation of the mistake whose sizes are all in `sizes`, no two of them equal. Raises KeyError."""
+    for wording in _load(FILE)[id].explanations:
+        named = {name: sizes[name] for name in _names(wording) if name in sizes}
+        # "√6 = √embed_dim; the contract divides by √6" would explain nothing.
+        if len(named) == len(_names(wording)) == len(set(named.values())):
+            return wording.format_map(named)
+    return _load(FILE)[id].plain
+
+
+@lru_cache(maxsize=4)
+def _load(file: Path) -> dict[str, Entry]:
+    try:
+        families = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise KataFileError(f"{file} cannot be read: {problem}.") from problem
+    entries: dict[str, Entry] = {}
+    for family, mistakes in families.items():
+        for what, raw in mistakes.items() if isinstance(mistakes, dict) else [("", mistakes)]:
+            if not isinstance(raw, dict):
+                raise KataFileError(f"{file}: '{f'{family}.{what}'.rstrip('.')}' must be a table.")
+            entries[f"{family}.{what}"] = _entry(f"{family}.{what}", raw, file)
+    return entries
+
+
+def _entry(id: str, raw: dict[str, Any], file: Path) -> Entry:
+    table = Table(raw, file, f"{id}.")
+    entry = Entry(
+        id=id,
+        title=table.text("title"),
+        explanations=table.texts("explanation", at_least=1),
+        question=table.text("question"),
+        why=table.text("why"),
+        see=table.text("see"),
+        seen=_seen(table, raw),
+    )
+    table.nothing_else()
+    for wording in entry.explanations:
+        try:
+            unknown = sorted(_names(wording) - SIZES)
+        except ValueError as problem:
+            raise table.wrong("explanation", f"has a wrong placeholder: {problem}") from problem
+        if unknown:
+            raise table.wrong("explanation", f"names the unknown size '{{{unknown[0]}}}'")
+    if _names(entry.plain):
+        raise table.wrong("explanation", "must end with a wording that names no sizes")
+    return entry
+
+
+def _seen(table: Table, raw: dict[str, Any]) -> tuple[Sighting, ...]:
+    if raw.get("seen") == []:
+        table.texts("seen", at_least=0)  # asked for, and empty
+        return ()
+    sightings = []
+    for one in table.tables("seen"):
+        sighting = Sighting(url=one.text("url"), what=one.text("what"))
+        one.nothing_else()
+        if not sighting.url.startswith("https://"):
+            raise one.wrong("url", f"must begin with https://, not '{sighting.url}'")
+        sightings.append(sighting)
+    return tuple(sightings)
+
+
+def _names(wording: str) -> set[str]:
+    """The placeholders of a wording."""
+    return {name for _, name, _, _ in string.Formatter().parse(wording) if name is not None}

@@ -1,0 +1,82 @@
+"""Every kata is held to the rules of CONTRIBUTING.md; the same as `attn-kata dev check`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attn_kata import authoring, catalog
+from attn_kata.engine.client import Engine
+
+KATAS = catalog.katas()
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine() as running:
+        yield running
+
+
+def by_slug(kata: catalog.Kata) -> str:
+    return kata.slug
+
+
+def test_the_six_katas_are_there() -> None:
+    assert {"sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention"} <= {kata.slug for kata in KATAS}
+
+
+@pytest.mark.parametrize("kata", KATAS, ids=by_slug)
+def test_a_kata_keeps_every_rule(kata: catalog.Kata, engine: Engine) -> None:
+    result = authoring.check(kata, engine)
+
+    assert result.problems == []
+
+
+@pytest.mark.parametrize("kata", KATAS, ids=by_slug)
+def test_every_mistake_is_caught_alone_and_in_pairs(kata: catalog.Kata) -> None:
+    survivors = authoring.surviving_mutants(kata)
+
+    assert survivors == []
+
+
+@pytest.mark.parametrize("kata", KATAS, ids=by_slug)
+def test_a_hidden_test_has_a_claim_and_compares_with_a_written_tolerance(kata: catalog.Kata) -> None:
+    tree = ast.parse((kata.folder / f"test_{kata.slug}.py").read_text("utf-8"))
+    tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+
+    assert tests
+    assert all(any(_name(one) == "claims" for one in test.decorator_list) for test in tests)
+    for call in calls:
+        if call.func.id == "assert_close":  # type: ignore[attr-defined]
+            assert any(keyword.arg == "atol" for keyword in call.keywords), f"line {call.lineno}"
+
+
+@pytest.mark.parametrize("kata", KATAS, ids=by_slug)
+def test_nothing_of_a_kata_points_outside_of_the_project(kata: catalog.Kata) -> None:
+    for path in [*kata.folder.rglob("*.*"), kata.solution]:
+        if path.suffix in (".py", ".toml", ".md"):
+            text = path.read_text("utf-8")
+            assert not re.search(r"\.\./shared|/work/|/tmp/|/home/", text), path
+
+
+def _name(node: ast.expr) -> str:
+    called = node.func if isinstance(node, ast.Call) else node
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+def test_a_kata_is_one_folder_and_one_solution() -> None:
+    """No registry, index or numbering elsewhere: no module of the package names a kata of its own."""
+    package = Path(catalog.__file__).parent
+    naming = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for kata in KATAS
+        if len(kata.slug) > 4 and re.search(rf"""["']{kata.slug}["']""", path.read_text("utf-8"))
+    }
+
+    assert naming <= {"interview/tracks.py"}  # a track is a list of katas
