@@ -110,6 +110,10 @@ def check(kata: Kata, engine: Engine) -> Check:
     if len(kata.hints) < MIN_HINTS:
         say(f"kata.toml has {len(kata.hints)} hints; it takes {MIN_HINTS}")
 
+    for name in ("mistakes.py", "prompt.md", "interview.toml"):
+        if not (kata.folder / name).is_file():
+            say(f"there is no {name}")
+
     for specimen in rights:
         report = grade(specimen.path.name, specimen.path.read_bytes())
         failed = _not_passed(report)
@@ -168,17 +172,30 @@ def _list(names: set[str] | frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def surviving_mutants(kata: Kata, *, pairs: bool = True) -> list[str]:
+def kill_matrix(kata: Kata) -> dict[str, set[str]]:
+    """For each known mistake the core properties that fail it. Needs torch."""
+    matrix: dict[str, set[str]] = {}
+    for chosen, killers in _killed(kata, pairs=False, first=False):
+        matrix.setdefault(chosen, set()).update(killers)
+    return matrix
+
+
+def surviving_mutants(kata: Kata) -> list[str]:
     """The mistakes, alone and in pairs, that no core property fails. Needs torch."""
+    return [
+        chosen for pairs in (False, True) for chosen, killers in _killed(kata, pairs=pairs, first=True) if not killers
+    ]
+
+
+def _killed(kata: Kata, *, pairs: bool, first: bool) -> Iterator[tuple[str, list[str]]]:
+    import torch
+
     from .diagnosis import mutants
     from .properties.handle import local_handle
 
+    torch.set_num_threads(1)  # small tensors: threads cost more than they give
     tests = mutants.hidden_tests(kata.folder)
     reference = local_handle(kata.solution)
-    survivors = []
-    for together in (False, True) if pairs else (False,):
-        for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=together):
-            mutant = mutants.handle(kata.solution, pipeline, chosen)
-            if not mutants.killers(tests, mutant, reference, first=True):
-                survivors.append(" + ".join(variant.id for variant in chosen))
-    return survivors
+    for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=pairs):
+        mutant = mutants.handle(kata.solution, pipeline, chosen)
+        yield " + ".join(variant.id for variant in chosen), mutants.killers(tests, mutant, reference, first=first)

@@ -1,14 +1,14 @@
-'''The katas as their folders describe them: `katas/<slug>/kata.toml`, read strictly. No registry: folders are discovered.
+'''The katas as their folders describe them, in `katas/<slug>/kata.toml`, read strictly. Folders are discovered.
 
-The format of `kata.toml`. Every key is required unless marked optional; an unknown one is an error that names file and key:
+The format of `kata.toml`. Every key is required unless marked optional; an error names file and key:
 
     title = "Multi-head attention"   # what `list` and the stub call it
     level = 3                        # 1 and up; `list` groups by it
     minutes = 35                     # what an interview would give for it
     summary = "..."                  # one line, at most 60 characters, for `list`
     contract = """..."""             # the contract in full, as the stub states it; lines of at most 100 characters
-    hints = ["...", "...", "..."]    # three or more, staged from a nudge to nearly there; the last is still not the code
-    smoke = """..."""                # the body of the stub's own check of shapes: Python that calls the entry points and prints
+    hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
+    smoke = """..."""                # the body of the stub's own check of shapes: Python that prints
 
     [[entry]]                        # one for each name that the hidden tests call
     kind = "function"

@@ -26,3 +26,8 @@ class KataFileError(AttnKataError):
 
 class OwnError(AttnKataError):
     """A fault of attn-kata's own, with what to report."""
+
+
+def why(problem: OSError) -> str:
+    """The reason alone: `Permission denied`."""
+    return problem.strerror or type(problem).__name__

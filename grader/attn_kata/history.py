@@ -14,15 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attn_kata.database import Database, rows
-from attn_kata.report.model import Report
+
+if TYPE_CHECKING:
+    from attn_kata.report.model import Report
 
 SCHEMA = 1
 
 _TABLES = """
-CREATE TABLE start (id INTEGER PRIMARY KEY, at TEXT NOT NULL, kata TEXT NOT NULL, path BLOB NOT NULL, level TEXT NOT NULL);
+CREATE TABLE start (
+    id INTEGER PRIMARY KEY, at TEXT NOT NULL, kata TEXT NOT NULL, path BLOB NOT NULL, level TEXT NOT NULL
+);
 CREATE TABLE current (one INTEGER PRIMARY KEY CHECK (one = 1), kata TEXT NOT NULL, path BLOB NOT NULL);
 CREATE TABLE grading (
     id INTEGER PRIMARY KEY, at TEXT NOT NULL, kata TEXT NOT NULL, path BLOB NOT NULL, outcome TEXT NOT NULL,
@@ -154,7 +158,7 @@ class History:
     # What was looked at ----------------------------------------------------------------------------------------------
 
     def next_hint(self, kata: str, count: int, wanted: int | None = None) -> int:
-        """The 1-based number of the next hint of `count`, or `wanted`, remembered as given. After the last, the last."""
+        """The number (from 1) of the next hint of `count`, or `wanted`; it is remembered. After the last, the last."""
 
         def write(db: sqlite3.Connection) -> int:
             given = int(rows(db, "SELECT COALESCE(MAX(number), 0) FROM hint WHERE kata = ?", kata)[0][0])

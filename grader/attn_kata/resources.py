@@ -1,4 +1,4 @@
-"""Where the data lie: `katas`, `solutions` and `templates`, beside the package (installed) or at the repository's root."""
+"""Where the data lie: `katas`, `solutions` and `templates`, beside the package, or at the repository's root."""
 
 from __future__ import annotations
 

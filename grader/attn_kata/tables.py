@@ -17,9 +17,9 @@ _REQUIRED = object()
 
 
 class Table:
-    """One TOML table that knows its file and its place, and hands out checked values. All its methods raise KataFileError.
+    """One TOML table that knows its file and its place, and hands out checked values.
 
-    What no method asked for is unknown: `nothing_else` says so.
+    All its methods raise KataFileError. What no method asked for is unknown: `nothing_else` says so.
     """
 
     def __init__(self, raw: dict[str, Any], file: Path, place: str) -> None:

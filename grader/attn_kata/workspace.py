@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from attn_kata import catalog, stub
 from attn_kata.catalog import Kata
-from attn_kata.errors import UsageError
+from attn_kata.errors import UsageError, why
 from attn_kata.history import History
 
 MOST_BYTES = 1_000_000  # an attempt is a page or two; more is a mistake in the command
@@ -129,7 +130,7 @@ def locate(kata: Kata, history: History) -> Path | None:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or more than a source can be."""
+    """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or too many bytes."""
     try:
         kind = path.stat()
         if stat.S_ISDIR(kind.st_mode):
@@ -146,21 +147,14 @@ def read(path: Path) -> bytes:
 
 def shown(path: Path) -> str:
     """`path` as seen from the current folder where it lies below it, else in full; always printable."""
-    try:
+    with contextlib.suppress(ValueError, OSError):
         path = path.relative_to(Path.cwd())
-    except (ValueError, OSError):
-        pass
     return printable(str(path))
 
 
 def printable(name: str) -> str:
     """A file name that can be shown anywhere: what is no text or would move the cursor becomes �."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
-
-
-def why(problem: OSError) -> str:
-    """The reason alone: `Permission denied`."""
-    return problem.strerror or type(problem).__name__
 
 
 def _is_file(argument: str) -> bool:

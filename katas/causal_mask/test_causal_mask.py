@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    AttemptRaised,
     Sizes,
     assert_close,
     assert_equal,
@@ -94,6 +95,12 @@ def test_mask_device(attempt, reference, sizes):
         assert_holds("the result" not in strays, f"the mask is made on the default device, whatever device is: {device!r}")
         assert_holds(not strays, f"two devices meet in {', '.join(strays)} when device is another than the default")
 
+    try:
+        attempt.causal_mask(sizes.Tq, sizes.Tk, "nowhere")
+    except AttemptRaised:
+        return  # as torch does where it is handed a device that it does not know
+    assert_holds(False, "a mask is made even for device='nowhere', so device is not what decides where it lies")
+
 
 # -------------------------------------------------------------------------------------------------- the attention
 
@@ -131,7 +138,7 @@ def test_no_future_leak(attempt, sizes):
     for first in range(sizes.Tk - sizes.Tq + 1, sizes.Tk):
         changed_k, changed_v = k.clone(), v.clone()
         changed_k[..., first:, :] = randn(*k[..., first:, :].shape)
-        changed_v[..., first:, :] += 10
+        changed_v[..., first:, :] += 1e6  # a small weight is not 0
         after = attempt.causal_attention(q, changed_k, changed_v)
         earlier = first - (sizes.Tk - sizes.Tq)  # queries 0 to this one stand before the first changed key
 
@@ -322,6 +329,7 @@ def test_from_scratch(attempt, sizes):
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
+    k[..., : sizes.Tk - sizes.Tq + 1, :] = -q[..., :1, :]  # all that the first query sees has a large negative score
 
     out = attempt.causal_attention(q.float(), k.float(), v.float())
 

@@ -80,6 +80,8 @@ def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     for call in ("out", "out on a second call: out", "out after new weights were copied in: out"):
         x = tokens(sizes)
+        if "second" in call:
+            x[:, -1] = 0  # a token like any other
         assert_close(ours(x), theirs(x), atol=1e-5, what=call)
         if "second" in call:
             weights = random_weights(theirs.parameters)
@@ -96,19 +98,19 @@ def test_values(attempt, reference, sizes):
 def test_row_order(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
-    # Keys that are all alike make the output the mean of the values, values that are all alike make it that value:
-    # neither depends on the scale.
-    for place, part in ((1, "keys"), (2, "values")):
+    # Scores that are all 0 make the output the mean of the values, whatever the scale; so do keys that are all alike.
+    for zero, what in ((slice(0, 2), "queries and keys"), (slice(1, 2), "keys")):
         weights = random_weights(theirs.parameters)
-        weights["qkv_proj.weight"].view(3, sizes.output_dim, sizes.input_dim)[place] = 0
+        weights["qkv_proj.weight"].view(3, sizes.output_dim, sizes.input_dim)[zero] = 0
+        weights["qkv_proj.bias"].view(3, sizes.output_dim)[zero.start : 1] = 0  # the keys keep their bias
         ours.load(weights)
         theirs.load(weights)
 
-        assert_close(ours(x), theirs(x), atol=1e-5, what=f"out when the rows of the {part} are 0: out")
+        assert_close(ours(x), theirs(x), atol=1e-5, what=f"out when the rows of the {what} are 0: out")
 
 
 @claims(
-    "Each token's weights sum to 1: where all tokens of a sequence are equal, the output is their value.",
+    "Each token's weights sum to 1: a feature in which all values are equal comes out as it went in.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -116,15 +118,18 @@ def test_row_order(attempt, reference, sizes):
 def test_weights_sum_to_one(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # The same rows for queries, keys and values, so that their order does not matter here.
-    weight = weights["qkv_proj.weight"] = weights["qkv_proj.weight"][: sizes.output_dim].repeat(3, 1)
-    bias = weights["qkv_proj.bias"] = weights["qkv_proj.bias"][: sizes.output_dim].repeat(3)
-    ours.load(weights)
-    x = tokens(sizes)[:, :1].expand(-1, sizes.T, -1).contiguous()
+    # The same rows for queries, keys and values, so that their order does not matter here; the last feature is its bias.
+    weight = weights["qkv_proj.weight"][: sizes.output_dim]
+    weight[-1] = 0
+    bias = weights["qkv_proj.bias"][: sizes.output_dim]
+    bias[-1] = 2.0
+    ours.load({"qkv_proj.weight": weight.repeat(3, 1), "qkv_proj.bias": bias.repeat(3)})
 
-    value = (x @ weight.T + bias)[..., : sizes.output_dim]  # (B, T, output_dim)
+    feature = ours(tokens(sizes))[..., -1:]  # (B, T, 1)
 
-    assert_close(ours(x), value, atol=1e-5, what="out when all tokens of a sequence are equal: out")
+    assert_close(
+        feature, torch.full_like(feature, 2.0), atol=1e-5, what="the last feature of out when all values have 2 there: out"
+    )
 
 
 @claims(
@@ -225,7 +230,7 @@ def test_train_and_eval_alike(attempt, reference, sizes):
 
     trained, evaluated = (ours.run(x, training=training).output for training in (True, False))
 
-    assert_close(trained, evaluated, atol=1e-5, what="out in train()")
+    assert_close(trained, evaluated, atol=1e-5, what="out in train(), against eval(): out")
 
 
 @claims("The output's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],

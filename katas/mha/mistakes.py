@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.diagnosis import Pipeline, Probe, State
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import variants
 from attn_kata.properties import randn
 
@@ -90,9 +91,13 @@ PIPELINES = (
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
             *variants("dropout.before_softmax", {"mask": s.drop_after(s.mask), "drop": s.nothing}, shows_in_values=False),
             *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
-            *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("output.missing", {"output": s.nothing}),
         ),
         probes=probes,
     ),
 )  # fmt: skip
+
+
+def pictures():
+    causal = torch.ones(4, 4, dtype=torch.bool).tril()
+    return (of_heads("MultiHeadAttention", (12, 2), heads=2, head_dim=6, length=4, mask=causal),)

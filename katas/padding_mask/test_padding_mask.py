@@ -105,7 +105,7 @@ def test_mask_shape(attempt, sizes):
 )
 def test_mask_marks_real_tokens(attempt, reference, sizes):
     lengths = some_lengths(sizes.B, sizes.max_len)
-    for given in (lengths, lengths.roll(1), lengths.flip(0)):  # the same sizes, other lengths
+    for given in (lengths, lengths.roll(1)):  # the same sizes, other lengths
         mask = attempt.padding_mask(given, sizes.max_len)
 
         assert_equal(mask, reference.padding_mask(given, sizes.max_len), what="mask", rows="sample", columns="position")
@@ -202,7 +202,7 @@ def test_values_with_padding(attempt, reference, sizes):
     "Real tokens may stand anywhere: padding on the left and between them.",
     look_at="whether each key's own flag is read, or only how many there are",
     needs="values_with_padding",
-    cases=PADDED,
+    cases=PADDED[:3],
 )
 def test_real_tokens_anywhere(attempt, reference, sizes):
     q, k, v = qkv(sizes)
@@ -211,6 +211,23 @@ def test_real_tokens_anywhere(attempt, reference, sizes):
         out = attempt.padded_attention(q, k, v, keep)
         what = f"out with padding {where}: out"
         assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5, what=what)
+
+
+@claims(
+    "Scores far from 0, about 30 either way, give the formula's values too, with padding and without.",
+    look_at="whether anything bounds the scores, and what padded ones are filled with",
+    needs="values_with_padding",
+    cases=SMALL,
+)
+def test_strong_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    low = q.clone(), k.clone()  # the first feature takes 30 off every score
+    low[0][..., 0], low[1][..., 0] = -6 * sizes.D**0.5, 5.0
+
+    for strong, keep in (((4 * q, 4 * k), all_real(sizes)), (low, right_padding(sizes))):
+        out = attempt.padded_attention(*strong, v, keep)
+        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        assert_close(out, reference.padded_attention(*strong, v, keep), atol=1e-4)
 
 
 @claims(
@@ -224,7 +241,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
     for keep in (right_padding(sizes), left_padding(sizes)):
         padded = ~keep[:, None, :, None]  # (B, 1, Tk, 1)
         before = attempt.padded_attention(q, k, v, keep)
-        after = attempt.padded_attention(q, k + padded * 10 * randn(*k.shape), v + padded * 10, keep)
+        after = attempt.padded_attention(q, torch.where(padded, randn(*k.shape), k), v + padded * 10, keep)
 
         assert_close(after, before, atol=1e-5, what="out when padded keys and values change: out")
 
@@ -233,7 +250,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
     "Every real key matters: the output of every query of its sample moves with its value.",
     look_at="whether True means real or padded, and whether every real key has a weight",
     needs="output_shape",
-    cases=PADDED[:3],
+    cases=SMALL,
 )
 def test_real_keys_matter(attempt, sizes):
     q, k, v = qkv(sizes)
@@ -245,10 +262,8 @@ def test_real_keys_matter(attempt, sizes):
         moved = (attempt.padded_attention(q, k, changed, keep) - before).abs().amax(dim=3)  # (B, H, Tq)
         for sample in keep[:, key].nonzero().flatten().tolist():
             unmoved = (~(moved[sample] > 1e-6)).nonzero().tolist()  # [head, query] each; NaN has not moved
-            assert_holds(
-                not unmoved,
-                f"v[{sample}, :, {key}] is real and changes by 10, but out[{sample}, {str(unmoved[:1])[2:-2]}] stays as it was",
-            )
+            real, out = f"v[{sample}, :, {key}]", f"out[{sample}, {str(unmoved[:1])[2:-2]}]"
+            assert_holds(not unmoved, f"{real} is real and changes by 10, but {out} stays as it was")
 
 
 @claims(
@@ -286,21 +301,20 @@ def test_one_real_key(attempt, sizes):
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
-    needs="output_shape",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
     q, k, v = qkv(sizes)
+    keep = right_padding(sizes)
 
-    for keep in (right_padding(sizes), gaps(sizes)):
-        out = attempt.padded_attention(q, k, v, keep)
-        assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5)
+    out = attempt.padded_attention(q, k, v, keep)
+
+    assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5)
 
 
 @claims(
     "Padded queries are not masked: with Tq = Tk, queries at padded positions attend like the others.",
     look_at="whether the flags act on keys only",
-    needs="output_shape",
     cases=(Sizes(B=2, H=3, Tq=5, Tk=5, D=6, Dv=7), Sizes(B=3, H=1, Tq=4, Tk=4, D=2, Dv=5)),
 )
 def test_padded_queries_attend(attempt, reference, sizes):
@@ -351,14 +365,16 @@ def test_samples_and_heads_are_independent(attempt, sizes):
             flags[0] = ~keep[0]
         after = attempt.padded_attention(*changed, flags)
 
-        assert_close(after[rest], before[rest], atol=1e-5, what="out of the others when one sample or head changes: out")
+        assert_close(
+            after[rest], before[rest], atol=1e-5, what="out of the others when one sample or head changes: out"
+        )
 
 
 @claims(
     "Gradients to q, k and v are those of the formula, padding included.",
     look_at="whether anything on the way is detached, rounded or rewritten in place",
     needs="values_with_padding",
-    cases=SIZES[:4],
+    cases=SIZES[:3],
 )
 def test_gradients(attempt, reference, sizes):
     for keep in (right_padding(sizes), gaps(sizes)):
@@ -404,8 +420,8 @@ def test_device(attempt, sizes):
     check_stays_on_device(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], EQUAL[3], SIZES[5]),
-        look_at="what the contract forbids")  # fmt: skip
+@claims("No ready-made attention is called.", needs="output_shape", look_at="what the contract forbids",
+        cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
 def test_from_scratch(attempt, sizes):
     check_from_scratch(attempt.padded_attention, *qkv(sizes, torch.float32), all_real(sizes))
     check_from_scratch(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
@@ -429,7 +445,8 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
 
     result = attempt.padded_attention.run(q, k, v, keep, cotangent=cotangent)
 
-    assert_close(result.output[1], torch.zeros_like(result.output[1]), atol=0.0, what="out of the sample without a real key: out")
+    empty = result.output[1]  # (H, Tq, Dv)
+    assert_close(empty, torch.zeros_like(empty), atol=0.0, what="out of the sample without a real key: out")
     assert_close(result.output, reference.padded_attention(q, k, v, keep), atol=1e-5)
     for name, gradient in zip("qkv", result.input_gradients, strict=True):
         finite = gradient is None or bool(gradient.isfinite().all())
@@ -437,7 +454,8 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
 
 
 @claims("Scores of about 1e4 in float32 give finite, right results, padded keys included.", tier="edge",
-        needs="values_with_padding", cases=SMALL, look_at="exp of a large number, and what padded scores are filled with")  # fmt: skip
+        needs="values_with_padding", cases=SMALL,
+        look_at="exp of a large number, and what padded scores are filled with")  # fmt: skip
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = right_padding(sizes)

@@ -2,12 +2,13 @@
 
 from attn_kata.diagnosis import Pipeline, Probe, State
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import variants
 from attn_kata.properties import randn
 
 
 def begin(q, k, v):
-    return State(q=q, k=k, v=v)
+    return State(q=q, k=k, v=v, lead=q.shape[:-1])
 
 
 def probe(*lead, Tq, Tk, D, Dv):
@@ -29,11 +30,13 @@ PIPELINES = (
         entry="scaled_dot_product_attention",
         begin=begin,
         stages={
+            "read": s.nothing,
             "score": s.score,
             "scale": s.scale_by_head_dim,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
             "mix": s.mix,
+            "shape": s.nothing,
         },
         variants=(
             *variants("scale.missing", {"scale": s.nothing}),
@@ -50,8 +53,14 @@ PIPELINES = (
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("mix.keys", {"mix": s.values_are_keys}),
+            *variants("context.query_length", {"read": s.context_by_query_length}),
+            *variants("layout.batch_as_time", {"read": s.all_tokens_together, "shape": s.apart_again}),
             *variants("project.swapped", {"score": s.score_swapped}),
         ),
         probes=probes,
     ),
 )  # fmt: skip
+
+
+def pictures():
+    return (of_function("scaled_dot_product_attention", (randn(1, 1, 4, 6), randn(1, 1, 5, 6), randn(1, 1, 5, 3))),)

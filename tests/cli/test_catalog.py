@@ -7,7 +7,7 @@ import pytest
 from attn_kata import catalog, resources
 from attn_kata.errors import KataFileError, UsageError
 
-GOOD = '''
+GOOD = """
 title = "A kata"
 level = 1
 minutes = 10
@@ -32,7 +32,7 @@ doc = "It is C."
 name = "__init__"
 [[entry.method.step]]
 todo = "Make it."
-'''
+"""
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_good_one_is_read(kata):
         ('["one", "two", "three"]', '["one", "two", ""]', "'hints' must be a list of texts"),
         ('summary = "one line"', f'summary = "{"x" * 61}"', "'summary' must be one line of at most 60 characters"),
         ('contract = "Write f."', f'contract = "{"x" * 101}"', "'contract' has a line of more than 100 characters"),
-        ('doc = "It is f."', "doc = 'a \"\"\" b'", "'entry[1].doc' goes into a docstring"),
+        ('doc = "It is f."', 'doc = \'a """ b\'', "'entry[1].doc' goes into a docstring"),
         ('kind = "function"', 'kind = "func"', "'entry[1].kind' must be 'function' or 'class'"),
         ('name = "f"', 'name = "f g"', "'entry[1].name' must be a Python name, not 'f g'"),
         ('todo = "Do it."', 'todo = "Do it."\nshapes = "x"', "'entry[1].step[1].shapes' is an unknown key"),

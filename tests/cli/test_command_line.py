@@ -88,6 +88,7 @@ def test_a_module_planted_in_the_current_folder_is_not_imported(run, folder):
         [sys.executable, "-c", "import runpy, sys; sys.path.insert(0, ''); import attn_kata"],
         cwd=folder,
         capture_output=True,
+        check=False,
     )
     assert done.returncode != 0  # so they would be found
     (folder / "planted").unlink()
@@ -100,7 +101,9 @@ def test_a_module_planted_in_the_current_folder_is_not_imported(run, folder):
 
 def test_a_reader_that_goes_away_is_no_error(environment, folder):
     script = f'"{sys.executable}" -m attn_kata --help | head -n 1; exit "${{PIPESTATUS[0]}}"'
-    done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, check=False, text=True
+    )
 
     assert done.stderr == ""
     assert done.returncode == 0
@@ -116,6 +119,7 @@ def test_a_full_disk_below_stdout_is_said(environment, folder):
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            check=False,
         )
 
     assert done.returncode == 2
@@ -128,7 +132,9 @@ BROKEN += "sys.argv = ['attn-kata', 'list']\nfrom attn_kata.cli import main\nsys
 
 
 def test_a_fault_of_our_own_has_a_short_text_and_a_file_to_report(environment, folder, home):
-    done = subprocess.run([sys.executable, "-c", BROKEN], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN], cwd=folder, env=environment, capture_output=True, check=False, text=True
+    )
 
     assert done.returncode == 4
     assert done.stdout == ""
@@ -141,7 +147,9 @@ def test_a_fault_of_our_own_has_a_short_text_and_a_file_to_report(environment, f
 
 def test_with_debugging_on_the_traceback_is_shown(environment, folder):
     environment = {**environment, "ATTN_KATA_DEBUG": "1"}
-    done = subprocess.run([sys.executable, "-c", BROKEN], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN], cwd=folder, env=environment, capture_output=True, check=False, text=True
+    )
 
     assert done.returncode == 4
     assert "Traceback" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from attn_kata import catalog
@@ -46,3 +48,17 @@ def test_without_an_attempt_the_reference_stands_alone(run):
 
     assert done.returncode == 0
     assert done.stdout.startswith("Reference: sdpa.py")
+
+
+def test_in_a_terminal_it_is_coloured_unless_the_person_wants_none(environment, folder):
+    pexpect = pytest.importorskip("pexpect")
+    printed = [
+        pexpect.run(
+            f"{sys.executable} -m attn_kata solution sdpa --give-up",
+            cwd=str(folder),
+            env={**environment, "TERM": "xterm-256color", **variables},
+        ).decode()
+        for variables in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"})
+    ]
+
+    assert ["\x1b[" in text for text in printed] == [True, False, False]

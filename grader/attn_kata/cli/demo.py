@@ -6,9 +6,8 @@ import click
 
 from attn_kata import catalog
 from attn_kata.cli import engine
-from attn_kata.cli.output import color, emit, paragraph, width
+from attn_kata.cli.output import color, emit, width
 from attn_kata.errors import OwnError
-from attn_kata.report.formats import renderer
 from attn_kata.workspace import read
 
 KATA = "mha"
@@ -17,20 +16,23 @@ WRONG = "scale_embed_dim.py"
 
 @click.command("demo")
 def command() -> None:
-    """Grade a shipped attempt with a real mistake, then the reference. Takes seconds; nothing is kept."""
+    """Show what a report looks like: a mistake, then the reference.
+
+    Both are shipped; grading them takes seconds, and nothing is kept.
+    """
     kata = catalog.find(KATA)
     wrong, right = kata.folder / "wrong" / WRONG, kata.solution
     sources = read(wrong), read(right)
     with engine.started() as running:
-        render = renderer("terminal")  # while torch loads
+        from attn_kata.report import terminal  # rich is imported while torch loads
 
-        emit(paragraph(f"First an attempt at {KATA} with a mistake that people really make ({WRONG}).") + "\n")
+        emit(f"First, an attempt at {KATA} with a mistake that people really make.\n\n")
         failed = running.grade(KATA, sources[0], attempt=WRONG)
-        emit(render(failed, width=width(), color=color()))
+        emit(terminal.render(failed, width=width(), color=color(), advice=False) + "\n")
 
-        emit(paragraph(f"Now the reference, {right.name}, graded in the same way.") + "\n")
+        emit("Now the reference, graded in the same way.\n\n")
         passed = running.grade(KATA, sources[1], attempt=right.name)
-        emit(render(passed, width=width(), color=color()))
+        emit(terminal.render(passed, width=width(), color=color(), advice=False) + "\n")
     if (failed.outcome, passed.outcome) != ("failed", "passed"):
         raise OwnError("The demo's first attempt must fail and its second must pass: this installation is damaged.")
     emit("Your turn: attn-kata start sdpa")

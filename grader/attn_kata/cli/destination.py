@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attn_kata.cli.output import color, emit, warn, width
-from attn_kata.errors import UsageError
+from attn_kata.errors import UsageError, why
 from attn_kata.report.formats import renderer
-from attn_kata.report.model import Report
-from attn_kata.workspace import printable, why
+from attn_kata.workspace import printable
+
+if TYPE_CHECKING:
+    from attn_kata.report.model import Report
 
 
 class Destination:

@@ -12,7 +12,7 @@ def dev() -> None:
 
 @dev.command()
 @click.argument("names", metavar="[KATA]...", nargs=-1)
-@click.option("--matrix", is_flag=True, help="Also print which wrong attempt breaks which property.")
+@click.option("--matrix", is_flag=True, help="Also print which wrong attempt and which mistake breaks which property.")
 def check(names: tuple[str, ...], matrix: bool) -> None:
     """Hold katas to the rules: the reference and right/ pass, stubs and wrong/ fail as they say. All where none is named."""
     from attn_kata import authoring, catalog
@@ -30,6 +30,8 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
             if matrix:
                 for name, killers in result.broken.items():
                     click.echo(f"  {name:<32} {len(killers):>3}  {', '.join(killers)}")
+                for mistake, properties in authoring.kill_matrix(kata).items():
+                    click.echo(f"  {mistake:<32} {len(properties):>3}  {', '.join(sorted(properties)) or 'SURVIVES'}")
     raise SystemExit(1 if failed else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 from typing import Any
 
 import click
@@ -10,10 +11,9 @@ import click
 from attn_kata import __version__
 from attn_kata.cli.output import emit, warn
 from attn_kata.errors import AttnKataError
-from attn_kata.report.plain import plain
 
 # In the order of `--help`. Each is the one command of the module of its name, imported only when it is wanted.
-COMMANDS = ("list", "start", "grade", "hint", "solution", "reset", "status", "demo", "dev")
+COMMANDS = ("list", "start", "grade", "hint", "explain", "solution", "reset", "status", "demo", "interview", "dev")
 
 
 class LazyGroup(click.Group):
@@ -73,15 +73,16 @@ def run(arguments: list[str]) -> int:
     except click.Abort:
         return 130
     except click.ClickException as problem:
-        problem.message = plain(problem.message)
-        problem.show()
+        said = io.StringIO()
+        problem.show(said)
+        warn(said.getvalue().rstrip())  # which makes it plain: what was typed is in it
         return problem.exit_code
     except AttnKataError as problem:
         warn(problem.what)
         if problem.next_step:
             warn(problem.next_step)
         return problem.exit_code
-    except Exception as problem:  # noqa: BLE001 - whatever it is, it is ours, and no traceback helps the person
+    except Exception as problem:  # whatever it is, it is ours, and no traceback helps the person
         from attn_kata.cli.fault import tell
 
         tell(problem, arguments)

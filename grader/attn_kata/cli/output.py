@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import textwrap
 
-from attn_kata.errors import UsageError
+from attn_kata.errors import UsageError, why
 from attn_kata.report.plain import plain
-from attn_kata.workspace import why
 
 
 def emit(text: str) -> None:
@@ -28,10 +28,8 @@ def emit(text: str) -> None:
 
 def warn(sentence: str) -> None:
     """One line on stderr; a value in it that would move the cursor does not."""
-    try:
+    with contextlib.suppress(OSError):  # nobody is listening
         print(plain(sentence), file=sys.stderr, flush=True)
-    except OSError:
-        pass  # nobody is listening
 
 
 def terminal_columns() -> int:

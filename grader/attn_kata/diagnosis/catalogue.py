@@ -58,7 +58,7 @@ def load() -> dict[str, Entry]:
 
 
 def describe(id: str, sizes: dict[str, int]) -> str:
-    """The most exact explanation of the mistake whose sizes are all in `sizes`, no two of them equal. Raises KeyError."""
+    """The most exact explanation whose sizes are all in `sizes`, no two of them equal. Raises KeyError."""
     for wording in _load(FILE)[id].explanations:
         named = {name: sizes[name] for name in _names(wording) if name in sizes}
         # "√6 = √embed_dim; the contract divides by √6" would explain nothing.

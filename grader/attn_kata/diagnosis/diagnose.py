@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import time
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from ..engine.remote import AttemptDied
 from ..properties.failures import AttemptRaised, PropertyFailed, Raised
 from ..properties.handle import Handle, Module, Target, random_weights
-from ..report.model import Diagnosis, Finding, NamedMistake
+from ..report.model import Diagnosis, Example, Finding, NamedMistake
 from . import catalogue, lines
+from .pictures import draw
 from .pipeline import Pipeline, Probe, State
 from .search import EQUAL, Answer, explain
 from .symptoms import EVERYWHERE, Evidence, Symptom
 
 SEED = 7919  # probes need not change with the grading's seed: what is compared is a formula, not a statistic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosed:
+    """The smallest sets of mistakes that reproduce the attempt, pictures of its weights, and notes about it."""
+
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    pictures: list[Example] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +52,8 @@ def diagnose(
     source: bytes,
     *,
     seconds: float,
-) -> tuple[list[Diagnosis], list[str]]:
-    """The smallest sets of mistakes that reproduce the attempt, and notes about it. Never takes much longer than `seconds`."""
+) -> Diagnosed:
+    """Look for what reproduces the attempt, and draw its weights. Takes little longer than `seconds`."""
     deadline = time.monotonic() + seconds
     pipelines: tuple[Pipeline, ...] = kata.PIPELINES
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
@@ -53,6 +64,7 @@ def diagnose(
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
         raised=tuple(raised for one in compared for raised in one.raised),
         source=text,
+        code=_code(source) or text,
         values_right=all(frozenset() in one.sets for one in compared),
         unsteady=any(one.unsteady for one in compared),
         parameters={name: shape for one in compared for name, shape in one.parameters.items()},
@@ -62,7 +74,7 @@ def diagnose(
         line = symptom.shows(evidence)
         if line is not None and symptom.id not in shown:
             shown[symptom.id] = line or None
-    sizes = {name: value for one in compared for name, value in one.sizes.items()}
+    sizes = {name: value for one in compared for name, value in one.sizes.items()} | _failing_sizes(findings)
     found: list[frozenset[str]] = []
     for combination in itertools.product(*([*one.sets] or [frozenset()] for one in compared)):
         together = frozenset().union(*combination, shown)
@@ -76,7 +88,30 @@ def diagnose(
         if len(ids) == smallest
     ]
     notes = ["two equal calls gave two different answers"] if evidence.unsteady else []
-    return diagnoses, notes
+    torch.manual_seed(SEED)
+    drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") and time.monotonic() < deadline else []
+    return Diagnosed(diagnoses=diagnoses, pictures=drawn, notes=notes)
+
+
+def _failing_sizes(findings: list[Finding]) -> dict[str, int]:
+    """The sizes of the first core case that failed, which the report shows: the explanation speaks of the same."""
+    for finding in findings:
+        if finding.tier == "core" and finding.outcome == "failed" and finding.case:
+            return {name: value for name, value in finding.case.items() if isinstance(value, int)}
+    return {}
+
+
+def _code(source: bytes) -> str:
+    """The source without comments and docstrings; "" where it cannot be parsed. Nothing is run."""
+    try:
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+                body[0].value = ast.Constant(value=None)
+        return ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
 
 
 def _named(entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_line: int | None) -> NamedMistake:

@@ -54,6 +54,16 @@ def across_the_batch(stage: Stage) -> Stage:
     return wrong
 
 
+def all_tokens_together(state: State) -> None:
+    """Every leading dimension folded into time: tokens attend to those of other samples and heads."""
+    state.q, state.k, state.v = (part.reshape(-1, part.shape[-1]) for part in (state.q, state.k, state.v))
+
+
+def apart_again(state: State) -> None:
+    """The other end of `all_tokens_together`, given the shape of x or q before: `state.lead`."""
+    state.out = state.out.reshape(*state.lead, state.out.shape[-1])
+
+
 def back_to_batch_first(stage: Stage) -> Stage:
     """The other end of `across_the_batch`."""
 
@@ -96,6 +106,12 @@ def split_context_by_query_length(state: State) -> None:
     batch, length = state.q.shape[:2]
     state.q = split(state.q, state.H)
     state.k, state.v = (part.reshape(batch, length, state.H, -1).transpose(1, 2) for part in (state.k, state.v))
+
+
+def context_by_query_length(state: State) -> None:
+    """k and v read with the queries' length: an error where the lengths differ."""
+    lead = state.q.shape[:-1]
+    state.k, state.v = state.k.reshape(*lead, state.k.shape[-1]), state.v.reshape(*lead, state.v.shape[-1])
 
 
 def merge_heads(state: State) -> None:

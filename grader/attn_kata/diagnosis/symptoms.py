@@ -17,6 +17,7 @@ class Evidence:
     held: frozenset[str]  # properties that hold
     raised: tuple[Raised, ...]  # what the probes raised
     source: str
+    code: str  # the source without comments and docstrings, as Python prints it; the source where it cannot be parsed
     values_right: bool  # the probes' values are the reference's
     unsteady: bool  # two equal calls gave two answers
     parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
@@ -70,8 +71,12 @@ def _transposed_by_T(evidence: Evidence) -> int | None:
 _DTYPES_MEET = r"dtype|scalar type|Float and Double|Double and Float|float != double|double != float"
 
 
+_NARROWS = r"\.float\(\)|float32|FloatTensor"
+_FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspace)\((?![^\n]*dtype)"
+
+
 def _forced_float32(evidence: Evidence) -> int | None:
-    narrows = re.search(r"\.float\(\)|float32|FloatTensor", evidence.source)
+    narrows = re.search(_NARROWS, evidence.code)
     for raised in evidence.all_raised():
         if narrows and "NotImplementedError" not in raised.types and re.search(_DTYPES_MEET, raised.text):
             return raised.line or 0
@@ -82,7 +87,7 @@ def _forced_float32(evidence: Evidence) -> int | None:
 
 
 def _default_dtype(evidence: Evidence) -> int | None:
-    if re.search(r"\.float\(\)|float32|FloatTensor", evidence.source):
+    if re.search(_NARROWS, evidence.code) or not re.search(_FACTORY, evidence.code):
         return None
     for raised in evidence.all_raised():
         if re.search(_DTYPES_MEET, raised.text) and re.search("loat", raised.text) and re.search("ouble", raised.text):
@@ -95,7 +100,7 @@ def _detached(evidence: Evidence) -> int | None:
     failure = evidence.failures.get("gradients")
     if not evidence.values_right or failure is None or isinstance(failure, AttemptRaised):
         return None
-    cuts = re.search(r"detach|\.data\b|no_grad|inference_mode|\.item\(|\.numpy\(|tolist\(", evidence.source)
+    cuts = re.search(r"detach|\.data\b|no_grad|inference_mode|\.item\(|\.numpy\(|tolist\(", evidence.code)
     return 0 if cuts else None
 
 
@@ -103,19 +108,26 @@ def _unregistered(evidence: Evidence) -> int | None:
     failure = evidence.failures.get("parameters") or evidence.failures.get("output_shape")
     if failure is None or "its parameters are" not in failure.message:
         return None
-    listed = re.search(r"self\.\w+\s*=\s*[\[{(][^\n]*nn\.Linear|self\.\w+\.append\(\s*nn\.", evidence.source)
+    listed = re.search(r"self\.\w+\s*=\s*[\[{(][^\n]*nn\.Linear|self\.\w+\.append\(\s*nn\.", evidence.code)
     return 0 if listed else None
 
 
 def _rebuilt(evidence: Evidence) -> int | None:
     if not _told_parameters(evidence) or _unregistered(evidence) is not None:
         return None
-    forward = re.search(r"def (?:forward|__call__)\b(?:.|\n)*?nn\.(?:Linear|Parameter)\(", evidence.source)
+    forward = re.search(r"def (?:forward|__call__)\b(?:.|\n)*?nn\.(?:Linear|Parameter)\(", evidence.code)
     return 0 if forward else None
 
 
 def _told_parameters(evidence: Evidence) -> bool:
     return any("its parameters" in failure.message for failure in evidence.failures.values())
+
+
+def _no_maximum(evidence: Evidence) -> int | None:
+    failure = evidence.failures.get("large_scores")
+    if failure is None or not re.search(r"\b(?:nan|inf)\b", failure.message):
+        return None
+    return 0 if re.search(r"\bexp\(", evidence.code) else None
 
 
 # True of every kata whose properties have these names.
@@ -128,5 +140,6 @@ EVERYWHERE = (
     Symptom(id="module.unregistered", shows=_unregistered),
     Symptom(id="module.rebuilt", shows=_rebuilt),
     breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),
-    breaks("device.default", "device"),
+    Symptom(id="numerics.no_max", shows=_no_maximum),
+    breaks("device.default", "device", saying="default device|made without a device"),
 )

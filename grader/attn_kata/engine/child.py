@@ -7,29 +7,68 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
+import socket
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from . import isolation, wire
-from .executor import Executor
+from .executor import Executor, Tensors
 
 HELLO_NONCE = 0
 
 
-def run(descriptor: int, output: int, confine: Callable[[], isolation.InForce]) -> NoReturn:
-    """Serve one attempt over `descriptor`, its prints going to `output`, until the other end closes. Never returns."""
+class Line(Protocol):
+    """The child's end of the line to the grader."""
+
+    def read_into(self, view: memoryview) -> int: ...
+
+    def write(self, view: memoryview) -> int: ...
+
+
+class DescriptorLine:
+    """A socket by its descriptor, with read and write alone: seccomp refuses the calls that are a socket's own."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read_into(self, view: memoryview) -> int:
+        return os.readv(self._descriptor, [view])
+
+    def write(self, view: memoryview) -> int:
+        return os.write(self._descriptor, view)
+
+
+class SocketLine:
+    """A socket as every system has it, where it may be no descriptor."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    def read_into(self, view: memoryview) -> int:
+        return self._socket.recv_into(view)
+
+    def write(self, view: memoryview) -> int:
+        return self._socket.send(view)
+
+
+def run(line: Line, output: int | None, confine: Callable[[], isolation.InForce]) -> NoReturn:
+    """Serve one attempt over `line` until the other end closes; never returns.
+
+    Prints go to `output`; with None they go where standard output goes already.
+    """
     try:
         _redirect(output)
         try:
             force = confine()
         except Exception as error:  # noqa: BLE001 - told to the grader, which refuses to go on
-            _write(descriptor, wire.encode_reply(HELLO_NONCE, wire.RAISED, (f"{type(error).__name__}: {error}",)))
+            _write(line, wire.encode_reply(HELLO_NONCE, wire.RAISED, (f"{type(error).__name__}: {error}",)))
             os._exit(1)
         gc.enable()
-        _write(descriptor, wire.encode_reply(HELLO_NONCE, wire.OK, told(force)))
-        _serve(descriptor)
+        _write(line, wire.encode_reply(HELLO_NONCE, wire.OK, told(force)))
+        _serve(line)
     finally:
         os._exit(0)
 
@@ -39,29 +78,31 @@ def told(force: isolation.InForce) -> tuple[str, ...]:
     return (str(force.tier), str(force.landlock_abi), str(int(force.seccomp)), *force.notes)
 
 
-def _redirect(output: int) -> None:
+def _redirect(output: int | None) -> None:
     """stdin from nowhere, stdout and stderr into the grader's capped pipe."""
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    for descriptor in {nowhere, output} - {0, 1, 2}:
-        os.close(descriptor)
+    if output is not None:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+    for descriptor in {nowhere, output} - {None, 0, 1, 2}:
+        os.close(descriptor)  # type: ignore[arg-type]
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - lives as long as the process
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
-    if hasattr(signal, "SIGINT"):
+    if os.name == "posix":
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _serve(descriptor: int) -> None:
+def _serve(line: Line) -> None:
     executor = Executor()
+    _leave_nothing_to_import()
 
     def read(count: int) -> bytearray:
         buffer = bytearray(count)
         view = memoryview(buffer)
         while view:
-            got = os.readv(descriptor, [view]) if hasattr(os, "readv") else _read_into(descriptor, view)
+            got = line.read_into(view)
             if not got:
                 os._exit(0)  # the grader is done
             view = view[got:]
@@ -69,20 +110,31 @@ def _serve(descriptor: int) -> None:
 
     while True:
         request, nonce = wire.decode_request(read)
+        if request.op == "load":
+            random.seed(request.fields.get("seed", 0))  # one seed, one report: prints of `random` too
         status, texts, tensors = executor.execute(request)
         del request
-        try:
-            reply = wire.encode_reply(nonce, status, texts, tensors)
-        except ValueError as error:
-            reply = wire.encode_reply(nonce, wire.BAD_RESULT, (f"returned {error}",))
+        reply = _encoded(nonce, status, texts, tensors)
         _flush()
-        _write(descriptor, reply)
+        _write(line, reply)
 
 
-def _read_into(descriptor: int, view: memoryview) -> int:
-    part = os.read(descriptor, len(view))
-    view[: len(part)] = part
-    return len(part)
+def _leave_nothing_to_import() -> None:
+    """Let `import attn_kata` find nothing: what carries the bytes is not to be patched by its name."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == __name__.partition(".")[0]]:
+        del sys.modules[name]
+
+
+def _encoded(nonce: int, status: int, texts: tuple[str, ...], tensors: Tensors) -> bytes:
+    """The reply's bytes. What came out of an attempt may not be what it looks like: then the reply says that."""
+    try:
+        return wire.encode_reply(nonce, status, texts, tensors)
+    except ValueError as error:
+        return wire.encode_reply(nonce, wire.BAD_RESULT, (f"returned {error}",))
+    except MemoryError:
+        return wire.encode_reply(nonce, wire.NO_MEMORY)
+    except Exception:  # noqa: BLE001 - a parameter's name that is no string, a tensor that lies about itself
+        return wire.encode_reply(nonce, wire.BAD_RESULT, ("returned something that cannot be read as a tensor",))
 
 
 def _flush() -> None:
@@ -94,7 +146,7 @@ def _flush() -> None:
             pass
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write(line: Line, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view) :]
+        view = view[line.write(view) :]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib.machinery
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,8 @@ from . import channel
 KEPT_ENVIRONMENT = ("PATH", "SYSTEMROOT", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 DEFAULT_TIER = 1 if sys.platform == "linux" else 0
 START_SECONDS = 120.0
-MARGIN_SECONDS = 20.0
+MARGIN_SECONDS = 20.0  # for the engine, beyond the grading's own time
+CALL_SECONDS = 10.0
 
 
 class EngineFault(Exception):
@@ -33,20 +35,26 @@ class EngineFault(Exception):
         self.details = details
 
 
+class GradingCancelled(Exception):
+    """The grading was dropped by `Engine.cancel`."""
+
+
 class Engine:
     """A running engine. Making one starts its process at once, so that torch loads while the caller goes on.
 
     Use as a context manager: leaving it ends the engine and whatever it started.
     """
 
-    def __init__(self, *, tier: int | None = None) -> None:
+    def __init__(self, *, tier: int | None = None, _role: str = "engine") -> None:
         self._tier = tier if tier is not None else DEFAULT_TIER
+        self._sending = threading.Lock()
+        self._grading = False
         self._folder = Path(tempfile.mkdtemp(prefix="attn-kata-"))
         self._log = self._folder / "engine.log"
         script = Path(__file__).with_name("server.py")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", str(script), *_import_folders()],
+                [sys.executable, "-I", str(script), _role, *_import_folders()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -95,11 +103,12 @@ class Engine:
         timeout: float = 60.0,
         properties: tuple[str, ...] = (),
         diagnose: bool = True,
+        call_seconds: float = CALL_SECONDS,
     ) -> Report:
-        """Grade one attempt's source. Raises EngineFault where the engine itself fails.
+        """Grade one attempt's source. Raises EngineFault where the engine itself fails, GradingCancelled after `cancel`.
 
-        `attempt` is the name shown for it, `timeout` the seconds for the whole grading, `properties` the ones to test (with
-        what they need); none means all.
+        `attempt` is the name shown for it, `timeout` the seconds for the whole grading and `call_seconds` those for one
+        call, `properties` the ones to test (with what they need); none means all.
         """
         from .. import resources
 
@@ -111,21 +120,37 @@ class Engine:
             "attempt": attempt,
             "seed": seed,
             "timeout": timeout,
+            "call_seconds": call_seconds,
             "properties": list(properties),
             "diagnose": diagnose,
             "tier": self._tier,
             "denied": [str(resources.katas_folder()), str(resources.solutions_folder())],
         }
         try:
-            channel.send_json(self._requests, b"GRAD", asked)
-            channel.send(self._requests, b"SRCE", source)
+            with self._sending:
+                channel.send_json(self._requests, b"GRAD", asked)
+                channel.send(self._requests, b"SRCE", source)
+                self._grading = True
         except channel.ChannelClosed as error:
             raise self._fault("the engine ended before it was asked anything") from error
-        self.wait_until_ready()
-        loaded = time.perf_counter()
-        body = json.loads(self._expect(b"REPT", timeout + MARGIN_SECONDS))
+        try:
+            self.wait_until_ready()
+            loaded = time.perf_counter()
+            body = json.loads(self._expect(b"REPT", timeout + MARGIN_SECONDS))
+        finally:
+            with self._sending:
+                self._grading = False
         body["seconds"] = {**body["seconds"], "load": loaded - started, "total": time.perf_counter() - started}
         return Report.from_dict(body)
+
+    def cancel(self) -> None:
+        """Drop the running grading, from another thread: its `grade` raises GradingCancelled, and the engine goes on.
+
+        Does nothing where none runs. A grading that ends at this moment gives its report all the same.
+        """
+        with self._sending, contextlib.suppress(channel.ChannelClosed):
+            if self._grading:
+                channel.send(self._requests, b"STOP")
 
     def _expect(self, wanted: bytes, seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
@@ -139,6 +164,8 @@ class Engine:
             raise self._fault("the engine ended without an answer") from error
         if kind == wanted:
             return payload
+        if kind == b"STPD":
+            raise GradingCancelled("the grading was cancelled")
         if kind == b"FALT":
             text = payload.decode("utf-8", "replace")
             raise EngineFault(text.strip().splitlines()[-1] if text.strip() else "the grader failed", text)
@@ -154,8 +181,6 @@ class _Watchdog:
     """Kills a process at a deadline, so that a read from it ends."""
 
     def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
-        import threading
-
         self.fired = False
         self._process = process
         self._timer = threading.Timer(max(0.0, deadline - time.monotonic()), self._fire)
@@ -175,7 +200,17 @@ class _Watchdog:
 def _import_folders() -> list[str]:
     """The folders that hold attn-kata and torch, for an engine that is started without the caller's path."""
     ours = Path(__file__).resolve().parents[2]
-    found = importlib.util.find_spec("torch")
+    # Never the folder that the caller stands in, whatever put it on the path: it may hold a torch/ of the attempt's.
+    here = _current_folder()
+    path = [entry for entry in sys.path if os.path.isabs(entry) and os.path.realpath(entry) != here]
+    found = importlib.machinery.PathFinder.find_spec("torch", path)
     if found is None or found.origin is None:
         raise EngineFault('torch is not installed; install it with: python -m pip install "torch>=2.4"')
     return [str(ours), str(Path(found.origin).parents[1])]
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.path.realpath(os.getcwd())
+    except OSError:  # it was removed
+        return None

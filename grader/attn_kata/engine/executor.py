@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from . import wire
+from .evasion import Evasion, count_threads
 from .recorder import Recorder
 
 # Taken before any attempt runs: what an attempt does to torch later does not reach these.
@@ -27,6 +28,7 @@ _manual_seed = torch.manual_seed
 
 MODULE_NAME = "attempt"
 MAX_MESSAGE = 4000
+MAX_NAME = 200
 MAX_FRAMES = 12
 
 Tensors = tuple[tuple[Tensor, int], ...]
@@ -48,9 +50,16 @@ class Executor:
         self._namespace = namespace or types.ModuleType(MODULE_NAME)
         self._filename = filename
         self._modules: dict[int, nn.Module] = {}
+        self._threads = count_threads()
 
     def execute(self, request: wire.Request) -> Answer:
         """The answer to one request. An exception of the attempt's is an answer, whatever its type."""
+        try:
+            return self._execute(request)
+        except BaseException as error:  # noqa: BLE001 - telling what went wrong asks the attempt's objects, which may raise
+            return wire.RAISED, (_type_name(type(error)), "(what it raised could not be read)"), ()
+
+    def _execute(self, request: wire.Request) -> Answer:
         try:
             if request.op == "load":
                 return self._load(request)
@@ -61,13 +70,13 @@ class Executor:
         except BadResult as bad:
             return wire.BAD_RESULT, (str(bad),), ()
         except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and SystemExit are the attempt's, too
-            return wire.RAISED, self._told(error), ()
+            return wire.NO_MEMORY if _is_want_of_memory(error) else wire.RAISED, self._told(error), ()
 
     # ------------------------------------------------------------------------------------------------- operations
 
     def _load(self, request: wire.Request) -> Answer:
         """Run the attempt's source, as a module whose name is not `__main__`. Fields: filename, and the names wanted of it."""
-        source = bytes(wire.storage_bytes(request.tensors[0]))  # (bytes,) uint8
+        source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.fields["filename"]
         try:
             code = compile(source, self._filename, "exec", dont_inherit=True)
@@ -133,9 +142,11 @@ class Executor:
         texts: tuple[str, ...] = ()
         with _lenient_views() if fields.get("lenient_views") else contextlib.nullcontext():
             if fields.get("record"):
-                with Recorder() as recorder:
+                with Recorder() as recorder, Evasion(threads=self._threads) as evasion:
                     output = target(*arguments)
                 result = _one_tensor(output)
+                if evasion.found:
+                    raise BadResult(f"what ran could not be seen: {evasion.found}")
                 texts = recorder.told(result)
             else:
                 result = _one_tensor(target(*arguments))
@@ -183,18 +194,43 @@ class Executor:
 
     def _told(self, error: BaseException) -> tuple[str, ...]:
         """An exception as texts: the names of its type and its bases, its message, then `line function` per own frame."""
-        bases = ",".join(base.__name__ for base in type(error).__mro__[:-1])
+        bases = ",".join(map(_type_name, _bases(type(error))))[:MAX_MESSAGE]
         try:
-            message = str(error)[:MAX_MESSAGE]
+            message = _text(str(error), MAX_MESSAGE)
         except BaseException:  # noqa: BLE001 - a __str__ that raises is an attempt's, too
             message = "(its message could not be read)"
         frames, traceback = [], error.__traceback__
         while traceback is not None:
             code = traceback.tb_frame.f_code
             if code.co_filename == self._filename:
-                frames.append(f"{traceback.tb_lineno} {code.co_name}")
+                frames.append(f"{traceback.tb_lineno} {code.co_name[:MAX_NAME]}")
             traceback = traceback.tb_next
         return (bases, message, *frames[-MAX_FRAMES:])
+
+
+def _bases(kind: type) -> tuple[type, ...]:
+    """A class and its bases but object, by C's own reading: a metaclass may have an `__mro__` of its own."""
+    mro: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
+    return mro[:-1]
+
+
+def _type_name(kind: type) -> str:
+    """A class's name by C's own reading, without commas, which separate names, and of bounded length."""
+    return _text(type.__dict__["__name__"].__get__(kind), MAX_NAME).replace(",", " ")
+
+
+def _text(text: str, most: int) -> str:
+    """An exact str of bounded length: a subclass would answer `[:most]` and `encode` as it likes."""
+    return str.__getitem__(text, slice(most)) + ""
+
+
+def _is_want_of_memory(error: BaseException) -> bool:
+    """Whether Python or torch's allocator was refused memory."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(
+        type(part) is str and "DefaultCPUAllocator: " in part for part in error.args
+    )
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """The engine where fork is to be had: one loop over the face's requests and the grader child's.
 
 The grader child asks for attempt processes over a socket of its own; they are forked from here, where no answer was ever
-loaded, and never from the grader.
+loaded, and never from the grader. For the same reason the grader child itself reads the source from the face and writes the
+report to it: what passed through this process would lie in the memory of the attempts to come, to be found by whoever looks.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ import shutil
 import signal
 import socket
 import tempfile
+import traceback
 from typing import Any, NoReturn
 
-from . import channel, child, executor, isolation, remote
-from .remote import Lines
+from . import channel, child, ending, executor, isolation
+from .remote import ConfinementFailed, Ended, Lines
 
 del executor  # imported here so that the children find it loaded
 
+ATTEMPT_CPU_SECONDS = 120
 ATTEMPT_MEMORY = 2 << 30
 ATTEMPT_FILES = 1 << 20
+PATIENCE_SECONDS = 0.05  # for a child that is dying by itself, to tell a crash from our kill
 
 
 class Engine:
@@ -34,98 +38,116 @@ class Engine:
         self._attempt: int | None = None
         self._grader: int | None = None
         self._folder: str | None = None
-        self._prepared: dict[int, isolation.Prepared] = {}
+        self._prepared: dict[tuple[int, tuple[str, ...]], isolation.Prepared] = {}
 
-    def serve(self) -> NoReturn:
-        """Answer requests until the face is gone, then leave without torch's teardown."""
+    def serve(self) -> None:
+        """Answer requests until the face is gone."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         isolation.guard_engine()
         gc.collect()
         gc.freeze()  # what was imported is shared with every child; a collection there would copy its pages
-        try:
-            channel.send(self._reports, b"REDY")
-            while True:
+        channel.send(self._reports, b"REDY")
+        while True:
+            try:
                 kind, payload = channel.receive(self._requests)
                 if kind == b"GRAD":
-                    self._grade(json.loads(payload), channel.receive(self._requests)[1])
+                    self._grade(json.loads(payload))
                 elif kind == b"WARM":
                     import pytest  # noqa: F401 - so that later grader children find it loaded
-        except channel.ChannelClosed:
-            pass
-        finally:
-            self._end_attempt()
-            os._exit(0)
+                # STOP came after the grading that it meant had ended.
+            except channel.ChannelClosed:
+                return
 
-    def _grade(self, asked: dict[str, Any], source: bytes) -> None:
-        ours, theirs = socket.socketpair()
-        # The attempt child is forked first, so that it confines itself while the grader loads the kata.
-        lines = self._start_attempt(asked)
-        grader = os.fork()
-        if grader == 0:
-            ours.close()
-            self._be_grader(asked, source, theirs, lines)
-        self._grader = grader
-        theirs.close()
-        lines.channel.close()
-        os.close(lines.output)
+    def _grade(self, asked: dict[str, Any]) -> None:
+        told: tuple[bytes, bytes] | None
         try:
-            channel.send(self._reports, *self._follow(ours, asked))
-        finally:
-            ours.close()
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(grader, signal.SIGKILL)
-            os.waitpid(grader, 0)
-            self._grader = None
-            self._end_attempt()
+            with contextlib.ExitStack() as stack:
+                ours, theirs = socket.socketpair()
+                stack.callback(ours.close)
+                stack.callback(theirs.close)
+                stack.callback(self._end_both)
+                # The attempt child is forked first, so that it confines itself while the grader loads the kata.
+                lines = self._start_attempt(asked)
+                try:
+                    self._start_grader(asked, theirs, lines)
+                finally:
+                    theirs.close()
+                    _close(lines)
+                told = self._follow(ours, asked)
+        except (isolation.IsolationError, OSError):
+            told = b"FALT", traceback.format_exc().encode()
+        if told is not None:
+            channel.send(self._reports, *told)
 
-    def _follow(self, control: socket.socket, asked: dict[str, Any]) -> tuple[bytes, bytes]:
-        """Serve the grader's requests for processes; what to tell the face when it is done."""
+    def _follow(self, control: socket.socket, asked: dict[str, Any]) -> tuple[bytes, bytes] | None:
+        """Serve the grader's requests; what to tell the face when it is done, None where the grader has told it."""
+        watched: list[Any] = [control]
         while True:
-            readable, _, _ = select.select([control, self._requests], [], [])
+            readable, _, _ = select.select(watched, [], [])
             if self._requests in readable:
                 kind, _ = channel.receive(self._requests)  # raises ChannelClosed when the face is gone
                 if kind == b"STOP":
                     return b"STPD", b""
                 raise ValueError(f"a request {kind!r} while a grading runs")
             try:
-                kind, payload = channel.receive(control.fileno())
-            except channel.ChannelClosed:
+                kind, _ = channel.receive(control.fileno())
+                if kind == b"READ":  # it has the source: what comes from the face now is for us again
+                    watched.append(self._requests)
+                elif kind == b"NEXT":
+                    lines = self._start_attempt(asked)
+                    assert lines.output is not None
+                    socket.send_fds(control, [b"F"], [lines.channel.fileno(), lines.output])
+                    _close(lines)
+                elif kind == b"KILL":
+                    channel.send(control.fileno(), b"DEAD", self._end_attempt(patient=True).encode())
+                elif kind == b"DONE":
+                    channel.send(control.fileno(), b"TELL")
+                    return _told_by_itself(control)
+            except (channel.ChannelClosed, BrokenPipeError):
+                if len(watched) == 1:
+                    raise RuntimeError("the grader's own process ended while it read the source") from None
                 return b"FALT", b"the grader's own process ended without a report"
-            if kind == b"NEXT":
-                lines = self._start_attempt(asked)
-                socket.send_fds(control, [b"F"], [lines.channel.fileno(), lines.output])
-                lines.channel.close()
-                os.close(lines.output)
-            elif kind == b"KILL":
-                channel.send(control.fileno(), b"DEAD", self._end_attempt(patient=True).encode())
-            else:
-                return kind, payload
+
+    # --------------------------------------------------------------------------------------------- the two children
+
+    def _prepare(self, tier: int, denied: tuple[str, ...]) -> isolation.Prepared:
+        """What children of this tier inherit; made anew when a package was installed since."""
+        prepared = self._prepared.pop((tier, denied), None)
+        if prepared is not None and not isolation.is_current(prepared):
+            isolation.release(prepared)
+            prepared = None
+        if prepared is None:
+            prepared = isolation.prepare(tier=tier, denied=denied)
+        self._prepared[tier, denied] = prepared
+        return prepared
 
     def _start_attempt(self, asked: dict[str, Any]) -> Lines:
         self._end_attempt()
         tier = asked["tier"]
-        if tier not in self._prepared:
-            self._prepared[tier] = isolation.prepare(tier=tier, denied=asked["denied"])
-        prepared = self._prepared[tier]
+        prepared = self._prepare(tier, tuple(asked["denied"]))
         self._folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
         ours, theirs = socket.socketpair()
         output, printing = os.pipe()
-        engine = os.getpid()
         plan = isolation.Plan(
             tier=tier,
             keep_descriptors=(theirs.fileno(),),
             folder=self._folder,
-            cpu_seconds=120,
+            cpu_seconds=ATTEMPT_CPU_SECONDS,
             memory_bytes=ATTEMPT_MEMORY,
             file_bytes=ATTEMPT_FILES,
-            parent_pid=engine,
+            parent_pid=os.getpid(),
         )
-        pid = os.fork()
-        if pid == 0:
-            child.run(theirs.fileno(), printing, lambda: isolation.confine(plan, prepared))
-        self._attempt = pid
-        theirs.close()
-        os.close(printing)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                child.run(child.DescriptorLine(theirs.fileno()), printing, lambda: isolation.confine(plan, prepared))
+            self._attempt = pid
+        except OSError:
+            _close(Lines(channel=ours, output=output))
+            raise
+        finally:
+            theirs.close()
+            os.close(printing)
         return Lines(channel=ours, output=output)
 
     def _end_attempt(self, *, patient: bool = False) -> str:
@@ -142,31 +164,66 @@ class Engine:
             self._folder = None
         return how
 
-    def _be_grader(self, asked: dict[str, Any], source: bytes, control: socket.socket, lines: Lines) -> NoReturn:
+    def _start_grader(self, asked: dict[str, Any], control: socket.socket, lines: Lines) -> None:
+        engine = os.getpid()
+        grader = os.fork()
+        if grader == 0:
+            self._be_grader(engine, asked, control, lines)
+        self._grader = grader
+
+    def _end_both(self) -> None:
+        grader, self._grader = self._grader, None
+        if grader is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(grader, signal.SIGKILL)
+            os.waitpid(grader, 0)
+        self._end_attempt()
+
+    def _be_grader(self, engine: int, asked: dict[str, Any], control: socket.socket, lines: Lines) -> NoReturn:
         """The grader child: only here are katas and solutions loaded."""
         try:
-            isolation.guard_engine(os.getppid())
-            os.close(self._requests)
-            os.close(self._reports)
-            os.dup2(2, 1)
+            isolation.guard_engine(engine)
+            _, source = channel.receive(self._requests)
+            channel.send(control.fileno(), b"READ")
+            reports = os.dup(self._reports)
+            nowhere = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nowhere, self._requests)
+            os.close(nowhere)
+            os.dup2(2, self._reports)  # what pytest prints goes to the log, not between the reports
             gc.enable()
-            from .grading import grade
-
-            report = grade(asked, source, ForkedSupply(control, lines))
-            channel.send_json(control.fileno(), b"REPT", report.to_dict())
-        except remote.ConfinementFailed as error:
-            channel.send(control.fileno(), b"FALT", str(error).encode())
-        except BaseException:  # noqa: BLE001 - told to the face as a fault of ours
-            import traceback
-
-            with contextlib.suppress(Exception):
-                channel.send(control.fileno(), b"FALT", traceback.format_exc().encode())
+            kind, payload = _graded(asked, source, ForkedSupply(control, lines))
+            channel.send(control.fileno(), b"DONE")
+            channel.receive(control.fileno())  # TELL: from here on it is not cancelled in the middle of a message
+            channel.send(reports, kind, payload)
+            channel.send(control.fileno(), b"TOLD")
+        except channel.ChannelClosed:
+            pass  # the engine or the face is gone
         finally:
             os._exit(0)
 
 
+def _graded(asked: dict[str, Any], source: bytes, supply: ForkedSupply) -> tuple[bytes, bytes]:
+    """What to tell the face: the report, or the fault."""
+    try:
+        from .grading import grade
+
+        return b"REPT", json.dumps(grade(asked, source, supply).to_dict()).encode()
+    except ConfinementFailed as error:
+        return b"FALT", str(error).encode()
+    except BaseException:  # noqa: BLE001 - told to the face as a fault of ours
+        return b"FALT", traceback.format_exc().encode("utf-8", "replace")
+
+
+def _told_by_itself(control: socket.socket) -> None:
+    """Wait until the grader has told the face. Half a message is no message: then the face is to see an end."""
+    try:
+        channel.receive(control.fileno())
+    except channel.ChannelClosed:
+        raise RuntimeError("the grader's own process ended in the middle of its report") from None
+
+
 class ForkedSupply:
-    """Attempt processes forked by the engine; the first was forked before the grader was."""
+    """The grader child's way to attempt processes: the engine forks them and passes their lines."""
 
     def __init__(self, control: socket.socket, first: Lines) -> None:
         self._control = control
@@ -180,31 +237,28 @@ class ForkedSupply:
         _, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
         return Lines(channel=socket.socket(fileno=descriptors[0]), output=descriptors[1])
 
-    def end(self) -> str:
+    def end(self) -> Ended:
         channel.send(self._control.fileno(), b"KILL")
-        return channel.receive(self._control.fileno())[1].decode()
+        return Ended(how=channel.receive(self._control.fileno())[1].decode())
+
+
+def _close(lines: Lines) -> None:
+    """Let go of lines that now are another process's."""
+    lines.channel.close()
+    if lines.output is not None:
+        os.close(lines.output)
 
 
 def _ended(pid: int, patient: bool, grader: int | None) -> str:
     """End a child and whatever it left; how it had ended before that, in words, or ""."""
-    for _ in range(25 if patient else 0):
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+    rounds = 25 if patient else 1
+    by_itself = False
+    for left in reversed(range(rounds)):
+        by_itself = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        if by_itself:
             break
-        select.select([], [], [], 0.002)
-    by_itself = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        if left:
+            select.select([], [], [], PATIENCE_SECONDS / rounds)
     status = isolation.end(pid)
     isolation.end_strays(() if grader is None else (grader,))
-    return _in_words(status) if by_itself else ""
-
-
-def _in_words(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name
-        return {
-            "SIGSEGV": "it crashed (SIGSEGV: a segmentation fault)",
-            "SIGABRT": "it crashed (SIGABRT)",
-            "SIGXCPU": "it used up its CPU time",
-            "SIGKILL": "it was killed, most likely for want of memory",
-        }.get(name, f"it was ended by {name}")
-    return f"it ended its process (exit status {os.WEXITSTATUS(status)})"
+    return ending.in_words(os.waitstatus_to_exitcode(status)) if by_itself else ""

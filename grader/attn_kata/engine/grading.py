@@ -10,14 +10,15 @@ from typing import Any
 import torch
 
 from .. import __version__, catalog
+from ..diagnosis.diagnose import Diagnosed, diagnose
+from ..diagnosis.pipeline import load
 from ..properties.failures import AttemptRaised
 from ..properties.handle import Handle, local_handle, read_raised
 from ..properties.runner import run_hidden_tests
-from ..report.model import Diagnosis, Finding, Isolation, Report, ReportOutcome
+from ..report.model import Finding, Isolation, Report, ReportOutcome
 from . import wire
 from .remote import Attempt, AttemptDied, Supply
 
-CALL_SECONDS = 10.0
 DIAGNOSIS_SECONDS = 5.0
 
 
@@ -40,11 +41,12 @@ class _Grading:
             fields={
                 "filename": Path(asked["attempt"]).name or "attempt.py",
                 "wanted": [entry.name for entry in catalog.load(self._folder).entries],
+                "seed": asked["seed"],
             },
-            tensors=(torch.tensor(list(source), dtype=torch.uint8),),  # (bytes,)
+            tensors=(wire.source_tensor(source),),
         )
         self.attempt = Attempt(
-            supply, load, call_seconds=min(CALL_SECONDS, asked["timeout"]), deadline=self._deadline
+            supply, load, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=self._deadline
         )
         self._seconds = {"properties": 0.0, "diagnosis": 0.0}
 
@@ -72,14 +74,11 @@ class _Grading:
         core = [finding for finding in findings if finding.tier == "core"]
         outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
         not_written = outcome == "failed" and _nothing_written(findings)
-        diagnosis: list[Diagnosis] = []
-        notes: list[str] = []
-        if outcome == "failed" and not not_written and self._asked["diagnose"] and _READY(folder):
+        diagnosed = Diagnosed()
+        known = (folder / "mistakes.py").is_file()  # a kata that is being written may have none yet
+        if outcome == "failed" and not not_written and known and self._asked["diagnose"]:
             started = time.perf_counter()
-            from ..diagnosis.diagnose import diagnose
-            from ..diagnosis.pipeline import load
-
-            diagnosis, notes = diagnose(
+            diagnosed = diagnose(
                 load(folder),
                 handle,
                 reference,
@@ -89,9 +88,7 @@ class _Grading:
                 seconds=min(DIAGNOSIS_SECONDS, self._deadline - time.monotonic()),
             )
             self._seconds["diagnosis"] = time.perf_counter() - started
-        return self._report(
-            outcome, findings=findings, diagnosis=diagnosis, not_written=not_written, notes=notes
-        )
+        return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _ungraded(self, because: str) -> Report:
         return self._report("ungraded", because=because)
@@ -101,27 +98,28 @@ class _Grading:
         outcome: ReportOutcome,
         *,
         findings: list[Finding] | None = None,
-        diagnosis: list[Diagnosis] | None = None,
+        diagnosed: Diagnosed | None = None,
         because: str | None = None,
         not_written: bool = False,
-        notes: list[str] | None = None,
     ) -> Report:
         self.attempt.stop()
-        tier, landlock, seccomp, *notes = self.attempt.force or ("0", "0", "0")
+        tier, landlock, seccomp, *less = self.attempt.force or ("0", "0", "0")
+        diagnosed = diagnosed or Diagnosed()
         return Report(
             kata=self._asked["slug"],
             attempt=self._asked["attempt"],
             outcome=outcome,
             seed=self._asked["seed"],
             findings=findings or [],
-            diagnosis=diagnosis or [],
+            diagnosis=diagnosed.diagnoses,
             ungraded_because=because,
             attempt_output=bytes(self.attempt.output).decode("utf-8", "replace"),
-            isolation=Isolation(tier=int(tier), landlock=int(landlock), seccomp=seccomp == "1", notes=list(notes)),
+            isolation=Isolation(tier=int(tier), landlock=int(landlock), seccomp=seccomp == "1", notes=list(less)),
             seconds=self._seconds,
             versions={"attn_kata": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
+            pictures=diagnosed.pictures,
             not_written=not_written,
-            notes=notes or [],
+            notes=diagnosed.notes,
         )
 
 
@@ -154,9 +152,3 @@ def _say_missing(missing: list[str], names: tuple[str, ...]) -> str:
     near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
     hint = f"; is {', '.join(near)} meant to be it?" if near else ""
     return f"it has no {wanted}; {found}{hint}"
-
-
-
-
-def _READY(folder):  # TEMPORARY until the catalogue and all mistakes.py are there
-    return (folder / "mistakes.py").exists() and (Path(__file__).parents[1] / "diagnosis" / "lines.py").exists()

@@ -8,12 +8,14 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from . import wire
+from . import protocol, wire
 
+START_SECONDS = 30.0  # for a process to be there and confined; a spawned one imports torch first
 OUTPUT_KEPT = 64 << 10  # bytes of an attempt's prints that are kept; the rest is read and dropped
+MAX_DEATHS = 3
 
 
 class AttemptDied(Exception):
@@ -33,7 +35,15 @@ class Lines:
     """The grader's ends of one attempt process."""
 
     channel: socket.socket
-    output: int  # the read end of the pipe that the attempt prints into
+    output: int | None  # the read end of the pipe that the attempt prints into; None where somebody else reads it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a process ended, in words, or "" where it was ended by us; and its prints where somebody else read them."""
+
+    how: str = ""
+    printed: bytes = b""
 
 
 class Supply(Protocol):
@@ -42,8 +52,8 @@ class Supply(Protocol):
     def fresh(self) -> Lines:
         """The lines of a new attempt process; the one before is ended."""
 
-    def end(self) -> str:
-        """End the current process and say how it ended: "" where it was ended by us."""
+    def end(self) -> Ended:
+        """End the current process and say how it ended."""
 
 
 class AttemptProcess:
@@ -52,8 +62,9 @@ class AttemptProcess:
     def __init__(self, lines: Lines, output: bytearray) -> None:
         self._channel = lines.channel
         self._channel.setblocking(False)
-        self._pipe: int | None = lines.output
-        os.set_blocking(lines.output, False)
+        self._pipe = lines.output
+        if lines.output is not None:
+            os.set_blocking(lines.output, False)
         self._output = output
         self._deadline = 0.0
 
@@ -82,7 +93,7 @@ class AttemptProcess:
         try:
             return wire.decode_reply(self._receive, nonce)
         except wire.WireError as error:
-            raise AttemptDied(f"it broke off the conversation with the grader ({error})") from error
+            raise AttemptDied(f"its process sent something that is not a reply: {error}") from error
         except MemoryError as error:
             raise AttemptDied("its reply does not fit in memory") from error
 
@@ -110,6 +121,8 @@ class AttemptProcess:
             if not part:
                 raise AttemptDied("")
             buffer += part
+            if time.monotonic() > self._deadline:  # a flood is always ready to be read
+                raise OutOfTime("it did not answer in time")
         return buffer
 
     def _wait(self, *, for_writing: bool) -> None:
@@ -118,10 +131,11 @@ class AttemptProcess:
             left = self._deadline - time.monotonic()
             if left <= 0:
                 raise OutOfTime("it did not answer in time")
-            reading: list[object] = [] if self._pipe is None else [self._pipe]
+            reading: list[Any] = [] if self._pipe is None else [self._pipe]
+            writing = [self._channel] if for_writing else []
             if not for_writing:
                 reading.append(self._channel)
-            readable, writable, _ = select.select(reading, [self._channel] if for_writing else [], [], left)
+            readable, writable, _ = select.select(reading, writing, [], left)
             if self._pipe in readable:
                 self._drain()
             if self._channel in readable or writable:
@@ -164,53 +178,83 @@ class Attempt:
         self.on_fresh: Callable[[], None] = lambda: None
 
     def start(self) -> wire.Reply:
-        """Start a process and load the attempt in it; the reply to the load."""
+        """Start a process and load the attempt in it; the reply to the load. Raises AttemptDied."""
+        self.stop()
         self.generation += 1
         process = AttemptProcess(self._supply.fresh(), self.output)
         self._process = process
         try:
-            hello = process.hello(min(20.0, self._left()))
+            hello = process.hello(min(START_SECONDS, self._left()))
             if hello.status != wire.OK:
                 raise ConfinementFailed("; ".join(hello.texts))
             self.force = hello.texts
-            return process.ask(self._load, min(self._call_seconds, self._left()))
+            return self._answer(self._load)
         except AttemptDied as death:
             raise self._died(death) from None
 
     def ask(self, request: wire.Request) -> wire.Reply:
-        """The reply to a request; a dead process is replaced first. Raises AttemptDied."""
+        """The reply to a request; a dead process is replaced first. Raises AttemptDied.
+
+        What is recorded is asked again unrecorded: an attempt that does as it was told only while it is watched is found.
+        """
+        if not request.fields.get("record"):
+            return self._ask(request)
+        seeded = replace(request, fields={**request.fields, "seed": request.fields.get("seed") or 0})
+        watched = self._ask(seeded)
+        if watched.status != wire.OK:
+            return watched
+        unwatched = self._ask(replace(seeded, fields={**seeded.fields, "record": False}))
+        return watched if protocol.same_tensors(watched, unwatched) else _OTHERWISE
+
+    def _ask(self, request: wire.Request) -> wire.Reply:
+        if self.deaths >= MAX_DEATHS:  # a diagnosis would wait for as many deadlines as it has probes
+            raise AttemptDied(f"not tried: the attempt's process died {MAX_DEATHS} times")
         if self._process is None:
             loaded = self.start()
             if loaded.status != wire.OK:
-                self._process = None
-                self.deaths += 1
-                raise AttemptDied("it could not be imported a second time")
-        assert self._process is not None
+                raise self._died(AttemptDied("it could not be imported a second time"))
         try:
-            return self._process.ask(request, min(self._call_seconds, self._left()))
+            return self._answer(request)
         except AttemptDied as death:
             raise self._died(death) from None
 
     def stop(self) -> None:
         """End the process."""
         if self._process is not None:
-            self._supply.end()
-            self._process.close()
-            self._process = None
+            self._end()
+
+    def _answer(self, request: wire.Request) -> wire.Reply:
+        assert self._process is not None
+        reply = self._process.ask(request, min(self._call_seconds, self._left()))
+        if reply.status == wire.NO_MEMORY:
+            raise AttemptDied("it ran out of memory")
+        if not protocol.answers(request, reply):
+            raise AttemptDied("its process sent something that is not an answer to what was asked")
+        return reply
 
     def _left(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _died(self, death: AttemptDied) -> AttemptDied:
-        self.deaths += 1
-        how = self._supply.end()
+    def _end(self) -> str:
+        ended = self._supply.end()
         if self._process is not None:
             self._process.close()
             self._process = None
+        self.output += ended.printed[: max(0, OUTPUT_KEPT - len(self.output))]
+        return ended.how
+
+    def _died(self, death: AttemptDied) -> AttemptDied:
+        self.deaths += 1
+        how = self._end()
         if isinstance(death, OutOfTime):
             whole = self._left() <= 0
             return OutOfTime("the grading ran out of time" if whole else f"no answer within {self._call_seconds:g} s")
         return AttemptDied(death.reason or how or "its process ended without an answer")
+
+
+_OTHERWISE = wire.Reply(
+    status=wire.BAD_RESULT, texts=("gave another answer when it was asked again, unobserved, with the same inputs",), tensors=()
+)
 
 
 class ConfinementFailed(Exception):

@@ -13,10 +13,11 @@ Layouts (little-endian):
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,9 +44,12 @@ CPU, META, OTHER = 0, 1, 2
 ABSENT, SHARES_INPUT = 1, 2
 
 # Statuses of a reply.
-OK, RAISED, BAD_RESULT, SYNTAX, NO_ENTRY = range(5)
+OK, RAISED, BAD_RESULT, SYNTAX, NO_ENTRY, NO_MEMORY = range(6)
 
 MAX_RANK, MAX_SIZE, MAX_TENSORS, MAX_TEXTS, MAX_TEXT = 8, 1 << 31, 512, 512, 1 << 16
+MAX_TEXT_BYTES = 4 * MAX_TEXT  # of all texts together
+# Of sizes whose product torch cannot hold, it cannot make a tensor either, not even an empty one: 0 x 2^31 x 2^31 x 2^31.
+MAX_ELEMENTS = 1 << 48
 MAX_REPLY_BYTES = 64 << 20
 
 Reader = Callable[[int], bytearray]
@@ -84,21 +88,17 @@ class Reply:
     tensors: tuple[TensorReply, ...]
 
 
-def storage_bytes(tensor: Tensor) -> memoryview:
-    """The raw bytes of a contiguous CPU tensor, without NumPy."""
+def storage_bytes(tensor: Tensor) -> bytes:
+    """A copy of the raw bytes of a contiguous CPU tensor, without NumPy."""
     if tensor.numel() == 0:
-        return memoryview(b"")
+        return b""
     flat = tensor.detach().reshape(-1).view(torch.uint8)
-    storage = flat.untyped_storage()
-    start = flat.storage_offset()
-    return memoryview(_as_bytes(storage.data_ptr() + start, flat.numel(), flat))
+    return ctypes.string_at(flat.data_ptr(), flat.numel())
 
 
-def _as_bytes(address: int, count: int, keep: Tensor) -> bytes:
-    import ctypes
-
-    del keep  # held by the caller's frame while the copy is made
-    return ctypes.string_at(address, count)
+def source_tensor(source: bytes) -> Tensor:
+    """A source as a request carries it: its bytes, (bytes,) uint8."""
+    return torch.frombuffer(bytearray(source), dtype=torch.uint8) if source else torch.empty(0, dtype=torch.uint8)
 
 
 # ---------------------------------------------------------------------------------------------- requests (trusted)
@@ -143,23 +143,38 @@ def describe(tensor: Tensor, flags: int) -> bytes:
         raise ValueError(f"a tensor of dtype {tensor.dtype}")
     if tensor.dim() > MAX_RANK:
         raise ValueError(f"a tensor of {tensor.dim()} dimensions")
+    if not _sizes_fit(tensor.shape):
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)}")
     device = {"cpu": CPU, "meta": META}.get(tensor.device.type, OTHER)
     sizes = list(tensor.shape) + [0] * (MAX_RANK - tensor.dim())
     return DESCRIPTOR.pack(_DTYPE_CODE[tensor.dtype], tensor.dim(), device, flags, *sizes)
+
+
+def _sizes_fit(sizes: Sequence[int]) -> bool:
+    return all(size <= MAX_SIZE for size in sizes) and math.prod(size or 1 for size in sizes) <= MAX_ELEMENTS
 
 
 def encode_reply(
     nonce: int, status: int, texts: tuple[str, ...] = (), tensors: tuple[tuple[Tensor, int], ...] = ()
 ) -> bytes:
     """The bytes of a reply; `tensors` are (tensor, flags). Raises ValueError for what a reply cannot carry."""
-    raw_texts = [text.encode("utf-8", "replace")[:MAX_TEXT] for text in texts[:MAX_TEXTS]]
-    descriptors, blobs = [], []
+    raw_texts = [text.encode("utf-8", "replace")[:MAX_TEXT] for text in texts]
+    # Never cut short: the names of ten thousand made-up operations would push a forbidden one off the end of the list.
+    if len(raw_texts) > MAX_TEXTS or sum(map(len, raw_texts)) > MAX_TEXT_BYTES:
+        raise ValueError(f"more than there is to be said: {len(raw_texts)} texts")
+    if len(tensors) > MAX_TENSORS:
+        raise ValueError(f"{len(tensors)} tensors; at most {MAX_TENSORS} can be sent")
+    descriptors, blobs, total = [], [], 0
     for tensor, flags in tensors:
         if tensor.device.type != "cpu":
             flags |= ABSENT
         descriptors.append(describe(tensor, flags))
-        if not flags & ABSENT:
-            blobs.append(storage_bytes(tensor.detach().resolve_conj().resolve_neg().contiguous()))
+        if flags & ABSENT:
+            continue
+        total += tensor.numel() * tensor.element_size()
+        if total > MAX_REPLY_BYTES:  # before it is made contiguous: an expanded tensor has more bytes than memory
+            raise ValueError(f"a tensor of shape {tuple(tensor.shape)}, more than {MAX_REPLY_BYTES >> 20} MiB")
+        blobs.append(storage_bytes(tensor.detach().resolve_conj().resolve_neg().contiguous()))
     head = REPLY.pack(REPLY_MAGIC, nonce, status, len(raw_texts), len(descriptors))
     lengths = b"".join(LENGTH.pack(len(text)) for text in raw_texts)
     return b"".join([head, lengths, *descriptors, *raw_texts, *blobs])
@@ -169,7 +184,7 @@ def _from_bytes(raw: bytearray, dtype: torch.dtype) -> Tensor:
     if dtype is torch.bool:
         numbers = torch.frombuffer(raw, dtype=torch.uint8)
         if bool((numbers > 1).any()):  # a bool that is neither compares as it likes
-            raise WireError("a boolean tensor holds bytes other than 0 and 1")
+            raise WireError("its boolean tensor holds bytes other than 0 and 1")
         return numbers.bool()
     return torch.frombuffer(raw, dtype=dtype)
 
@@ -180,24 +195,24 @@ def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Repl
     Allocates nothing whose size was not checked. Raises WireError for whatever is not a reply.
     """
     magic, echoed, status, text_count, tensor_count = REPLY.unpack(read(REPLY.size))
-    if magic != REPLY_MAGIC or echoed != nonce or status > NO_ENTRY:
-        raise WireError("the reply's header is not one of ours")
+    if magic != REPLY_MAGIC or echoed != nonce or status > NO_MEMORY:
+        raise WireError("its header is not one of ours")
     if text_count > MAX_TEXTS or tensor_count > MAX_TENSORS:
-        raise WireError(f"a reply of {text_count} texts and {tensor_count} tensors")
+        raise WireError(f"it promises {text_count} texts and {tensor_count} tensors")
     lengths = [LENGTH.unpack(read(LENGTH.size))[0] for _ in range(text_count)]
-    if any(length > MAX_TEXT for length in lengths) or sum(lengths) > 4 * MAX_TEXT:
-        raise WireError(f"a reply with {sum(lengths)} bytes of text")
+    if any(length > MAX_TEXT for length in lengths) or sum(lengths) > MAX_TEXT_BYTES:
+        raise WireError(f"it promises {sum(lengths)} bytes of text")
     described, total = [], 0
     for _ in range(tensor_count):
         code, rank, device, flags, *sizes = DESCRIPTOR.unpack(read(DESCRIPTOR.size))
         if code >= len(DTYPES) or rank > MAX_RANK or device > OTHER or flags > (ABSENT | SHARES_INPUT):
-            raise WireError("a tensor descriptor is not one of ours")
-        if any(size > MAX_SIZE for size in sizes) or any(sizes[rank:]):
-            raise WireError(f"a tensor of sizes {sizes}")
+            raise WireError("it describes no tensor that we know")
+        if not _sizes_fit(sizes[:rank]) or any(sizes[rank:]):
+            raise WireError(f"it promises a tensor of sizes {sizes}")
         count = 0 if flags & ABSENT else math.prod(sizes[:rank]) * _ITEM_BYTES[DTYPES[code]]
         total += count
         if total > limit:
-            raise WireError(f"a reply of more than {limit >> 20} MiB")
+            raise WireError(f"it promises more than {limit >> 20} MiB")
         described.append((DTYPES[code], tuple(sizes[:rank]), device, flags, count))
     texts = tuple(bytes(read(length)).decode("utf-8", "replace") for length in lengths)
     tensors = []

@@ -2,17 +2,17 @@
 
 The format. Every key is required unless marked optional; an unknown one is an error that names file and key:
 
-    task = """..."""                # the briefing: what to build, silent on the points below; lines of at most 78 characters
+    task = """..."""                # the briefing: what to build, silent on the points below; lines of at most 78
     silent = ["what True in the mask means", "..."]    # one or more: what the task leaves open on purpose
 
-    [[question]]                    # three or more: what the candidate may ask
+    [[question]]                    # three or more: what the candidate may ask; shown in a mixed order
     ask = "..."
     answer = "..."
     matters = true                  # whether a good candidate asks it
     settles = "what True in the mask means"    # only where it matters: the silent point that it settles
 
     [example]                       # the worked example: seen by the candidate, run by the public smoke check
-    code = """..."""                # Python with torch, nn and the entry points in scope; ends with a tensor called `out`
+    code = """..."""                # Python with torch, nn and the entry points in scope; leaves a tensor in `out`
     expected = [[...], [...]]       # the value of out, compared to 1e-4
     says = "..."                    # what to see in it; lines of at most 78 characters
 
@@ -23,7 +23,7 @@ The format. Every key is required unless marked optional; an unknown one is an e
     draw = { T = [1024, 4096] }     # optional: one of each list is drawn, by the session's seed
     fixed = { size = 2 }            # optional: the formula's other numbers
     answer = 3.0                    # ... or, instead of these three, the number itself
-    unit = "bytes"                  # what the answer is counted in; "" for a pure number
+    unit = "bytes"                  # optional: what the answer is counted in
     tolerance = 0.02                # relative; an answer within it is right
     explain = "..."                 # shown in the review; may use {T} and {answer}
 
@@ -43,6 +43,7 @@ The format. Every key is required unless marked optional; an unknown one is an e
 
 from __future__ import annotations
 
+import hashlib
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,8 +52,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attn_kata import resources
-from attn_kata.interview import formulas, toml_table
-from attn_kata.interview.toml_table import Table
+from attn_kata.interview import formulas
+from attn_kata.interview.toml_table import InterviewTable as Table
 
 LONGEST_LINE = 78
 
@@ -113,13 +114,13 @@ def of_kata(slug: str) -> Content:
 
 def load(file: Path) -> Content:
     """The interview in `file`. Raises KataFileError for a key that is unknown, missing or does not fit."""
-    table = toml_table.read(file)
+    table = Table.of_interview(file)
     content = Content(
         task=_lines(table, "task"),
-        silent=table.texts("silent", least=1),
-        questions=tuple(_question(question) for question in table.tables("question", least=3)),
+        silent=table.texts("silent", at_least=1),
+        questions=_mixed(tuple(_question(question) for question in table.tables_of("question", at_least=3))),
         example=_example(table.table("example")),
-        follow_ups=tuple(_follow_up(follow_up) for follow_up in table.tables("follow_up", least=3)),
+        follow_ups=tuple(_follow_up(follow_up) for follow_up in table.tables_of("follow_up", at_least=3)),
     )
     table.nothing_else()
     settled = {question.settles for question in content.questions if question.matters}
@@ -136,6 +137,11 @@ def _lines(table: Table, key: str) -> str:
     if max(map(len, text.splitlines())) > LONGEST_LINE:
         raise table.wrong(key, f"has a line of more than {LONGEST_LINE} characters")
     return text
+
+
+def _mixed(questions: tuple[Question, ...]) -> tuple[Question, ...]:
+    """In an order that says nothing about which ones matter, and stays the same."""
+    return tuple(sorted(questions, key=lambda question: hashlib.sha256(question.ask.encode()).digest()))
 
 
 def _question(table: Table) -> Question:
@@ -167,7 +173,7 @@ def _follow_up(table: Table) -> FollowUp:
     if kind == "numeric":
         follow_up = _numeric(table)
     elif kind == "choice":
-        options = table.texts("options", least=2)
+        options = table.texts("options", at_least=2)
         answer = table.number("answer", least=1)
         if answer not in range(1, len(options) + 1):
             raise table.wrong("answer", f"must be the number of an option, from 1 to {len(options)}")
@@ -177,7 +183,7 @@ def _follow_up(table: Table) -> FollowUp:
         )  # fmt: skip
     elif kind == "free":
         follow_up = FollowUp(
-            kind="free", ask=table.text("ask"), points=table.texts("points", least=2), source=table.text("source"),
+            kind="free", ask=table.text("ask"), points=table.texts("points", at_least=2), source=table.text("source"),
             draw={}, fixed={},
         )  # fmt: skip
     else:
@@ -208,7 +214,7 @@ def _numeric(table: Table) -> FollowUp:
         draw=draw,
         fixed=rest,
         answer=0.0 if by_formula else table.number("answer"),
-        unit=table.text("unit") if table.has("unit") else "",
+        unit=table.text("unit", default=""),
         tolerance=table.number("tolerance", least=1e-9),
     )
     for key, known in (("ask", {*draw}), ("explain", {*draw, "answer"})):

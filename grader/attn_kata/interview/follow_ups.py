@@ -20,21 +20,25 @@ LONGEST_ANSWER = 10_000  # characters of a free one
 _UNITS: Mapping[str, float] = {
     "": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "%": 1,
 }  # fmt: skip
-_NUMBER = re.compile(r"([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmgt]i?|%)?\s*(?:bytes|byte|b|flops|flop)?", re.I)
+_NUMBER = re.compile(
+    r"([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmgt]i?|%)?\s*(?:bytes|byte|b|flops|flop)?", re.I
+)
 
 
 def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
     """`count` questions of a kata, with their numbers: always the same for one seed. One of each kind comes first."""
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {slug}".encode()).digest()[:8], "big"))
     shuffled = chance.sample(every, len(every))
-    kinds = ["numeric", "choice", "free"] if count >= ALONE else chance.choice((["numeric", "choice"], ["numeric", "free"]))
+    kinds = (
+        ["numeric", "choice", "free"] if count >= ALONE else chance.choice((["numeric", "choice"], ["numeric", "free"]))
+    )
     chosen = [next(one for one in shuffled if one.kind == kind) for kind in kinds]
     chosen += [one for one in shuffled if one not in chosen][: count - len(chosen)]
     return [_put(slug, one, chance) for one in chosen[:count]]
 
 
 def judge(question: Mapping[str, Any], answer: str) -> bool | None:
-    """Whether `answer` is right; None for a free one, which the candidate ticks. Raises UsageError for what is no answer."""
+    """Whether `answer` is right; None for a free one, which the candidate ticks. Raises UsageError for no answer."""
     text = answer.strip()
     if not text:
         raise UsageError("'' is no answer.", next_step="Write one, or leave the question: attn-kata interview next")
@@ -45,7 +49,9 @@ def judge(question: Mapping[str, Any], answer: str) -> bool | None:
     if question["kind"] == "choice":
         options = question["options"]
         if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= len(options):
-            raise UsageError(f"'{_short(text)}' is none of the options.", next_step=f"Give a number from 1 to {len(options)}")
+            raise UsageError(
+                f"'{_short(text)}' is none of the options.", next_step=f"Give a number from 1 to {len(options)}"
+            )
         return bool(int(text) == question["answer"])
     expected = float(question["answer"])
     return math.isclose(number_from(text), expected, rel_tol=question["tolerance"], abs_tol=1e-12)

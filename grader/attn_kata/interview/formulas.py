@@ -1,4 +1,4 @@
-"""The formulas that numeric follow-ups are graded by, by name. A follow-up names one; nothing in a TOML file is ever evaluated.
+"""The formulas that numeric follow-ups are graded by, by name. Nothing in a TOML file is ever evaluated.
 
 Letters as everywhere: B batch, H heads, T/Tq/Tk lengths, D head size, E = H * D. A multiply and an add are two FLOPs.
 """
@@ -10,57 +10,72 @@ import math
 from collections.abc import Callable, Mapping
 
 
-def score_bytes(*, B: int, H: int, Tq: int, Tk: int, size: int) -> float:  # noqa: N803 - the letters of the contracts
+def score_bytes(*, B: int, H: int, Tq: int, Tk: int, size: int) -> float:
     """Memory of the score matrix (B, H, Tq, Tk) with `size` bytes an entry."""
     return B * H * Tq * Tk * size
 
 
-def attention_flops(*, B: int, H: int, Tq: int, Tk: int, D: int) -> float:  # noqa: N803
+def square_score_bytes(*, B: int, H: int, T: int, size: int) -> float:
+    """Memory of the score matrix (B, H, T, T) with `size` bytes an entry."""
+    return B * H * T * T * size
+
+
+def attention_flops(*, B: int, H: int, Tq: int, Tk: int, D: int) -> float:
     """q kᵀ and weights v: two products of (Tq, Tk) by D for each sample and head; the softmax is left out."""
     return 4 * B * H * Tq * Tk * D
 
 
-def linear_parameters(*, inputs: int, outputs: int) -> float:
-    """An nn.Linear with its bias."""
-    return inputs * outputs + outputs
+def fused_parameters(*, inputs: int, outputs: int) -> float:
+    """nn.Linear(inputs, 3 * outputs) with its bias."""
+    return 3 * outputs * (inputs + 1)
 
 
-def mha_parameters(*, E: int) -> float:  # noqa: N803
+def fused_flops(*, B: int, T: int, inputs: int, outputs: int) -> float:
+    """The one product of (B * T, inputs) with (inputs, 3 * outputs)."""
+    return 2 * B * T * inputs * 3 * outputs
+
+
+def fused_rows(*, H: int, G: int, D: int) -> float:
+    """The rows of a fused weight with H query heads and G key-value heads."""
+    return (H + 2 * G) * D
+
+
+def mha_parameters(*, E: int) -> float:
     """Four nn.Linear(E, E) with biases."""
     return 4 * (E * E + E)
 
 
-def gqa_parameters(*, E: int, H: int, G: int) -> float:  # noqa: N803
+def gqa_parameters(*, E: int, H: int, G: int) -> float:
     """q and o (E, E), k and v (E, G * D), D = E / H, no biases: grouped-query attention with G key-value heads."""
     return 2 * E * E + 2 * E * G * (E // H)
 
 
-def cross_parameters(*, E: int, C: int) -> float:  # noqa: N803
+def cross_parameters(*, E: int, C: int) -> float:
     """q and o (E, E), k and v (C, E), all with biases."""
     return 2 * (E * E + E) + 2 * (C * E + E)
 
 
-def projection_flops(*, B: int, T: int, E: int) -> float:  # noqa: N803
+def projection_flops(*, B: int, T: int, E: int) -> float:
     """The four products of (B * T, E) with (E, E) in multi-head self-attention."""
     return 8 * B * T * E * E
 
 
-def even_length(*, E: int) -> float:  # noqa: N803
+def even_length(*, E: int) -> float:
     """The T where the two (T, T) products, 4 T² E, cost as much as the four projections, 8 T E²."""
     return 2 * E
 
 
-def kv_cache_bytes(*, layers: int, G: int, D: int, T: int, B: int, size: int) -> float:  # noqa: N803
+def kv_cache_bytes(*, layers: int, G: int, D: int, T: int, B: int, size: int) -> float:
     """k and v of every layer, key-value head, position and sample."""
     return 2 * layers * G * D * T * B * size
 
 
-def causal_pairs(*, Tq: int, Tk: int) -> float:  # noqa: N803
+def causal_pairs(*, Tq: int, Tk: int) -> float:
     """How many (query, key) pairs are allowed when the queries are the last Tq of Tk positions."""
     return Tq * Tk - Tq * (Tq - 1) // 2
 
 
-def masked_share(*, T: int) -> float:  # noqa: N803
+def masked_share(*, T: int) -> float:
     """The share of a (T, T) causal score matrix that is masked, in per cent."""
     return 100 * (T - 1) / (2 * T)
 
@@ -70,7 +85,7 @@ def padded_share(*, a: int, b: int, c: int, d: int) -> float:
     return 100 * (1 - (a + b + c + d) / (4 * max(a, b, c, d)))
 
 
-def score_deviation(*, D: int) -> float:  # noqa: N803
+def score_deviation(*, D: int) -> float:
     """The standard deviation of q · k for independent standard normal entries."""
     return math.sqrt(D)
 
@@ -88,9 +103,9 @@ def leaked_weight(*, keys: int, padded: int) -> float:
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
-        score_bytes, attention_flops, linear_parameters, mha_parameters, gqa_parameters, cross_parameters,
-        projection_flops, even_length, kv_cache_bytes, causal_pairs, masked_share, padded_share, score_deviation,
-        first_weight, leaked_weight,
+        score_bytes, square_score_bytes, attention_flops, fused_parameters, fused_flops, fused_rows, mha_parameters,
+        gqa_parameters, cross_parameters, projection_flops, even_length, kv_cache_bytes, causal_pairs, masked_share,
+        padded_share, score_deviation, first_weight, leaked_weight,
     )
 }  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Time as a session keeps it: wall time for people, boot time for what has really passed.
 
-A wall clock can be set; boot time cannot, and it runs on while the machine sleeps. Between two moments of one boot the boot
-time decides alone, so a clock set back gives nothing and one set forward takes nothing. Across a reboot the wall clock
-decides, and at least the time that the machine has been up again has passed.
+A wall clock can be set; boot time cannot, and it runs on while the machine sleeps. Between two moments of one boot the
+boot time decides alone, so a clock set back gives nothing and one set forward takes nothing. Across a reboot the wall
+clock decides, and at least the time that the machine has been up again has passed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
+_JITTER_SECONDS = 5.0  # two processes may read the clock in one order and write in the other
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -28,6 +29,9 @@ class Moment:
     @property
     def utc(self) -> datetime:
         return datetime.fromtimestamp(self.wall, timezone.utc)
+
+
+NEVER = Moment(wall=0.0, boot=0.0, boot_id="")
 
 
 class Clock(Protocol):
@@ -74,11 +78,11 @@ def read(clock: Clock) -> Moment:
 def passed(since: Moment, now: Moment) -> float:
     """Seconds from `since` to `now`, never negative."""
     by_wall, by_boot = max(0.0, now.wall - since.wall), now.boot - since.boot
-    if since.boot_id != now.boot_id or by_boot < 0:
+    if since.boot_id != now.boot_id or (not now.boot_id and by_boot < -_JITTER_SECONDS):
         return max(by_wall, now.boot)  # started again since: it has been up for `boot` seconds
     if not now.boot_id:
-        return max(by_wall, by_boot)  # the boot clock may have slept, and the start cannot be told from another
-    return by_boot
+        return max(by_wall, by_boot)  # the boot clock may have slept, and one start cannot be told from another
+    return max(0.0, by_boot)
 
 
 def clock_text(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What a session consists of: stages (katas with minutes) of a track in `tracks.toml`, or of the katas that were named."""
+"""What a session consists of: stages (katas with minutes), those of a track in `tracks.toml` or of named katas."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
     ready → briefing → coding ⇄ submitted → follow_up → review → closed      (⇄: `advanced` to the next stage)
                           ↘ time_up ↗                                        (any state before closed → abandoned)
 
-The clock runs from `began` to the last stage's submission or to time up, between stages as well; a coached session may pause.
+The clock runs from `began` to the last stage's submission or to time up, between stages as well; a coached session may
+pause.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from attn_kata.interview.moments import Moment, passed
+from attn_kata.interview.moments import NEVER, Moment, passed
 from attn_kata.interview.plans import Stage
 
 State = Literal["ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review", "closed", "abandoned"]
@@ -74,7 +75,7 @@ class Session:
     state: State = "ready"
     stage: int = 0
     used: float = 0.0
-    last: Moment = Moment(wall=0.0, boot=0.0, boot_id="")
+    last: Moment = NEVER
     paused: bool = False
     files: Mapping[int, Path] = field(default_factory=dict)  # stage → the attempt
     asked: frozenset[tuple[int, int]] = frozenset()  # (stage, number of the question)
@@ -156,7 +157,9 @@ def after(session: Session, event: Event) -> Session:
             finals = dict(session.finals)
             if session.state == "coding":
                 finals[event.stage] = data["taken"]
-            return replace(session, state="time_up", finals=finals, used=min(session.used, session.seconds), paused=False)
+            return replace(
+                session, state="time_up", finals=finals, used=min(session.used, session.seconds), paused=False
+            )
         case "announced":
             return replace(session, announced=session.announced | {data["left"]})
         case "paused":

@@ -1,7 +1,7 @@
 """Where sessions are kept: one SQLite file beside the history, on this machine only.
 
-Unlike the history, keeping is the point here: an event either is on the disk when a function returns, with its snapshot, or
-NotKept is raised and nothing has changed. A damaged file is set aside under another name, never deleted, and that is said.
+Unlike the history, keeping is the point here: an event either is on the disk when a function returns, with its
+snapshot, or NotKept is raised and nothing has changed.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from attn_kata.errors import UsageError
 from attn_kata.history import home
 from attn_kata.interview.moments import Moment
 from attn_kata.interview.plans import Stage
 from attn_kata.interview.session import Event, Kind, Mode, Session, after
+from attn_kata.interview.storage import Row, Storage, rows
 
 SCHEMA = 1
-BUSY_SECONDS = 10.0
 
 # `active` is 1 while a session runs and NULL after it: UNIQUE lets many NULLs pass, and one 1.
 _TABLES = """
 CREATE TABLE session (
     id INTEGER PRIMARY KEY AUTOINCREMENT, active INTEGER UNIQUE CHECK (active = 1), track TEXT NOT NULL,
-    mode TEXT NOT NULL CHECK (mode IN ('mock', 'coached')), stages TEXT NOT NULL, seed INTEGER NOT NULL, folder BLOB NOT NULL
+    mode TEXT NOT NULL CHECK (mode IN ('mock', 'coached')), stages TEXT NOT NULL, seed INTEGER NOT NULL,
+    folder BLOB NOT NULL
 );
 CREATE TABLE event (
     id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
@@ -47,15 +47,8 @@ CREATE TABLE grading (
 CREATE TABLE scorecard (
     session INTEGER PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE, body TEXT NOT NULL
 );
-CREATE INDEX event_by_session ON event (session, id);
-PRAGMA user_version = 1
+CREATE INDEX event_by_session ON event (session, id)
 """
-
-_T = TypeVar("_T")
-
-
-class NotKept(UsageError):
-    """Something could not be written down, and so has not happened."""
 
 
 class AlreadyActive(UsageError):
@@ -79,16 +72,16 @@ class Entry:
     source: bytes | None = None
 
 
+def entry(session: Session, moment: Moment, kind: Kind, source: bytes | None = None, **data: object) -> Entry:
+    """An event of the session's present stage."""
+    return Entry(kind=kind, stage=session.stage, moment=moment, data=data, source=source)
+
+
 class Store:
-    """The kept sessions. Opens the file for each call and closes it again, so that many commands share it."""
+    """The kept sessions. Safe to use from several threads and processes at once."""
 
     def __init__(self, warn: Callable[[str], None], folder: Path | None = None) -> None:
-        self._folder = folder
-        self._warn = warn
-
-    @property
-    def file(self) -> Path:
-        return (self._folder or home()) / "interview.db"
+        self._storage = Storage(lambda: (folder or home()) / "interview.db", schema=SCHEMA, tables=_TABLES, warn=warn)
 
     def create(
         self, *, track: str, mode: Mode, stages: tuple[Stage, ...], seed: int, folder: Path, moment: Moment
@@ -106,7 +99,7 @@ class Store:
             _insert(db, number, Entry(kind="created", stage=0, moment=moment, data={}))
             return _load(db, number)
 
-        return self._write(write)
+        return self._storage.write(write)
 
     def change(self, number: int, decide: Callable[[Session], Iterable[Entry]]) -> Session:
         """Keep the entries that `decide` gives for the session as it stands: all in one transaction, or none.
@@ -116,55 +109,59 @@ class Store:
 
         def write(db: sqlite3.Connection) -> Session:
             session = _load(db, number)
-            for entry in decide(session):
-                session = after(session, _insert(db, number, entry))
+            for one in decide(session):
+                session = after(session, _insert(db, number, one))
             if session.over:
                 db.execute("UPDATE session SET active = NULL WHERE id = ?", (number,))
             return session
 
-        return self._write(write)
+        return self._storage.write(write)
 
     def load(self, number: int) -> Session:
         """One session. Raises UsageError where there is none of that number."""
-        found = self._read(lambda db: _load(db, number), None)
+        found = self._storage.read(lambda db: _load(db, number), None)
         if found is None:
             raise _unknown(number)
         return found
 
     def active(self) -> Session | None:
         """The session that has not ended, None where there is none."""
-        return self._read(_active, None)
+        return self._storage.read(_active, None)
 
     def sessions(self) -> list[Session]:
         """Every session, the newest first."""
-        return self._read(lambda db: [_load(db, row[0]) for row in _rows(db, "SELECT id FROM session ORDER BY id DESC")], [])
+        return self._storage.read(
+            lambda db: [_load(db, row[0]) for row in rows(db, "SELECT id FROM session ORDER BY id DESC")], []
+        )
 
     def source(self, number: int, digest: str) -> bytes:
         """A snapshot by its hash. Raises UsageError where there is none."""
-        found = self._read(lambda db: _rows(db, "SELECT source FROM snapshot WHERE session = ? AND hash = ?", number, digest), [])
+        found = self._rows("SELECT source FROM snapshot WHERE session = ? AND hash = ?", number, digest)
         if not found:
-            raise UsageError(f"Interview {number} has no version '{digest[:12]}'.", next_step="attn-kata interview list")
+            raise UsageError(
+                f"Interview {number} has no version '{digest[:12]}'.", next_step="attn-kata interview list"
+            )
         return bytes(found[0][0])
 
     def keep_report(self, number: int, stage: int, digest: str, report: dict[str, Any]) -> None:
         """The grading of one version. Raises NotKept."""
         row = (number, stage, digest, json.dumps(report))
-        self._write(lambda db: db.execute("INSERT OR REPLACE INTO grading VALUES (?, ?, ?, ?)", row) and None)
+        self._storage.write(lambda db: db.execute("INSERT OR REPLACE INTO grading VALUES (?, ?, ?, ?)", row))
 
     def reports(self, number: int) -> dict[tuple[int, str], dict[str, Any]]:
         """The gradings of a session by stage and hash."""
         query = "SELECT stage, hash, report FROM grading WHERE session = ?"
-        return {(stage, digest): json.loads(report) for stage, digest, report in self._read(lambda db: _rows(db, query, number), [])}
+        return {(stage, digest): json.loads(report) for stage, digest, report in self._rows(query, number)}
 
     def keep_scorecard(self, number: int, body: dict[str, Any]) -> None:
         """The scorecard as it was given. Raises NotKept."""
         row = (number, json.dumps(body))
-        self._write(lambda db: db.execute("INSERT OR REPLACE INTO scorecard VALUES (?, ?)", row) and None)
+        self._storage.write(lambda db: db.execute("INSERT OR REPLACE INTO scorecard VALUES (?, ?)", row))
 
     def scorecards(self) -> dict[int, dict[str, Any]]:
         """Every scorecard that was given, by session."""
-        rows = self._read(lambda db: _rows(db, "SELECT session, body FROM scorecard ORDER BY session"), [])
-        return {number: json.loads(body) for number, body in rows}
+        kept = self._rows("SELECT session, body FROM scorecard ORDER BY session")
+        return {number: json.loads(body) for number, body in kept}
 
     def delete(self, number: int) -> None:
         """Forget a session that has ended. Raises UsageError for one that has not, or is not there."""
@@ -177,82 +174,16 @@ class Store:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
             db.execute("DELETE FROM session WHERE id = ?", (number,))
 
-        self._write(write)
+        self._storage.write(write)
 
-    # The file --------------------------------------------------------------------------------------------------------
-
-    def _read(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
-        if not self.file.exists():
-            return otherwise
-        return self._use(work)
-
-    def _write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        def transaction(db: sqlite3.Connection) -> _T:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(db)
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
-            return result
-
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise _not_kept(self.file, problem.strerror or str(problem)) from problem
-        return self._use(transaction)
-
-    def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        for _ in range(3):  # once, and again where a damaged file was set aside, here or by a command beside this one
-            before = _identity(self.file)
-            try:
-                with closing(sqlite3.connect(self.file, timeout=BUSY_SECONDS, isolation_level=None)) as db:
-                    _prepare(db)
-                    return work(db)
-            except sqlite3.DatabaseError as problem:
-                if not _is_damage(problem):
-                    raise _not_kept(self.file, str(problem)) from problem
-                self._set_aside(before, problem)
-        raise _not_kept(self.file, "it is damaged and cannot be moved")
-
-    def _set_aside(self, before: object, problem: Exception) -> None:
-        file, number = self.file, 1
-        while (aside := file.with_name(f"{file.stem}.damaged-{number}{file.suffix}")).exists():
-            number += 1
-        try:
-            if _identity(file) != before:
-                return  # another command was faster
-            file.replace(aside)
-            journal = file.with_name(file.name + "-journal")
-            if journal.exists():  # beside a new file SQLite would play it back
-                journal.replace(aside.with_name(aside.name + "-journal"))
-        except OSError:
-            return
-        self._warn(
-            f"The file '{file}' was damaged ({problem}); it is kept as '{aside.name}', and a new one begins. "
-            "The attempts in your folders are as they were."
-        )
+    def _rows(self, query: str, *values: object) -> list[Row]:
+        none: list[Row] = []
+        return self._storage.read(lambda db: rows(db, query, *values), none)
 
 
 def digest_of(source: bytes) -> str:
     """The name of a version: SHA-256 of its bytes."""
     return hashlib.sha256(source).hexdigest()
-
-
-def _prepare(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA foreign_keys = ON")
-    db.execute("PRAGMA synchronous = FULL")  # what was reported as kept survives the power going off
-    version = _rows(db, "PRAGMA user_version")[0][0]
-    if version > SCHEMA:
-        raise sqlite3.OperationalError("a newer attn-kata wrote it")
-    if version == 0:
-        db.execute("BEGIN IMMEDIATE")
-        if _rows(db, "PRAGMA user_version")[0][0] == 0:  # not made meanwhile by a command beside this one
-            for statement in _TABLES.split(";"):
-                db.execute(statement)
-        db.execute("COMMIT")
 
 
 def _insert(db: sqlite3.Connection, number: int, entry: Entry) -> Event:
@@ -264,13 +195,11 @@ def _insert(db: sqlite3.Connection, number: int, entry: Entry) -> Event:
     columns = "session, kind, stage, wall, boot, boot_id, source, data"
     row = (number, entry.kind, entry.stage, moment.wall, moment.boot, moment.boot_id, digest, json.dumps(entry.data))
     place = db.execute(f"INSERT INTO event ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
-    return Event(
-        kind=entry.kind, stage=entry.stage, moment=moment, data=entry.data, source=digest, number=place or 0
-    )
+    return Event(kind=entry.kind, stage=entry.stage, moment=moment, data=entry.data, source=digest, number=place or 0)
 
 
 def _load(db: sqlite3.Connection, number: int) -> Session:
-    found = _rows(db, "SELECT track, mode, stages, seed, folder FROM session WHERE id = ?", number)
+    found = rows(db, "SELECT track, mode, stages, seed, folder FROM session WHERE id = ?", number)
     if not found:
         raise _unknown(number)
     track, mode, stages, seed, folder = found[0]
@@ -283,7 +212,7 @@ def _load(db: sqlite3.Connection, number: int) -> Session:
         folder=Path(os.fsdecode(folder)),
     )
     query = "SELECT id, kind, stage, wall, boot, boot_id, source, data FROM event WHERE session = ? ORDER BY id"
-    for place, kind, stage, wall, boot, boot_id, source, data in _rows(db, query, number):
+    for place, kind, stage, wall, boot, boot_id, source, data in rows(db, query, number):
         moment = Moment(wall=wall, boot=boot, boot_id=boot_id)
         event = Event(kind=kind, stage=stage, moment=moment, data=json.loads(data), source=source, number=place)
         session = after(session, event)
@@ -291,35 +220,9 @@ def _load(db: sqlite3.Connection, number: int) -> Session:
 
 
 def _active(db: sqlite3.Connection) -> Session | None:
-    found = _rows(db, "SELECT id FROM session WHERE active = 1")
+    found = rows(db, "SELECT id FROM session WHERE active = 1")
     return _load(db, found[0][0]) if found else None
-
-
-def _rows(db: sqlite3.Connection, query: str, *values: object) -> list[tuple[Any, ...]]:
-    return db.execute(query, values).fetchall()
 
 
 def _unknown(number: int) -> UsageError:
     return UsageError(f"There is no interview '{number}'.", next_step="See them all: attn-kata interview list")
-
-
-def _not_kept(file: Path, reason: str) -> NotKept:
-    return NotKept(
-        f"Nothing was kept: '{file}' cannot be used ({reason}). Your own file is as it was, and the clock runs on.",
-        next_step="Make room or give it back its permissions, then type the same again. Another place: ATTN_KATA_HOME=DIR",
-    )
-
-
-def _identity(file: Path) -> object:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
-def _is_damage(problem: sqlite3.DatabaseError) -> bool:
-    # "malformed" and "not a database" are plain DatabaseErrors; a table that is gone is called operational.
-    if isinstance(problem, sqlite3.OperationalError):
-        return str(problem).startswith(("no such", "Could not decode"))
-    return type(problem) is sqlite3.DatabaseError

@@ -48,7 +48,8 @@ def _compare_gradient(got: Tensor | None, wanted: Tensor | None, name: str, atol
     if wanted is None:
         wanted = None if got is None else torch.zeros_like(got)
     if got is None:
-        if wanted is not None and bool((wanted != 0).any()):
+        # A gradient that is 0 but for rounding need not arrive: that of a key bias, which the softmax cancels.
+        if wanted is not None and bool((wanted.abs() > atol).any()):
             raise PropertyFailed(f"no gradient reaches {name}")
         return
     assert wanted is not None

@@ -85,11 +85,12 @@ def _example(got: Tensor, wanted: Tensor, index: list[int], what: str, rows: str
     if part.shape[0] > EXAMPLE_ROWS or part.shape[1] > EXAMPLE_COLUMNS:
         return None
     shown = f"{what}[{', '.join(map(str, lead))}]" if lead else what
-    return Example(what=shown, rows=rows, columns=columns, expected=_numbers(right), got=_numbers(part))
+    return Example(what=shown, rows=rows, columns=columns, expected=matrix(right), got=matrix(part))
 
 
-def _numbers(matrix: Tensor) -> list[list[float | None]]:
-    return [[value if math.isfinite(value) else None for value in row] for row in matrix.tolist()]
+def matrix(values: Tensor) -> list[list[float | None]]:
+    """A 2-D tensor as plain numbers; None where one is not finite."""
+    return [[value if math.isfinite(value) else None for value in row] for row in values.tolist()]
 
 
 def _shape(shape: tuple[int, ...] | torch.Size) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from attn_kata.report.model import Report
+if TYPE_CHECKING:
+    from attn_kata.report.model import Report
+
 
 # Each is imported only when it is wanted.
 FORMATS = {

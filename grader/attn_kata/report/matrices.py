@@ -21,7 +21,9 @@ def picture(example: Example, width: int) -> list[str]:
             blocks.append(_block("difference", difference))
         if _across(blocks) <= width:
             break
-    lines = [_heading(example), *_beside(blocks, width)]
+    if _are_weights(example) and _across(blocks) > width:
+        blocks = blocks[:2]  # the shades below show the difference
+    lines = [_heading(example)[:width], *_beside(blocks, width)]
     if _are_weights(example):
         shaded = [_block("expected", _shades(expected)), _block("got", _shades(got))]
         lines += ["", *_beside(shaded, width)]

@@ -83,6 +83,7 @@ class Report:
     isolation: Isolation
     seconds: dict[str, float]
     versions: dict[str, str]
+    pictures: list[Example] = field(default_factory=list)  # attention weights, read off the output, where they differ
     not_written: bool = False  # the attempt raises NotImplementedError everywhere: the untouched stub
     notes: list[str] = field(default_factory=list)
 
@@ -118,5 +119,6 @@ class Report:
             Diagnosis(mistakes=[NamedMistake(**mistake) for mistake in found["mistakes"]])
             for found in rest["diagnosis"]
         ]
+        rest["pictures"] = [Example(**picture) for picture in rest["pictures"]]
         rest["isolation"] = Isolation(**rest["isolation"])
         return cls(**rest)

@@ -1,4 +1,4 @@
-"""Text that came from an attempt, made safe to show: no control characters, nothing that moves the cursor or the reader."""
+"""Text that came from an attempt, made safe to show: nothing in it that moves the cursor or misleads the reader."""
 
 from __future__ import annotations
 

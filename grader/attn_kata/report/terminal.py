@@ -34,8 +34,8 @@ _BODY = 7  # columns before the text of a finding
 _PICTURE = 4  # and before its picture
 
 
-def render(report: Report, *, width: int = 80, color: bool = False) -> str:
-    """The report as text of `width` columns, with ANSI colours where `color`."""
+def render(report: Report, *, width: int = 80, color: bool = False, advice: bool = True) -> str:
+    """The report as text of `width` columns, coloured where `color`; with what to type next where `advice`."""
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -52,10 +52,12 @@ def render(report: Report, *, width: int = 80, color: bool = False) -> str:
         _ungraded(page, report)
     elif not report.not_written:
         _diagnosis(page, report.diagnosis)
-        _findings(page, report)
+        room = _weights(page, report)
+        _findings(page, report, room)
     _attempt_output(page, report)
     _notes(page, report)
-    _next(page, report)
+    if advice:
+        _next(page, report)
     written = console.file
     assert isinstance(written, io.StringIO)
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
@@ -159,10 +161,25 @@ def _diagnosis(page: _Page, sets: list[Diagnosis]) -> None:
             page.line(("ask yourself: ", "bold"), plain(mistake.question), indent=4)
 
 
-def _findings(page: _Page, report: Report) -> None:
+def _weights(page: _Page, report: Report) -> int:
+    """The first picture of the attention weights; returns how many lines of pictures may still be drawn."""
+    if not report.pictures:
+        return PICTURE_LINES
+    drawn = picture(report.pictures[0], page.width - _PICTURE)
+    page.section("What it attends to")
+    _draw(page, drawn)
+    return PICTURE_LINES - len(drawn)
+
+
+def _draw(page: _Page, lines: list[str]) -> None:
+    for line in lines:
+        page.console.print(Text(" " * _PICTURE + line), no_wrap=True, crop=False, overflow="ignore")
+
+
+def _findings(page: _Page, report: Report, room: int) -> None:
     core = [finding for finding in report.findings if finding.tier == "core"]
     edge = [finding for finding in report.findings if finding.tier == "edge"]
-    room = _failures(page, core, PICTURE_LINES)
+    room = _failures(page, core, room)
     _others(page, core)
     if edge:
         page.section("Beyond the bar (never decides)")
@@ -183,19 +200,19 @@ def _failures(page: _Page, findings: list[Finding], room: int, *, first: bool = 
         if drawn and (room == PICTURE_LINES or len(drawn) <= room):
             room -= len(drawn)
             page.console.print()
-            for line in drawn:
-                page.console.print(Text(" " * _PICTURE + line), no_wrap=True, crop=False, overflow="ignore")
+            _draw(page, drawn)
     return room
 
 
 def _failure(page: _Page, finding: Finding) -> None:
     mark, style = _MARKS[finding.outcome]
     claim = plain(finding.claim)
-    head = f"{mark.ljust(_BODY)}{finding.property}"
+    name = one_line(finding.property)
+    head = f"{mark.ljust(_BODY)}{name}"
     if len(head) + 2 + len(claim) <= page.width:
-        page.line((mark.ljust(_BODY), style), (finding.property, "bold"), f"  {claim}")
+        page.line((mark.ljust(_BODY), style), (name, "bold"), f"  {claim}")
     else:
-        page.line((mark.ljust(_BODY), style), (finding.property, "bold"))
+        page.line((mark.ljust(_BODY), style), (name, "bold"))
         page.line(claim, indent=_BODY)
 
     sizes = " ".join(f"{one_line(name)}={one_line(str(value))}" for name, value in (finding.case or {}).items())
@@ -230,11 +247,11 @@ def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> Non
 
 
 def _unmet(needs: list[str]) -> str:
-    return f"needs {', '.join(needs)}, which {'do' if len(needs) > 1 else 'does'} not hold"
+    return f"needs {_listed(needs)}, which {'do' if len(needs) > 1 else 'does'} not hold"
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    return ", ".join(map(one_line, names))
 
 
 def _attempt_output(page: _Page, report: Report) -> None:
@@ -271,7 +288,7 @@ def _next(page: _Page, report: Report) -> None:
     attempt = shlex.quote(one_line(report.attempt))
     grade = f"attn-kata grade {attempt}"
     if report.outcome == "passed":
-        text = f"Next: attn-kata solution {report.kata} shows the reference beside yours; attn-kata list has more."
+        text = f"Next: attn-kata solution {report.kata} (the reference beside yours), attn-kata list"
     elif report.not_written:
         text = f"Next: write it, then {grade} (stuck: attn-kata hint {report.kata})"
     elif report.outcome == "ungraded":

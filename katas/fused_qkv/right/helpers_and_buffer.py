@@ -27,7 +27,6 @@ def three_dimensional(forward):
 class ScaledDotProduct(nn.Module):
     def __init__(self, dim: int):
         super().__init__()
-        self.register_buffer("scale", torch.tensor(float(dim)).rsqrt().double(), persistent=False)
         self.register_buffer("root", torch.tensor(dim).double().sqrt())
 
     def forward(self, parts: QKV) -> Tensor:

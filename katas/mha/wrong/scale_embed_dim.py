@@ -1,4 +1,4 @@
-# breaks: values, mask
+# breaks: values
 # mistake: scale.embed_dim
 import math
 
@@ -11,7 +11,6 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if embed_dim % num_heads != 0:
             raise ValueError(f"num_heads {num_heads} does not divide embed_dim {embed_dim}")
-        self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.head_dim = embed_dim // num_heads
         self.q_proj = nn.Linear(embed_dim, embed_dim)
@@ -26,10 +25,11 @@ class MultiHeadAttention(nn.Module):
         k = self.k_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)
         v = self.v_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)
 
-        scores = q @ k.transpose(-2, -1) / math.sqrt(self.embed_dim)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(E)
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
-        weights = self.dropout(torch.softmax(scores, dim=-1))
+        weights = torch.softmax(scores, dim=-1)
+        weights = self.dropout(weights)
 
         out = (weights @ v).transpose(1, 2).reshape(B, T, E)
         return self.o_proj(out)

@@ -1,0 +1,300 @@
+"""`attn-kata explain`: what a mistake or a property is, why it matters, how to see it, where it was seen."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from attn_kata import catalog
+from attn_kata.cli.output import emit, paragraph, width
+from attn_kata.diagnosis import catalogue
+from attn_kata.diagnosis.catalogue import Entry
+from attn_kata.errors import UsageError
+from attn_kata.resources import katas_folder
+
+_SEE_ALL = "See the mistakes: attn-kata explain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    """A property of one kata, as its hidden test's decorator says."""
+
+    kata: str
+    name: str
+    claim: str
+    tier: str
+    look_at: str | None
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Specimen:
+    """A wrong attempt that travels with its kata: the one mistake in it, and the properties that it breaks."""
+
+    kata: str
+    mistake: str
+    breaks: tuple[str, ...]
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    known = [*catalogue.load(), *_properties()]
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+
+
+@click.command("explain")
+@click.argument("name", metavar="[MISTAKE | PROPERTY]", required=False, shell_complete=_complete)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+def command(name: str | None, as_json: bool) -> None:
+    """Say what a mistake or a property is, and why it matters.
+
+    A report names properties (values) and mistakes (scale.embed_dim). Without a name: all mistakes.
+    """
+    entries = catalogue.load()
+    plain = catalog.normal(name or "").removeprefix("test_")
+    if plain in entries:
+        entry = entries[plain]
+        emit(_mistake_json(entry) if as_json else _mistake_text(entry))
+    elif not plain or any(entry.family == plain for entry in entries.values()):
+        chosen = [entry for entry in entries.values() if plain in ("", entry.family)]
+        emit(_list_json(chosen) if as_json else _list_text(chosen))
+    elif plain in _properties():
+        claims = _properties()[plain]
+        emit(_property_json(claims) if as_json else _property_text(claims))
+    else:
+        raise _unknown(name or "", plain, list(entries))
+
+
+def _unknown(name: str, plain: str, ids: list[str]) -> UsageError:
+    if plain in catalog.slugs():
+        return UsageError(f"'{name}' is a kata.", next_step=f"Begin it: attn-kata start {plain}")
+    short = [id for id in ids if id.partition(".")[2] == plain]
+    if short:
+        meant = " or ".join(f"'{id}'" for id in short[:3])
+        return UsageError(f"There is no mistake '{name}'. Did you mean {meant}?", next_step=_SEE_ALL)
+
+    import difflib  # only here: a right name should not wait for it
+
+    near = difflib.get_close_matches(plain, [*ids, *_properties()], n=1, cutoff=0.5)
+    said = f" Did you mean '{near[0]}'?" if near else ""
+    return UsageError(f"There is no mistake and no property '{name}'.{said}", next_step=_SEE_ALL)
+
+
+# ------------------------------------------------------------------------------------------------------- reading
+
+
+@lru_cache(maxsize=1)
+def _properties() -> dict[str, list[_Claim]]:
+    """Every property by name, in every kata that has it. The hidden tests are read, not imported: they need torch."""
+    found: dict[str, list[_Claim]] = {}
+    for slug in catalog.slugs():
+        file = katas_folder() / slug / f"test_{slug}.py"
+        if not file.is_file():
+            continue
+        for node in ast.parse(file.read_bytes()).body:
+            claim = _claim(slug, node) if isinstance(node, ast.FunctionDef) else None
+            if claim is not None:
+                found.setdefault(claim.name, []).append(claim)
+    return found
+
+
+def _claim(slug: str, test: ast.FunctionDef) -> _Claim | None:
+    """What `@claims(…)` says above a hidden test."""
+    for mark in test.decorator_list:
+        if not (
+            isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "claims" and mark.args
+        ):
+            continue
+        said = {one.arg: _literal(one.value) for one in mark.keywords if one.arg}
+        needs = said.get("needs") or ()
+        return _Claim(
+            kata=slug,
+            name=test.name.removeprefix("test_"),
+            claim=str(_literal(mark.args[0]) or ""),
+            tier=str(said.get("tier") or "core"),
+            look_at=str(said["look_at"]) if said.get("look_at") else None,
+            needs=(needs,) if isinstance(needs, str) else tuple(str(one) for one in needs if one),  # type: ignore[attr-defined]
+        )
+    return None
+
+
+def _literal(node: ast.expr) -> object:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def _specimens(slugs: list[str]) -> list[_Specimen]:
+    """The wrong attempts of these katas that make exactly one known mistake."""
+    found = []
+    for slug in slugs:
+        for file in sorted((katas_folder() / slug / "wrong").glob("*.py")):
+            header = _header(file)
+            mistake = header.get("mistake", "none")
+            if mistake != "none" and "+" not in mistake:
+                breaks = tuple(name.strip() for name in header.get("breaks", "").split(",") if name.strip())
+                found.append(_Specimen(kata=slug, mistake=mistake, breaks=breaks))
+    return found
+
+
+def _header(file: Path) -> dict[str, str]:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        top = "".join(line for _, line in zip(range(6), lines, strict=False))
+    return {key: value.strip() for key, value in re.findall(r"^#\s*(breaks|mistake):(.*)$", top, re.MULTILINE)}
+
+
+def _broken_by(entry: Entry) -> dict[str, list[str]]:
+    """The properties that the mistake breaks, with the katas in which it does."""
+    broken: dict[str, list[str]] = {}
+    for specimen in _specimens(catalog.slugs()):
+        for name in specimen.breaks if specimen.mistake == entry.id else ():
+            if specimen.kata not in broken.setdefault(name, []):
+                broken[name].append(specimen.kata)
+    return broken
+
+
+def _breaking(claims: list[_Claim]) -> list[str]:
+    """The ids of the mistakes that are known to break a property, in the catalogue's order."""
+    name = claims[0].name
+    ids = {one.mistake for one in _specimens([claim.kata for claim in claims]) if name in one.breaks}
+    return [id for id in catalogue.load() if id in ids]
+
+
+# ------------------------------------------------------------------------------------------------------- showing
+
+
+def _section(heading: str, *parts: str) -> str:
+    return "\n".join([heading, *parts])
+
+
+def _mistake_text(entry: Entry) -> str:
+    sections = [
+        paragraph(f"{entry.id}: {entry.title}"),
+        _section("What it is", paragraph(entry.plain, "  ")),
+        _section("Why it matters", paragraph(entry.why, "  ")),
+        _section("How to see it", paragraph(entry.see, "  ")),
+        _section("What to ask yourself", paragraph(entry.question, "  ")),
+    ]
+    broken = _broken_by(entry)
+    if broken:
+        lines = [_item(f"{name} ({', '.join(katas)})") for name, katas in sorted(broken.items())]
+        sections.append(_section("Properties that it breaks", *lines))
+    if entry.seen:
+        places = [f"{_item(sighting.what)}\n    {sighting.url}" for sighting in entry.seen]
+        sections.append(_section("Where it was seen", *places))
+    return "\n\n".join(sections)
+
+
+def _property_text(claims: list[_Claim]) -> str:
+    sections = [f"{claims[0].name}: a property"]
+    by_claim: dict[str, list[_Claim]] = {}
+    for claim in claims:
+        by_claim.setdefault(claim.claim, []).append(claim)
+    said = []
+    for words, members in by_claim.items():
+        katas = ", ".join(f"{member.kata} ({member.tier})" for member in members)
+        said += [paragraph(words, "  "), _item(f"in {katas}", "    ")]
+    sections.append(_section("What it claims", *said))
+    if any(claim.tier == "core" for claim in claims):
+        sections.append(
+            paragraph("core: an attempt passes when all core properties hold. edge: beyond the bar, never fails.")
+        )
+    else:
+        sections.append(paragraph("edge: beyond the bar; an attempt passes without it."))
+    places = dict.fromkeys(claim.look_at for claim in claims if claim.look_at)
+    if places:
+        sections.append(_section("Where to look", *(_item(place) for place in places)))
+    needs = dict.fromkeys(need for claim in claims for need in claim.needs)
+    if needs:
+        sections.append(_section("Judged only where these hold", _item(", ".join(needs))))
+    mistakes = _breaking(claims)
+    if mistakes:
+        entries = catalogue.load()
+        sections.append(_section("Mistakes known to break it", _table([entries[id] for id in mistakes])))
+    return "\n\n".join(sections)
+
+
+def _list_text(entries: list[Entry]) -> str:
+    families: dict[str, list[Entry]] = {}
+    for entry in entries:
+        families.setdefault(entry.family, []).append(entry)
+    longest = max(len(entry.id) for entry in entries)
+    blocks = [_section(family, _table(members, longest)) for family, members in families.items()]
+    example = entries[0].id
+    blocks.append(f"More about one: attn-kata explain {example}\nA property works too: attn-kata explain values")
+    return "\n\n".join(blocks)
+
+
+def _table(entries: list[Entry], longest: int = 0) -> str:
+    longest = longest or max(len(entry.id) for entry in entries)
+    rows = []
+    for entry in entries:
+        first = f"  {entry.id:<{longest}}  "
+        rows += textwrap.wrap(entry.title, width(), initial_indent=first, subsequent_indent=" " * len(first))
+    return "\n".join(rows)
+
+
+def _item(text: str, indent: str = "  ") -> str:
+    return textwrap.fill(
+        text,
+        width(),
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- JSON
+
+
+def _dump(value: object) -> str:
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _list_json(entries: list[Entry]) -> str:
+    return _dump([{"mistake": entry.id, "family": entry.family, "title": entry.title} for entry in entries])
+
+
+def _mistake_json(entry: Entry) -> str:
+    return _dump(
+        {
+            "mistake": entry.id,
+            "family": entry.family,
+            "title": entry.title,
+            "explanation": entry.plain,
+            "question": entry.question,
+            "why": entry.why,
+            "see": entry.see,
+            "seen": [{"url": sighting.url, "what": sighting.what} for sighting in entry.seen],
+            "breaks": _broken_by(entry),
+        }
+    )
+
+
+def _property_json(claims: list[_Claim]) -> str:
+    return _dump(
+        {
+            "property": claims[0].name,
+            "katas": [
+                {
+                    "kata": claim.kata,
+                    "claim": claim.claim,
+                    "tier": claim.tier,
+                    "look_at": claim.look_at,
+                    "needs": list(claim.needs),
+                }
+                for claim in claims
+            ],
+            "mistakes": _breaking(claims),
+        }
+    )

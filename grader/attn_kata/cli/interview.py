@@ -1,0 +1,262 @@
+"""`attn-kata interview`: timed mock interviews. Without a command it begins one, or goes on with the one that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from attn_kata.cli import engine
+from attn_kata.cli.output import color, emit, warn, width
+from attn_kata.errors import UsageError, why
+
+if TYPE_CHECKING:
+    from attn_kata.interview.control import Desk
+    from attn_kata.interview.session import Session
+
+FORMATS = ("terminal", "json", "markdown", "html")
+
+
+def _desk() -> Desk:
+    from attn_kata.interview.control import Desk
+    from attn_kata.interview.moments import SystemClock
+    from attn_kata.interview.store import Store
+
+    return Desk(store=Store(warn), clock=SystemClock())
+
+
+def _here() -> tuple[Desk, Session]:
+    """The desk and the session that runs, with whatever the clock has to say said."""
+    from attn_kata.interview import actions
+
+    desk = _desk()
+    return desk, actions.active(desk, warn)
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(
+            f"'{text}' is not the number of an interview.", next_step="See them all: attn-kata interview list"
+        )
+    return int(text[:15])
+
+
+@click.group("interview", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Sit a timed mock interview: a briefing, a clock, hidden tests, questions, a scorecard.
+
+    Alone, it begins one or goes on with the one that runs, and asks for whatever it needs. The commands below do the
+    same step by step.
+    """
+    if ctx.invoked_subcommand is None:
+        from attn_kata.history import History
+        from attn_kata.interview.line_mode import LineMode
+
+        LineMode(
+            desk=_desk(),
+            history=History(warn),
+            engines=engine.started,
+            emit=emit,
+            warn=warn,
+            width=width(),
+            color=color(),
+        ).run()
+
+
+@command.command("start")
+@click.option("--track", metavar="NAME", help="Stages in order: warm-up, core, decoder, … (default: core)")
+@click.option("--kata", "katas", metavar="KATA …", multiple=True, help="These katas instead of a track.")
+@click.argument("more", metavar="", nargs=-1)
+@click.option("--minutes", metavar="N", help="For the whole session, instead of what the track gives.")
+@click.option("--coached", is_flag=True, help="Findings after every run, pauses, hints; marked as coached.")
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), help="Where your files go (default: a new folder here)."
+)
+def start(
+    track: str | None,
+    katas: tuple[str, ...],
+    more: tuple[str, ...],
+    minutes: str | None,
+    coached: bool,
+    folder: Path | None,
+) -> None:
+    """Begin: the task and the questions you may ask. The clock does not run yet."""
+    from attn_kata.history import History
+    from attn_kata.interview import actions, plans
+
+    if more and not katas:
+        raise UsageError(f"'{more[0]}' is not an option.", next_step=f"attn-kata interview start --kata {more[0]}")
+    if track and katas:
+        raise UsageError("A session has a track or katas, not both.", next_step="Give one of --track and --kata")
+    plan = plans.of_katas((*katas, *more)) if katas else plans.of_track(track or plans.DEFAULT_TRACK)
+    if minutes is not None:
+        plan = plans.with_minutes(plan, plans.minutes_from(minutes))
+    place = folder.absolute() if folder is not None else None
+    emit(actions.start(_desk(), plan, coached=coached, folder=place, history=History(warn)))
+
+
+@command.command("status")
+def status() -> None:
+    """Where the session stands, what is left, and what to type next."""
+    from attn_kata.interview import actions
+
+    emit(actions.status(*_here()))
+
+
+@command.command("ask")
+@click.argument("question", type=int)
+def ask(question: int) -> None:
+    """Ask the clarifying question of that number."""
+    from attn_kata.interview import actions
+
+    emit(actions.ask(*_here(), question))
+
+
+@command.command("run")
+def run() -> int:
+    """Run your file: the worked example, shapes, your own prints. Coached: the whole report."""
+    from attn_kata.interview import actions
+
+    told, code = actions.run(*_here(), engine.started, width=width(), color=color())
+    emit(told)
+    return code
+
+
+@command.command("submit")
+def submit() -> None:
+    """Hand in what is on the disk."""
+    from attn_kata.interview import actions
+
+    emit(actions.submit(*_here()))
+
+
+@command.command("next")
+@click.option("--skip", is_flag=True, help="Leave the questions that have no answer.")
+def next_(skip: bool) -> None:
+    """Go on: to coding (this starts the clock), the next stage, the questions, the review, the end."""
+    from attn_kata.history import History
+    from attn_kata.interview import actions
+
+    emit(actions.advance(*_here(), engine.started, History(warn), skip=skip, width=width(), color=color()))
+
+
+@command.command("answer", context_settings={"ignore_unknown_options": True})
+@click.argument("place", metavar="N", type=int)
+@click.argument("text", nargs=-1, required=True)
+def answer(place: int, text: tuple[str, ...]) -> None:
+    """Answer follow-up question N: a number, the number of an option, or words."""
+    from attn_kata.interview import actions
+
+    emit(actions.answer(*_here(), place, " ".join(text)))
+
+
+@command.command("tick")
+@click.argument("place", metavar="N", type=int)
+@click.argument("points", metavar="[POINT …]", type=int, nargs=-1)
+def tick(place: int, points: tuple[int, ...]) -> None:
+    """Say which points of the model answer your answer N had. Counted apart, as self-reported."""
+    from attn_kata.interview import control, words
+
+    desk, session = _here()
+    emit(words.points(control.tick_points(desk, session.id, place, points), place))
+
+
+@command.command("pause")
+def pause() -> None:
+    """Stop the clock of a coached session. A mock one does not pause."""
+    from attn_kata.interview import actions, control
+
+    desk, session = _here()
+    emit(actions.status(desk, control.pause(desk, session.id)))
+
+
+@command.command("resume")
+def resume() -> None:
+    """Come back to the session that runs."""
+    from attn_kata.interview import actions
+
+    emit(actions.resume(*_here()))
+
+
+@command.command("end")
+@click.option("--yes", is_flag=True, help="Without being asked.")
+def end(yes: bool) -> None:
+    """Leave the session before its end; from the review on, close it."""
+    from attn_kata.interview import control, words
+
+    desk, session = _here()
+    if session.state != "review" and not yes:
+        click.confirm(f"Leave interview {session.id}, without a scorecard?", abort=True, err=True)
+    ended = control.end(desk, session.id)
+    emit(
+        f"Interview {ended.id}: {words.STATES[ended.state]}. Your files stay.\n"
+        f"What was kept: attn-kata interview show {ended.id}"
+    )
+
+
+@command.command("show")
+@click.argument("number", metavar="[ID]", required=False)
+def show(number: str | None) -> None:
+    """The review: reports, diagnosis, the reference and the diff to it, the timeline, the scorecard."""
+    _show(number, form="terminal", output=None)
+
+
+@command.command("export")
+@click.argument("number", metavar="[ID]", required=False)
+@click.option("--format", "form", type=click.Choice(FORMATS[1:]), default="html", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Into this file instead of stdout.")
+def export(number: str | None, form: str, output: Path | None) -> None:
+    """The same for other eyes: JSON, Markdown, or one HTML page that needs nothing else."""
+    _show(number, form=form, output=output)
+
+
+def _show(number: str | None, *, form: str, output: Path | None) -> None:
+    from attn_kata.history import History
+    from attn_kata.interview import actions
+    from attn_kata.workspace import printable
+
+    desk = _desk()
+    running = desk.store.active()
+    if running is not None:
+        actions.active(desk, warn)
+    session = actions.pick(desk, _number(number))
+    told = actions.show(desk, session, engine.started, History(warn), form=form, width=width(), color=color())
+    if output is None:
+        emit(told)
+        return
+    try:
+        output.write_text(told, encoding="utf-8", errors="replace", newline="\n")
+    except OSError as problem:
+        raise UsageError(
+            f"'{printable(str(output))}' cannot be written: {why(problem)}.", next_step="Try --output PATH"
+        ) from problem
+    warn(f"Interview {session.id} is in '{printable(str(output))}'.")
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+def list_(as_json: bool) -> None:
+    """Every interview that was kept, the newest first."""
+    from attn_kata.interview import words
+
+    desk = _desk()
+    overall = {number: str(card["overall"]) for number, card in desk.store.scorecards().items()}
+    sessions = desk.store.sessions()
+    emit(words.listing_json(sessions, overall) if as_json else words.listing(sessions, overall))
+
+
+@command.command("delete")
+@click.argument("number", metavar="ID")
+@click.option("--yes", is_flag=True, help="Without being asked.")
+def delete(number: str, yes: bool) -> None:
+    """Forget an interview that has ended. Your own files stay."""
+    desk = _desk()
+    session = desk.store.load(_number(number) or 0)
+    if not yes:
+        click.confirm(f"Forget interview {session.id} ({session.track}) for good?", abort=True, err=True)
+    desk.store.delete(session.id)
+    emit(f"Interview {session.id} is forgotten. Your own files are as they were.")

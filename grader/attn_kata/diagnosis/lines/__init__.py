@@ -1,0 +1,129 @@
+"""The line of a mistake, where the attempt's syntax tree shows it for sure. Nothing of the attempt is run.
+
+Each family has finders that look at the live part of the source (`program`) for the one place where the mistake can be.
+Where more than one place remains, or where the one that remains is plainly right, there is no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+from . import dropout, heads, masks, modules, projections, rest, scores
+from .program import Program
+
+Finder = Callable[[Program], int | None]
+
+
+def find(id: str, source: bytes, *, raised_line: int | None = None) -> int | None:
+    """The 1-based line of the mistake `id` in `source`, or None.
+
+    `raised_line` is where the attempt raised; it is the line of mistakes that raise where they are made.
+    """
+    lines = source.count(b"\n") + 1
+    if id in WHERE_RAISED and raised_line is not None:
+        return raised_line if 1 <= raised_line <= lines else None
+    finder = FINDERS.get(id)
+    if finder is None:
+        return None
+    try:
+        program = _program(source)
+        return finder(program) if program is not None else None
+    except (RecursionError, MemoryError):  # nested deeper than people write
+        return None
+
+
+@lru_cache(maxsize=4)
+def _program(source: bytes) -> Program | None:
+    try:
+        return Program(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+# Where such a mistake raises, it raises at its own line.
+WHERE_RAISED = frozenset(
+    {"context.query_length", "context.ignored", "layout.view_of_strided", "layout.T_of_batch", "numerics.large_fill"}
+)
+
+
+FINDERS: dict[str, Finder] = {
+    "scale.embed_dim": partial(scores.wrong_size, id="scale.embed_dim"),
+    "scale.value_dim": partial(scores.wrong_size, id="scale.value_dim"),
+    "scale.key_length": partial(scores.wrong_size, id="scale.key_length"),
+    "scale.heads": partial(scores.wrong_size, id="scale.heads"),
+    "scale.no_sqrt": scores.no_sqrt,
+    "scale.inverted": scores.inverted,
+    "scale.floor_division": scores.floor_division,
+    "scale.after_softmax": scores.after_softmax,
+    "scale.unwanted": scores.unwanted,
+    "softmax.query_axis": scores.wrong_dim,
+    "softmax.head_axis": scores.wrong_dim,
+    "softmax.flattened": scores.flattened,
+    "softmax.sigmoid": scores.sigmoid,
+    "softmax.negated": scores.negated,
+    "softmax.twice": scores.twice,
+    "softmax.log": scores.log,
+    "softmax.dim_ignored": scores.dim_ignored,
+    "softmax.whole_tensor": scores.whole_tensor,
+    "softmax.keepdim": scores.keepdim,
+    "mask.lost": masks.lost,
+    "mask.inverted": masks.inverted,
+    "mask.zero_fill": masks.zero_fill,
+    "mask.after_softmax": masks.after_softmax,
+    "mask.query_axis": masks.query_axis,
+    "mask.broadcast": masks.meets,
+    "mask.added": masks.added,
+    "mask.either": masks.either,
+    "mask.shifted": masks.triangle,
+    "mask.top_left": masks.top_left,
+    "mask.upper_triangle": masks.triangle,
+    "mask.causal": masks.triangle,
+    "mask.padding_off_by_one": masks.lengths,
+    "split.no_transpose": heads.split_no_transpose,
+    "split.interleaved": heads.split_interleaved,
+    "merge.no_transpose": heads.merge_no_transpose,
+    "merge.interleaved": heads.merge_interleaved,
+    "project.key_for_value": partial(projections.wrong_layer, target="v", layer="k"),
+    "project.value_for_key": partial(projections.wrong_layer, target="k", layer="v"),
+    "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
+    "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
+    "project.swapped": projections.swapped,
+    "project.chunk_order": projections.chunk_order,
+    "project.interleaved": projections.fused_interleaved,
+    "output.missing": projections.output_missing,
+    "mix.keys": projections.mix_keys,
+    "context.swapped": projections.context_swapped,
+    "context.ignored": projections.context_ignored,
+    "dropout.before_softmax": dropout.applied,
+    "dropout.on_output": dropout.applied,
+    "dropout.not_rescaled": dropout.applied,
+    "dropout.keep_probability": dropout.applied,
+    "dropout.shared": dropout.applied,
+    "dropout.always": dropout.always,
+    "dropout.never": dropout.never,
+    "dropout.renormalised": dropout.renormalised,
+    "layout.view_of_strided": rest.called("view"),
+    "layout.batch_as_time": rest.batch_as_time,
+    "layout.T_of_batch": rest.transposed_by_T,
+    "layout.squeeze": rest.squeeze,
+    "numerics.no_max": scores.no_max,
+    "numerics.global_max": scores.global_max,
+    "numerics.clamped": scores.clamped,
+    "numerics.forced_float32": rest.forced_float32,
+    "numerics.default_dtype": rest.default_dtype,
+    "numerics.large_fill": masks.large_fill,
+    "device.default": rest.default_device,
+    "inputs.modified": rest.modified,
+    "gradient.detached": rest.detached,
+    "additive.tanh_separately": rest.called("tanh"),
+    "pooling.counts_padding": rest.called("mean"),
+    "pooling.divides_by_length": modules.divides_by_length,
+    "pooling.one_token": modules.one_token,
+    "embed.scaled": modules.embed_scaled,
+    "classifier.softmax": modules.classifier_softmax,
+    "module.rebuilt": modules.rebuilt,
+    "module.unregistered": modules.unregistered,
+    "module.repeated": modules.repeated,
+    "arguments.unchecked": modules.unchecked,
+}

@@ -1,0 +1,86 @@
+"""The line of a mistake with dropout."""
+
+from __future__ import annotations
+
+import ast
+
+from .masks import goes_nowhere
+from .program import Program
+from .syntax import callee, keyword, line, on_self, position, the_one
+
+_RANDOM = (
+    "bernoulli",
+    "bernoulli_",
+    "alpha_dropout",
+    "feature_dropout",
+    "native_dropout",
+    "dropout_",
+    "rand",
+    "rand_like",
+)
+
+
+def _applied(program: Program) -> list[ast.Call]:
+    """The live calls that drop something."""
+    found = []
+    for call in program.calls():
+        name = callee(call)
+        by_self = on_self(call.func) and ("drop" in name or _is_dropout(program, call.func))
+        if by_self or (name == "dropout" and not on_self(call.func)) or name in _RANDOM:
+            found.append(call)
+    return found
+
+
+def _is_dropout(program: Program, node: ast.expr) -> bool:
+    value = program.value(node)
+    return isinstance(value, ast.Call) and callee(value).startswith("Dropout")
+
+
+def applied(program: Program) -> int | None:
+    """The line of the one application of dropout."""
+    return the_one(_applied(program))
+
+
+def always(program: Program) -> int | None:
+    """The line of the one functional dropout that is not told the mode."""
+    calls = [call for call in _applied(program) if not on_self(call.func)]
+    told = [call for call in calls if isinstance(keyword(call, "training") or _third(call), ast.Attribute | ast.Name)]
+    made = [
+        call
+        for call in program.calls()
+        if callee(call) == "Dropout" and getattr(program.function(call), "name", "__init__") != "__init__"
+    ]
+    found = [call for call in calls if call not in told] + made
+    return the_one(found) if not told else None
+
+
+def _third(call: ast.Call) -> ast.expr | None:
+    return call.args[2] if callee(call) == "dropout" and len(call.args) > 2 else None
+
+
+def never(program: Program) -> int | None:
+    """The line of the dropout whose result nothing uses, or where the one unused layer is made."""
+    for call in _applied(program):
+        statement = program.parents.get(call)
+        if statement is not None and goes_nowhere(program, statement):
+            return line(call)
+    if _applied(program):
+        return None
+    return the_one([call for call in program.calls() if callee(call).startswith("Dropout")])
+
+
+def renormalised(program: Program) -> int | None:
+    """The line of the one division by a sum after the dropout."""
+    drops = _applied(program)
+    found = []
+    for node in program.nodes:
+        below = None
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div):
+            below = node.right if isinstance(node, ast.BinOp) else node.value
+        elif isinstance(node, ast.Call) and callee(node) == "normalize":
+            found.append(node)
+        made = program.resolved(below) if below is not None else None
+        if made is not None and any(isinstance(part, ast.Call) and callee(part) == "sum" for part in ast.walk(made)):
+            found.append(node)  # type: ignore[arg-type]
+    after = [node for node in found if drops and position(node) > position(drops[0])]
+    return the_one(after) if len(after) == 1 else None

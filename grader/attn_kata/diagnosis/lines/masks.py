@@ -1,0 +1,219 @@
+"""The line of a mistake with masks."""
+
+from __future__ import annotations
+
+import ast
+
+from .program import Binding, Program
+from .scores import softmaxes
+from .syntax import callee, keyword, line, number, position, rest, subject, the_one
+from .uses import Use, fill_number, sense, use_at, uses
+from .values import is_mask, is_range
+
+
+def lost(program: Program) -> int | None:
+    """The line of the masked tensor, or of the mask, that nothing uses."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            copy = subject(call) if callee(call) in ("masked_fill_", "fill_") else None
+            on_copy = isinstance(copy, ast.Call | ast.Subscript) and (
+                callee(copy) == "clone" if isinstance(copy, ast.Call) else is_mask(program, copy.slice)
+            )
+            if callee(call) in ("masked_fill", "where") or on_copy:
+                found.append(call)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            target = node.targets[0]
+            if _masks(program, node.value) and unused(program, node, target.id):
+                found.append(node)
+    return line(found[0]) if len(found) == 1 else None
+
+
+def _masks(program: Program, node: ast.expr) -> bool:
+    return is_mask(program, node) or any(use_at(program, part) is not None for part in ast.walk(node))
+
+
+def unused(program: Program, made: ast.Assign, name: str) -> bool:
+    """Whether the value that a statement gives to a name is never read."""
+    scope = program.scope(made)
+    if program.in_loop(made) or isinstance(scope, ast.Module):
+        return False
+    end = (made.end_lineno or made.lineno, made.end_col_offset or 0)
+    loads = [position(load) for load in program.loads(scope, name) if position(load) >= end]
+    around = program.blocks(made)
+    for again in program.bindings(scope, name):
+        statement = again.node
+        if (
+            isinstance(statement, ast.Assign)
+            and position(statement) > position(made)
+            and _always(program, again, around)
+        ):
+            stop = (statement.end_lineno or 0, statement.end_col_offset or 0)
+            return not [load for load in loads if load < stop]
+    return not loads
+
+
+def goes_nowhere(program: Program, statement: ast.AST) -> bool:
+    """Whether a statement throws its value away, or gives it to a name that is never read afterwards."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return unused(program, statement, statement.targets[0].id)
+    return isinstance(statement, ast.Expr)
+
+
+def _always(program: Program, again: Binding, around: list[tuple[ast.AST, str]]) -> bool:
+    blocks = program.blocks(again.node)
+    return bool(blocks) and blocks[0] in around
+
+
+def _meets(program: Program) -> list[Use]:
+    """Uses other than a sum of something that an earlier use made."""
+    return [use for use in uses(program) if not (use.kind == "plus" and number(use.mask) is not None)]
+
+
+def inverted(program: Program) -> int | None:
+    """The line of the one use of a mask that may be in the wrong sense; else where the one mask is made."""
+    doubtful = [use.node for use in _meets(program) if sense(program, use) is not True]
+    plainly = [use.node for use in _meets(program) if sense(program, use) is False]
+    if doubtful:
+        return the_one(plainly or doubtful)
+    beyond = [node for node in comparisons(program) if _keeps_beyond(program, node)]
+    return the_one(beyond) if beyond else triangle(program)
+
+
+def _keeps_beyond(program: Program, node: ast.Compare) -> bool:
+    """Whether a comparison of positions with lengths is true beyond the length."""
+    left, right = is_range(program, node.left), is_range(program, node.comparators[0])
+    beyond = (ast.Gt, ast.GtE) if left else (ast.Lt, ast.LtE)
+    return left != right and isinstance(node.ops[0], beyond)
+
+
+def zero_fill(program: Program) -> int | None:
+    """The line where scores are filled with about 0, or multiplied by the mask."""
+    found = []
+    for use in uses(program):
+        fill = fill_number(program, use)
+        weak = fill is not None and abs(fill) <= 1e-3
+        named = isinstance(use.fill, ast.Name | ast.Attribute) and "eps" in ast.unparse(use.fill)
+        if weak or named or (use.kind == "times" and use.fill is None):
+            found.append(use.node)
+    return the_one(found)
+
+
+def after_softmax(program: Program) -> int | None:
+    """The line of the one use of a mask after the softmax."""
+    calls = softmaxes(program)
+    if len(calls) > 1 or not uses(program):
+        return None
+    found = [
+        use.node
+        for use in uses(program)
+        if not calls or line(use.node) >= line(calls[0]) or calls[0] in ast.walk(use.node)
+    ]
+    before = {line(use.node) for use in uses(program)} - {line(node) for node in found}
+    return None if before else the_one(found)
+
+
+def query_axis(program: Program) -> int | None:
+    """The line where the flags of the keys get a last dimension of 1, or the one use of the mask."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        if isinstance(node, ast.Subscript) and is_mask(program, node.value) and isinstance(node.slice, ast.Tuple):
+            last = node.slice.elts[-1]
+            if isinstance(last, ast.Constant) and last.value is None:
+                found.append(node)
+        elif (
+            isinstance(node, ast.Call)
+            and callee(node) in ("unsqueeze", "unsqueeze_")
+            and is_mask(program, subject(node))
+        ):
+            outer = program.parents.get(node)
+            inside = isinstance(outer, ast.Attribute) and outer.attr.startswith("unsqueeze")
+            dim = number(rest(node)[0]) if rest(node) else None
+            if dim in (-1, 3) and not inside:
+                found.append(node)
+    if found:
+        return the_one(found)
+    return the_one([use.node for use in _meets(program)])
+
+
+def meets(program: Program) -> int | None:
+    """The line of the one use of a mask."""
+    return the_one([use.node for use in _meets(program)])
+
+
+def added(program: Program) -> int | None:
+    """The line where a mask is added."""
+    return the_one([use.node for use in uses(program) if use.kind == "plus"])
+
+
+def large_fill(program: Program) -> int | None:
+    """The line of the one fill beyond float16."""
+    fills = [(use.node, fill_number(program, use)) for use in uses(program)]
+    return the_one([node for node, fill in fills if fill is not None and 65504 < abs(fill) < float("inf")])
+
+
+def either(program: Program) -> int | None:
+    """The line of the one `or` of masks."""
+    return the_one([node for node in program.nodes if _or(program, node)])
+
+
+def _or(program: Program, node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return callee(node) in ("logical_or", "bitwise_or", "maximum", "logical_or_")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.Add):
+        return is_mask(program, node.left) and is_mask(program, node.right)
+    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.BitOr)
+
+
+def comparisons(program: Program) -> list[ast.Compare]:
+    """The live comparisons in which positions are counted."""
+    return [
+        node
+        for node in program.nodes
+        if isinstance(node, ast.Compare)
+        and len(node.ops) == 1
+        and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+        and (is_range(program, node.left) or is_range(program, node.comparators[0]))
+    ]
+
+
+def triangle(program: Program) -> int | None:
+    """The line of the one triangle: tril, triu, or a comparison of positions with positions."""
+    return the_one(_triangles(program))
+
+
+def top_left(program: Program) -> int | None:
+    """The line of the one triangle that does not take the difference of the lengths into account."""
+    return the_one([node for node in _triangles(program) if not _aligned(program, node)])
+
+
+def _triangles(program: Program) -> list[ast.AST]:
+    names = ("tril", "triu", "tril_indices", "triu_indices")
+    made = [call for call in program.calls() if callee(call).rstrip("_") in names]
+    return [*made, *(node for node in comparisons(program) if _both_count(program, node))]
+
+
+def _both_count(program: Program, node: ast.Compare) -> bool:
+    return is_range(program, node.left) and is_range(program, node.comparators[0])
+
+
+def _aligned(program: Program, node: ast.AST) -> bool:
+    """Whether a diagonal is a difference of sizes, or positions are shifted by one."""
+    if isinstance(node, ast.Call):
+        diagonal = keyword(node, "diagonal", "offset") or (rest(node)[0] if rest(node) else None)
+        return diagonal is not None and number(diagonal) is None
+    assert isinstance(node, ast.Compare)
+    for side in (node.left, node.comparators[0]):
+        made = program.resolved(side)
+        if any(isinstance(part, ast.BinOp) and number(part.right) is None for part in ast.walk(made)):
+            return True
+        ranges = [part for part in ast.walk(made) if isinstance(part, ast.Call) and callee(part) == "arange"]
+        if any(len(part.args) > 1 for part in ranges):
+            return True
+    return False
+
+
+def lengths(program: Program) -> int | None:
+    """The line of the one comparison of positions with lengths."""
+    return the_one([node for node in comparisons(program) if not _both_count(program, node)])

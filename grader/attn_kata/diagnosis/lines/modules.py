@@ -1,0 +1,89 @@
+"""The line of a mistake in how a module keeps its layers, in pooling, or in the classifier."""
+
+from __future__ import annotations
+
+import ast
+
+from .program import Program
+from .scores import scalings, softmaxes
+from .syntax import callee, line, mentions, number, on_self, subject, the_one
+
+_LAYERS = {"Linear", "Parameter", "Embedding", "Conv1d", "LayerNorm", "Bilinear"}
+
+
+def rebuilt(program: Program) -> int | None:
+    """The first layer made outside __init__, where all such stand in one function."""
+    found = []
+    for call in program.calls():
+        function = program.function(call)
+        if callee(call) in _LAYERS and function is not None and function.name in ("forward", "__call__"):
+            found.append(call)
+    return line(found[0]) if found and len({program.scope(one) for one in found}) == 1 else None
+
+
+def unregistered(program: Program) -> int | None:
+    """The line of the one list or dict of layers that the module keeps."""
+    found = []
+    for node in program.each(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        target, value = node.targets[0], node.value
+        if not on_self(target) or not isinstance(value, ast.List | ast.Dict | ast.ListComp | ast.DictComp | ast.Tuple):
+            continue
+        empty = isinstance(value, ast.List | ast.Dict) and not ast.unparse(value).strip("[]{} ")
+        makes = any(isinstance(part, ast.Call) and callee(part)[:1].isupper() for part in ast.walk(value))
+        if makes or empty:
+            found.append(node)
+    return the_one(found)
+
+
+def repeated(program: Program) -> int | None:
+    """The line of the one list times a number."""
+    return the_one(
+        [
+            node
+            for node in program.each(ast.BinOp)
+            if isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and isinstance(node.left if isinstance(node.left, ast.List) else node.right, ast.List)
+        ]
+    )
+
+
+def unchecked(program: Program) -> int | None:
+    """The line of the one assert."""
+    return the_one(list(program.each(ast.Assert)))
+
+
+# -------------------------------------------------------------------------------------------------------- pooling
+
+
+def one_token(program: Program) -> int | None:
+    """The line of the one `[:, 0]` or `[:, -1]`."""
+    found = []
+    for node in program.each(ast.Subscript):
+        assert isinstance(node, ast.Subscript)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        if len(parts) >= 2 and isinstance(parts[0], ast.Slice) and number(parts[1]) in (0, -1):
+            found.append(node)
+    return the_one(found)
+
+
+def divides_by_length(program: Program) -> int | None:
+    """The line of the one division by a plain size."""
+    return the_one([one.node for one in scalings(program) if one.exponent == -1])
+
+
+def embed_scaled(program: Program) -> int | None:
+    """The line of the one multiplication by a root."""
+    return the_one([one.node for one in scalings(program) if one.exponent == 0.5])
+
+
+def classifier_softmax(program: Program) -> int | None:
+    """The line of the softmax of what the classifier returns."""
+    found = []
+    for call in softmaxes(program):
+        tensor = subject(call)
+        made = program.resolved(tensor) if tensor is not None else None
+        if made is not None and mentions(made, "classifier"):
+            found.append(call)
+    return the_one(found)

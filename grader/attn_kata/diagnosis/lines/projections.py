@@ -1,0 +1,167 @@
+"""The line of a mistake in the projections, the output or the context."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .masks import goes_nowhere
+from .program import Program
+from .syntax import callee, line, number, on_self, role, subject, the_one
+from .values import is_transposed, products
+
+
+def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str, ast.Call]]:
+    """Assignments of a layer's result: (node for the line, role of the name, role of the layer, call)."""
+    for node in program.each(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        target = node.targets[0]
+        pairs = [(target, node.value)]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = list(zip(target.elts, node.value.elts, strict=False))
+        for name, value in pairs:
+            plain = name.id if isinstance(name, ast.Name) else ""
+            layers = [
+                part
+                for part in ast.walk(value)
+                if isinstance(part, ast.Call) and on_self(part.func) and role(callee(part)) and part.args
+            ]
+            if role(plain) and len(layers) == 1:
+                yield layers[0], role(plain), role(callee(layers[0])), layers[0]
+
+
+def wrong_layer(program: Program, target: str, layer: str) -> int | None:
+    """The line where `target` is made by the layer of another role."""
+    found = [node for node, made, by, _ in _projected(program) if (made, by) == (target, layer)]
+    return the_one(found) if len(found) == 1 else None
+
+
+def swapped(program: Program) -> int | None:
+    """The line of the product of keys with queries, or the first of two assignments that cross."""
+    crossed = [node for node, made, by, _ in _projected(program) if (made, by) in (("q", "k"), ("k", "q"))]
+    if crossed:
+        return line(crossed[0]) if len(crossed) == 2 else None
+    found = [
+        node
+        for node, left, right in products(program)
+        if _role_of(left) == "k" and _role_of(right) == "q" and is_transposed(right)
+    ]
+    return the_one(found)
+
+
+def _role_of(node: ast.expr) -> str:
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        inner = subject(node) if isinstance(node, ast.Call) else node.value
+        if inner is None or on_self(node):
+            return ""
+        node = inner
+    return role(node.id) if isinstance(node, ast.Name) else ""
+
+
+_CUTS = ("chunk", "split", "unbind", "tensor_split")
+
+
+def chunk_order(program: Program) -> int | None:
+    """The line where the fused projection is unpacked in another order than q, k, v."""
+    found = []
+    for node in program.each(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        target = node.targets[0]
+        if not isinstance(target, ast.Tuple) or len(target.elts) != 3:
+            continue
+        roles = [role(one.id) if isinstance(one, ast.Name) else "" for one in target.elts]
+        indices = _indices(node.value)
+        if "" in roles or len(set(roles)) != 3:
+            continue
+        cut_at_once = not indices and not isinstance(node.value, ast.Tuple)
+        ordered = (
+            [indices[roles.index(one)] for one in "qkv"] == sorted(indices) if indices else roles == ["q", "k", "v"]
+        )
+        if not ordered and (indices or cut_at_once):
+            found.append(node)
+    return the_one(found)
+
+
+def _indices(node: ast.expr) -> list[float]:
+    """The literal indices of `qkv[1], qkv[0], qkv[2]`."""
+    if not isinstance(node, ast.Tuple):
+        return []
+    found = [number(one.slice) if isinstance(one, ast.Subscript) else None for one in node.elts]
+    return [one for one in found if one is not None] if None not in found else []
+
+
+def fused_interleaved(program: Program) -> int | None:
+    """The line of the one reshape of the fused projection with a 3 in it, or of the one cut with a step of 3."""
+    found: list[ast.AST] = [
+        call
+        for call in program.calls()
+        if callee(call) in ("view", "reshape", "unflatten")
+        and any(_has_three(one) for one in ast.walk(call) if isinstance(one, ast.expr))
+    ]
+    if not found:
+        stepped = [node for node in program.each(ast.Slice) if isinstance(node, ast.Slice) and number(node.step) == 3]
+        return the_one(list(stepped)) or (
+            line(stepped[0]) if stepped and len({program.scope(one) for one in stepped}) == 1 else None
+        )
+    return the_one(found)
+
+
+def _has_three(node: ast.expr) -> bool:
+    return number(node) == 3
+
+
+def output_missing(program: Program) -> int | None:
+    """The line of the o_proj call that is not used, or of the one return of a forward that never calls it."""
+    calls = [call for call in program.calls() if on_self(call.func) and callee(call) == "o_proj"]
+    if calls:
+        lost = []
+        for call in calls:
+            statement = program.parents.get(call)
+            if statement is not None and goes_nowhere(program, statement):
+                lost.append(call)
+        return the_one(lost) if len(calls) == 1 else None
+    reads = [node for node in program.each(ast.Attribute) if isinstance(node, ast.Attribute) and node.attr == "o_proj"]
+    if not reads or any(isinstance(node.ctx, ast.Load) for node in reads):
+        return None
+    return the_one(
+        [
+            node
+            for node in program.each(ast.Return)
+            if getattr(program.function(node), "name", "") == "forward"
+            and isinstance(node, ast.Return)
+            and node.value is not None
+        ]
+    )
+
+
+def mix_keys(program: Program) -> int | None:
+    """The line of the one product of something other than queries with untransposed keys."""
+    found = [
+        node
+        for node, left, right in products(program)
+        if _role_of(right) == "k" and not is_transposed(right) and _role_of(left) not in ("q", "k", "v")
+    ]
+    return the_one(found) if len(found) == 1 else None
+
+
+def context_swapped(program: Program) -> int | None:
+    """The line where the layer of the queries gets the second argument of forward."""
+    return the_one([call for call, second in _layer_inputs(program, "q") if second])
+
+
+def context_ignored(program: Program) -> int | None:
+    """The first line where the layer of the keys or values gets the first argument of forward."""
+    found = [call for which in "kv" for call, second in _layer_inputs(program, which) if not second]
+    return line(found[0]) if found and len(found) <= 2 else None
+
+
+def _layer_inputs(program: Program, which: str) -> Iterator[tuple[ast.Call, bool]]:
+    """Calls of the layer of a role on a parameter of forward: whether it is the second."""
+    for call in program.calls():
+        function = program.function(call)
+        if function is None or function.name != "forward" or not on_self(call.func) or role(callee(call)) != which:
+            continue
+        names = [one.arg for one in function.args.args][1:]
+        given = call.args[0] if call.args else None
+        if isinstance(given, ast.Name) and given.id in names[:2] and len(program.bindings(function, given.id)) == 1:
+            yield call, names.index(given.id) == 1

@@ -1,0 +1,194 @@
+"""The line of a mistake in the layout, the numbers, the gradients, or of a write into the inputs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from .program import Program
+from .syntax import callee, is_method, is_module, keyword, line, mentions, number, on_self, rest, subject, the_one
+from .values import is_mask, is_number, is_parameter
+
+
+def called(*names: str) -> Callable[[Program], int | None]:
+    """A finder of the one live call of one of these names."""
+
+    def find(program: Program) -> int | None:
+        return the_one([call for call in program.calls() if callee(call) in names])
+
+    return find
+
+
+def batch_as_time(program: Program) -> int | None:
+    """The first exchange of the first two dimensions in a function that has it at most twice."""
+    found = [call for call in program.calls() if callee(call) in ("transpose", "swapaxes") and _exchanges(call)]
+    return line(found[0]) if found and len(found) <= 2 and len({program.scope(one) for one in found}) == 1 else None
+
+
+def _exchanges(call: ast.Call) -> bool:
+    return sorted(number(one) or 0 for one in rest(call)) == [0, 1]
+
+
+def transposed_by_T(program: Program) -> int | None:
+    """The line of the one .T"""
+    return the_one(
+        [node for node in program.each(ast.Attribute) if isinstance(node, ast.Attribute) and node.attr == "T"]
+    )
+
+
+def squeeze(program: Program) -> int | None:
+    """The line of the one squeeze without a dimension."""
+    return the_one(
+        [
+            call
+            for call in program.calls()
+            if callee(call) in ("squeeze", "squeeze_") and not rest(call) and not call.keywords
+        ]
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- numbers
+
+_MAKERS = {
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+    "tensor",
+    "eye",
+    "linspace",
+    "rand",
+    "randn",
+    "arange",
+    "tril_indices",
+    "triu_indices",
+}
+
+
+def forced_float32(program: Program) -> int | None:
+    """The line of the one conversion to float32 of something other than a mask."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        if isinstance(node, ast.Call) and callee(node) == "float" and is_method(node):
+            if not is_mask(program, subject(node)):
+                found.append(node)
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("float32", "float", "FloatTensor")
+            and is_module(node.value)
+        ):
+            around = program.parents.get(node)
+            compares = isinstance(around, ast.Compare)
+            if not compares and not isinstance(around, ast.Attribute):
+                found.append(node)
+    return the_one(found)
+
+
+def default_dtype(program: Program) -> int | None:
+    """The line of the one floating tensor made without a dtype."""
+    found = []
+    for call in _made(program):
+        integers = callee(call) in ("arange", "tril_indices", "triu_indices")
+        if keyword(call, "dtype") is None and not integers and not is_mask(program, program.parents.get(call)):  # type: ignore[arg-type]
+            found.append(call)
+    return the_one(found)
+
+
+def default_device(program: Program) -> int | None:
+    """The line of the one tensor made without a device."""
+    return the_one([call for call in _made(program) if keyword(call, "device") is None])
+
+
+def _made(program: Program) -> list[ast.Call]:
+    """Tensors made by torch in live code that runs on a call, and not moved or converted at once."""
+    found = []
+    for call in program.calls():
+        by_torch = (
+            isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == "torch"
+        )
+        if callee(call) not in _MAKERS or not by_torch or getattr(program.function(call), "name", "") == "__init__":
+            continue
+        outer = program.parents.get(call)
+        if not (isinstance(outer, ast.Attribute) and outer.attr in ("to", "type_as", "cuda")):
+            found.append(call)
+    return found
+
+
+def detached(program: Program) -> int | None:
+    """The line of the one operation that leaves the graph."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        if isinstance(node, ast.Call) and callee(node) in (
+            "detach",
+            "detach_",
+            "item",
+            "tolist",
+            "numpy",
+            "from_numpy",
+        ):
+            inner = subject(node)
+            harmless = inner is not None and (
+                mentions(inner, "max", "amax", "shape", "size") or is_mask(program, inner)
+            )
+            if not harmless and not (isinstance(inner, ast.Call) and callee(inner) in ("detach", "cpu")):
+                found.append(node)
+        elif (
+            isinstance(node, ast.Attribute) and node.attr == "data" and not on_self(node) and not is_module(node.value)
+        ):
+            found.append(node)
+        elif isinstance(node, ast.Attribute | ast.Name):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id
+            if name in ("no_grad", "inference_mode") and isinstance(getattr(node, "ctx", None), ast.Load):
+                found.append(node)
+    return the_one(found)
+
+
+def modified(program: Program) -> int | None:
+    """The line of the one write into an argument."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        written: ast.expr | None = None
+        if (
+            isinstance(node, ast.Call)
+            and callee(node).endswith("_")
+            and not callee(node).startswith("_")
+            and is_method(node)
+        ):
+            written = subject(node)
+        elif isinstance(node, ast.Call) and keyword(node, "out") is not None:
+            written = keyword(node, "out")
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            written = node.targets[0].value
+        elif isinstance(node, ast.AugAssign):
+            written = node.target.value if isinstance(node.target, ast.Subscript) else node.target
+        if written is not None and _is_input(program, written) and not is_number(program, written):
+            found.append(node)
+    return the_one(found)
+
+
+_VIEWS = {"view", "transpose", "permute", "unsqueeze", "squeeze", "expand", "narrow", "select", "t", "flatten",
+          "unflatten", "reshape", "contiguous", "movedim", "swapaxes", "to", "float", "double", "view_as"}  # fmt: skip
+
+
+def _is_input(program: Program, node: ast.expr) -> bool:
+    """Whether an expression is an argument, or a view of one."""
+    for _ in range(12):
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and is_method(node) and (callee(node) in _VIEWS or callee(node).endswith("_")):
+            node = subject(node) or node.func
+        elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "data"):
+            node = node.value
+        elif isinstance(node, ast.Name):
+            if is_parameter(program, node):
+                function = program.function(node)
+                return function is not None and not function.name.startswith("__")
+            value = program.value(node)
+            if value is None:
+                return False
+            node = value
+        else:
+            return False
+    return False

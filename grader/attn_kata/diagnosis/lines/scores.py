@@ -1,0 +1,286 @@
+"""The line of a mistake in the scale or in the softmax."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from .program import Program
+from .syntax import callee, is_method, is_module, keyword, line, mentions, number, on_self, rest, role, subject, the_one
+from .values import is_mask, is_number, power
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """One place where a tensor is divided or multiplied by a number; the tensor's factor is `base ** exponent`."""
+
+    node: ast.AST
+    made: ast.AST  # where the number was worked out
+    base: ast.expr
+    exponent: float
+    floors: bool
+
+
+def scalings(program: Program) -> list[Scaling]:
+    """The live places where a tensor meets a number made from a size."""
+    found = []
+    for node in program.nodes:
+        for tensor, by, sign, floors in _factors(node):
+            if is_number(program, tensor) or not is_number(program, by) or number(by) is not None:
+                continue
+            if is_mask(program, tensor) or mentions(by, "p", "dropout", "eps"):
+                continue
+            made = power(program, by, node)
+            if number(made.base) is None:
+                found.append(
+                    Scaling(node=node, made=made.made, base=made.base, exponent=sign * made.exponent, floors=floors)
+                )
+    return found
+
+
+def _factors(node: ast.AST) -> list[tuple[ast.expr, ast.expr, int, bool]]:
+    """(tensor, number, +1 for times or -1 for divided, whether rounded down), for either order of a product."""
+    if isinstance(node, ast.BinOp | ast.AugAssign):
+        left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+        if isinstance(node.op, ast.Mult):
+            return [(left, right, 1, False), (right, left, 1, False)]
+        if isinstance(node.op, ast.Div | ast.FloorDiv):
+            return [(left, right, -1, isinstance(node.op, ast.FloorDiv))]
+    if isinstance(node, ast.Call):
+        tensor, others = subject(node), rest(node)
+        name = callee(node).rstrip("_")
+        if (
+            tensor is not None
+            and others
+            and name in ("div", "divide", "true_divide", "mul", "multiply", "floor_divide")
+        ):
+            mode = keyword(node, "rounding_mode")
+            rounded = name == "floor_divide" or (isinstance(mode, ast.Constant) and mode.value is not None)
+            return [(tensor, others[0], 1 if name in ("mul", "multiply") else -1, rounded)]
+        alpha = keyword(node, "alpha")
+        if name in ("baddbmm", "addmm") and alpha is not None and tensor is not None:
+            return [(tensor, alpha, 1, False)]
+    return []
+
+
+def wrong_size(program: Program, id: str) -> int | None:
+    """The line where the number is made of which the scores are divided by the root."""
+    rooted = [one for one in scalings(program) if one.exponent == -0.5 and not one.floors]
+    if len(rooted) != 1:
+        return None
+    return None if _is_right(program, id, rooted[0].base) else line(rooted[0].made)
+
+
+def _is_right(program: Program, id: str, base: ast.expr) -> bool:
+    """Whether a size cannot be the wrong one: the last of the queries, or the width shared out to the heads."""
+    if isinstance(base, ast.BinOp) and isinstance(base.op, ast.FloorDiv) and id != "scale.heads":
+        return True
+    read = None
+    if isinstance(base, ast.Call) and callee(base) == "size" and base.args:
+        read, index = subject(base), number(base.args[0])
+    elif isinstance(base, ast.Subscript) and isinstance(base.value, ast.Attribute) and base.value.attr == "shape":
+        read, index = base.value.value, number(base.slice)
+    if read is None:
+        return False
+    return (
+        id in ("scale.value_dim", "scale.key_length")
+        and index == -1
+        and isinstance(read, ast.Name)
+        and role(read.id) in ("q", "k")
+    )
+
+
+def no_sqrt(program: Program) -> int | None:
+    """The line where the scores are divided by the size itself."""
+    whole = [one for one in scalings(program) if one.exponent == -1 and not one.floors]
+    if len(whole) != 1:
+        return None
+    made = whole[0].made
+    value = made.value if isinstance(made, ast.Assign | ast.AnnAssign) else made
+    # `d_k = q.size(-1)` is no mistake, `scale = 1 / d_k` is.
+    return line(whole[0].node) if value is whole[0].base else line(made)
+
+
+def inverted(program: Program) -> int | None:
+    """The line where scores are multiplied by the root, or divided by its inverse."""
+    return the_one([one.node for one in scalings(program) if one.exponent > 0 and not one.floors])
+
+
+def floor_division(program: Program) -> int | None:
+    """The line of the rounding division."""
+    return the_one([one.node for one in scalings(program) if one.floors])
+
+
+def after_softmax(program: Program) -> int | None:
+    """The line where weights, not scores, are divided."""
+    found = [one.node for one in scalings(program) if one.exponent < 0]
+    normal = [call for call in softmaxes(program) if callee(call) == "softmax"]
+    if len(found) != 1 or len(normal) != 1:
+        return None
+    inside = normal[0] in ast.walk(found[0])
+    return line(found[0]) if inside or line(found[0]) > line(normal[0]) else None
+
+
+def unwanted(program: Program) -> int | None:
+    """The line of the one division by a root."""
+    return the_one([one.node for one in scalings(program) if one.exponent == -0.5])
+
+
+# --------------------------------------------------------------------------------------------------------- softmax
+
+
+def softmaxes(program: Program) -> list[ast.Call]:
+    """The live calls of torch's softmax, and where `nn.Softmax` is made."""
+    found = []
+    for call in program.calls():
+        name = callee(call)
+        by_torch = is_method(call) or (isinstance(call.func, ast.Attribute) and is_module(call.func.value))
+        imported = (
+            isinstance(call.func, ast.Name) and not program.bindings(program.tree, name) and not _defined(program, name)
+        )
+        if (name in ("softmax", "log_softmax", "_softmax") and (by_torch or imported)) or name in (
+            "Softmax",
+            "LogSoftmax",
+        ):
+            found.append(call)
+    return found
+
+
+def _defined(program: Program, name: str) -> bool:
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in program.nodes)
+
+
+def _dim(call: ast.Call) -> ast.expr | None:
+    given = keyword(call, "dim", "axis")
+    if given is not None:
+        return given
+    others = call.args if callee(call) in ("Softmax", "LogSoftmax") else rest(call)
+    return others[0] if others else None
+
+
+def wrong_dim(program: Program) -> int | None:
+    """The line of the one softmax, or of the one sum by hand, whose dimension is not plainly the last."""
+    calls = softmaxes(program)
+    nodes = [call for call in calls if number(_dim(call)) not in (-1, 3)]
+    if calls:
+        return the_one(nodes) if len(nodes) == 1 else None
+    return _by_hand(program, lambda dim: number(dim) not in (-1, 3))
+
+
+def _by_hand(program: Program, suspect: object) -> int | None:
+    """The line of the one sum under a division whose dimension is `suspect`."""
+    assert callable(suspect)
+    sums = []
+    for node in program.nodes:
+        below = _denominator(node)
+        while isinstance(below, ast.BinOp):  # sum + eps
+            below = below.left
+        resolved = program.resolved(below) if below is not None else None
+        if isinstance(resolved, ast.Call) and callee(resolved) == "sum" and suspect(_dim(resolved)):
+            sums.append(resolved)
+    return the_one(sums) if len(sums) == 1 else None
+
+
+def _denominator(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return node.right
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
+        return node.value
+    if isinstance(node, ast.Call) and callee(node) in ("div", "div_", "divide", "true_divide") and rest(node):
+        return rest(node)[0]
+    return None
+
+
+def flattened(program: Program) -> int | None:
+    """The line of the one softmax over everything."""
+    calls = softmaxes(program)
+    if calls:
+        return the_one(list(calls)) if len(calls) == 1 else None
+    return _by_hand(program, lambda dim: dim is None or isinstance(dim, ast.Tuple | ast.List))
+
+
+def sigmoid(program: Program) -> int | None:
+    """The line of the one sigmoid."""
+    return the_one(
+        [
+            call
+            for call in program.calls()
+            if callee(call) in ("sigmoid", "Sigmoid", "sigmoid_") and not on_self(call.func)
+        ]
+    )
+
+
+def twice(program: Program) -> int | None:
+    """The line of the second softmax of two in one function."""
+    calls = [call for call in softmaxes(program) if callee(call) == "softmax"]
+    if len(calls) != 2 or program.function(calls[0]) is not program.function(calls[1]):
+        return None
+    outer = next((one for one in calls for other in calls if one is not other and other in ast.walk(one)), None)
+    return line(outer) if outer is not None else line(calls[1])
+
+
+def log(program: Program) -> int | None:
+    """The line of the logarithm."""
+    return the_one([call for call in program.calls() if callee(call) in ("log", "log_softmax", "logsumexp", "log_")])
+
+
+_REDUCTIONS = ("max", "amax", "sum", "logsumexp", "min", "amin")
+
+
+def reductions(program: Program) -> list[ast.Call]:
+    """The live reductions of tensors."""
+    return [call for call in program.calls() if callee(call) in _REDUCTIONS and isinstance(call.func, ast.Attribute)]
+
+
+def dim_ignored(program: Program) -> int | None:
+    """The first reduction along a fixed dimension, where all such stand in one function."""
+    fixed = [call for call in reductions(program) if number(_dim(call)) is not None]
+    return line(fixed[0]) if fixed and len({program.scope(call) for call in fixed}) == 1 else None
+
+
+def negated(program: Program) -> int | None:
+    """The line where scores are taken off their maximum, or exp is taken of their opposite."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            above = program.resolved(node.left)
+            if any(isinstance(part, ast.Call) and callee(part) in ("max", "amax") for part in ast.walk(above)):
+                found.append(node)
+        elif isinstance(node, ast.Call) and callee(node) in ("exp", "softmax"):
+            tensor = subject(node)
+            if isinstance(tensor, ast.UnaryOp) and isinstance(tensor.op, ast.USub):
+                found.append(node)
+    return the_one(found)
+
+
+def whole_tensor(program: Program) -> int | None:
+    """The line of the one sum without a dimension."""
+    return the_one([call for call in reductions(program) if callee(call) == "sum" and _dim(call) is None])
+
+
+def keepdim(program: Program) -> int | None:
+    """The line of the one reduction with a dimension and without keepdim."""
+    return the_one(
+        [
+            call
+            for call in reductions(program)
+            if _dim(call) is not None and keyword(call, "keepdim", "keepdims") is None and len(rest(call)) < 2
+        ]
+    )
+
+
+def global_max(program: Program) -> int | None:
+    """The line of the one maximum without a dimension."""
+    return the_one([call for call in reductions(program) if callee(call) in ("max", "amax") and _dim(call) is None])
+
+
+def no_max(program: Program) -> int | None:
+    """The line of the one exp."""
+    return the_one([call for call in program.calls() if callee(call) in ("exp", "exp_")])
+
+
+def clamped(program: Program) -> int | None:
+    """The line of the one clamp."""
+    return the_one(
+        [call for call in program.calls() if callee(call) in ("clamp", "clamp_", "clip", "minimum", "clamp_max")]
+    )

@@ -1,0 +1,133 @@
+"""Attention weights read off an attempt's output, to be shown beside the right ones.
+
+Where the values are the unit vectors, the output is the weight matrix: out = weights I.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..engine.remote import AttemptDied
+from ..properties.compare import matrix
+from ..properties.failures import PropertyFailed
+from ..properties.handle import Handle, Module, Target
+from ..report.model import Example
+
+SEED = 104729
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """One call whose output, read by `read`, is a matrix worth seeing: (rows, columns), at most 8 by 8."""
+
+    entry: str
+    what: str
+    read: Callable[[Tensor], Tensor]
+    args: tuple[Any, ...]
+    build: tuple[Any, ...] = ()
+    parameters: dict[str, Tensor] = field(default_factory=dict)
+    rows: str = "query"
+    columns: str = "key"
+
+
+def of_function(entry: str, args: tuple[Any, ...], *, what: str = "the weights") -> Picture:
+    """The weights of the first sample and head of a function whose third argument is v; v becomes unit vectors."""
+    q, k, v, *rest = args
+    unit = torch.eye(k.shape[-2], dtype=v.dtype).expand(*v.shape[:-1], k.shape[-2]).contiguous()
+    return Picture(entry=entry, what=what, read=_first, args=(q, k, unit, *rest))
+
+
+def _first(out: Tensor) -> Tensor:
+    return out.reshape(-1, *out.shape[-2:])[0]
+
+
+def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> list[Example]:
+    """Each picture of the attempt beside the reference's; none where both are alike or the attempt has no answer."""
+    drawn = []
+    for picture in pictures:
+        try:
+            right = picture.read(_ask(picture, reference))
+            got = picture.read(_ask(picture, attempt).to(torch.float64))
+        except (PropertyFailed, AttemptDied, RuntimeError, IndexError):
+            continue
+        if got.shape == right.shape and not torch.allclose(got, right, atol=1e-6, rtol=0):
+            drawn.append(
+                Example(
+                    what=picture.what,
+                    rows=picture.rows,
+                    columns=picture.columns,
+                    expected=matrix(right),
+                    got=matrix(got),
+                )
+            )
+    return drawn
+
+
+def _ask(picture: Picture, handle: Handle) -> Tensor:
+    target: Target = getattr(handle, picture.entry)
+    if picture.parameters:
+        module: Module = getattr(handle, picture.entry)(*picture.build)
+        module.load(picture.parameters)
+        return module.run(*picture.args, training=False, lenient_views=True).output
+    return target.run(*picture.args, lenient_views=True).output
+
+
+def of_heads(
+    entry: str,
+    build: tuple[Any, ...],
+    *,
+    heads: int,
+    head_dim: int,
+    length: int,
+    mask: Tensor | None,
+    fused: str | None = None,
+    output: str | None = "o_proj",
+    context: bool = False,
+    queries: int | None = None,
+) -> Picture:
+    """The weights of the first head of a module, read off its output.
+
+    The input is random numbers followed by a one-hot code of the position, (1, T, R + T). Queries and keys are random maps of
+    the numbers, the values of each head are the code, and the output projection is the identity; head_dim >= T is needed.
+    `fused` names a projection that holds q, k and v; `context` says that keys and values have an input of their own, and
+    `queries` how many queries there are then.
+    """
+    width = heads * head_dim
+    numbers = width - length
+    generator = torch.Generator().manual_seed(SEED)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    def coded(count: int) -> Tensor:
+        code = torch.eye(count, length, dtype=torch.float64)
+        return torch.cat([random(1, count, numbers), code[None]], dim=-1)  # (1, T, E)
+
+    look = torch.zeros(2, width, width, dtype=torch.float64)
+    look[:, :, :numbers] = random(2, width, numbers) * 1.2 / numbers**0.5
+    values = torch.zeros(width, width, dtype=torch.float64)
+    for head in range(heads):
+        for position in range(length):
+            values[head * head_dim + position, numbers + position] = 1.0
+    nothing = torch.zeros(width, dtype=torch.float64)
+    if fused is not None:
+        parameters = {f"{fused}.weight": torch.cat([*look, values]), f"{fused}.bias": torch.zeros(3 * width, dtype=torch.float64)}
+    else:
+        parameters = {
+            "q_proj.weight": look[0], "k_proj.weight": look[1], "v_proj.weight": values,
+            **{f"{name}.bias": nothing for name in ("q_proj", "k_proj", "v_proj")},
+        }  # fmt: skip
+    if output is not None:
+        parameters[f"{output}.weight"] = torch.eye(width, dtype=torch.float64)
+        parameters[f"{output}.bias"] = nothing
+    inputs = (coded(queries or length), coded(length)) if context else (coded(length),)
+    args = inputs if mask is None else (*inputs, mask)
+    return Picture(
+        entry=entry, what="the weights of the first head", read=lambda out: out[0, :, :length], args=args, build=build,
+        parameters=parameters,
+    )  # fmt: skip

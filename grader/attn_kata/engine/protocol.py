@@ -1,0 +1,69 @@
+"""What a reply has to look like to be an answer to its request, beyond being a reply at all.
+
+Whoever forges replies can promise what it likes within `wire`'s limits; here it is held to what was asked, so that nothing
+behind this line meets a gradient too few or a name without a shape.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import wire
+
+
+def answers(request: wire.Request, reply: wire.Reply) -> bool:
+    """Whether the reply's texts and tensors are what an answer to this request has."""
+    if reply.status != wire.OK:
+        return not reply.tensors and (bool(reply.texts) or reply.status == wire.NO_MEMORY)
+    if request.op in ("build", "parameters"):
+        return (
+            len(reply.texts) == len(reply.tensors)
+            and len(set(reply.texts)) == len(reply.texts)
+            and all(part.data is None for part in reply.tensors)
+        )
+    if request.op == "call":
+        return _answers_call(request, reply)
+    if request.op == "fit":
+        steps = request.fields["steps"]
+        return len(reply.tensors) == 1 and reply.tensors[0].shape == (steps,) and reply.tensors[0].data is not None
+    return not reply.texts and not reply.tensors
+
+
+def _answers_call(request: wire.Request, reply: wire.Reply) -> bool:
+    """The result, then the inputs after the call where they were asked for, then the gradients where they were."""
+    fields, parts = request.fields, reply.tensors
+    if not parts or (reply.texts and not fields.get("record")):
+        return False
+    if parts[0].data is None and parts[0].device == wire.CPU:
+        return False
+    given = [request.tensors[described["tensor"]] for described in fields["args"] if "tensor" in described]
+    after = len(given) if fields.get("inputs_after") else 0
+    if fields.get("cotangent") is None:
+        return len(parts) == 1 + after
+    inputs = sum(tensor.is_floating_point() for tensor in given)
+    gradients = len(parts) - 1 - after
+    return gradients == inputs if "name" in fields else gradients >= inputs
+
+
+def same_tensors(one: wire.Reply, other: wire.Reply) -> bool:
+    """Whether two replies say the same and hold the same numbers, NaN where NaN is."""
+    if one.status != other.status or len(one.tensors) != len(other.tensors):
+        return False
+    return all(_same(first, second) for first, second in zip(one.tensors, other.tensors, strict=True))
+
+
+def _same(one: wire.TensorReply, other: wire.TensorReply) -> bool:
+    if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
+        return False
+    if one.data is None or other.data is None:
+        return one.data is other.data
+    return _close(one.data, other.data)
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    """Equal but for rounding: sums may run in another order the second time."""
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    tolerance = 64 * torch.finfo(one.dtype).eps
+    return torch.allclose(one.double(), other.double(), rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -1,0 +1,224 @@
+"""What the commands of a session do, and what they answer: one call each, shared by the commands and by line mode.
+
+An engine is only started where something is run or graded; a caller that has a warm one gives that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from attn_kata import workspace
+from attn_kata.engine.client import Engine
+from attn_kata.errors import UsageError, why
+from attn_kata.history import History, Progress
+from attn_kata.interview import control, moments, pages, refusals, review, scorecard, smoke, words
+from attn_kata.interview.attempts import look
+from attn_kata.interview.control import Desk
+from attn_kata.interview.plans import Plan, Stage
+from attn_kata.interview.session import Session
+
+Engines = Callable[[], AbstractContextManager[Engine]]
+REVIEWED = ("review", "closed")
+
+
+def active(desk: Desk, warn: Callable[[str], None]) -> Session:
+    """The session that runs, with whatever the clock has to say said. Raises UsageError where there is none."""
+    found = desk.store.active()
+    if found is None:
+        raise UsageError("No interview is running.", next_step="Begin one: attn-kata interview start")
+    ticked = control.tick(desk, found.id)
+    for sentence in ticked.news:
+        warn(sentence)
+    return control.observe(desk, found.id)[0]
+
+
+def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History) -> str:
+    """A new session, and its briefing."""
+    hints, references = _help_so_far(plan.stages, history)
+    session = control.start(
+        desk,
+        plan,
+        mode="coached" if coached else "mock",
+        folder=folder or _free_folder(desk),
+        helped={"hints": hints, "references": references},
+    )
+    told = (
+        "Findings are shown after every run, and the session is marked as coached."
+        if coached
+        else "As in a real one: hidden tests, no pause, no hints. Runs show the example, shapes and your prints."
+    )
+    return "\n\n".join(
+        [
+            f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in all.",
+            words.wrapped(told),
+            words.briefing(session),
+            "Ask by number: attn-kata interview ask 1. The clock starts with: attn-kata interview next",
+        ]
+    )
+
+
+def status(desk: Desk, session: Session) -> str:
+    """Where the session stands; in the briefing and the follow-up with the questions."""
+    told = words.status(session, moments.read(desk.clock))
+    if session.state == "briefing":
+        return f"{words.briefing(session)}\n\n{told}"
+    if session.state == "follow_up":
+        return f"{words.follow_ups(session)}\n\n{told}"
+    return told
+
+
+def ask(desk: Desk, session: Session, question: int) -> str:
+    """The answer to a clarifying question."""
+    return words.answer(control.ask(desk, session.id, question), question)
+
+
+def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bool) -> tuple[str, int]:
+    """What the candidate sees of a run, and its exit code. Mock: the smoke check. Coached: the whole report."""
+    refusals.unless_allowed(session, "ran")
+    assert session.file is not None
+    found = look(session.file)
+    if found.source is None:
+        raise UsageError(
+            f"{found.why}.", next_step="The newest version that was kept comes back with: attn-kata interview resume"
+        )
+    name = workspace.shown(session.file)
+    with engines() as engine:
+        if session.mode == "coached":
+            from attn_kata.report import terminal
+
+            report = engine.grade(session.kata, found.source, attempt=name, seed=session.seed)
+            session = control.ran(desk, session.id, found.source, outcome=report.outcome)
+            desk.store.keep_report(session.id, session.stage, session.kept[session.stage], report.to_dict())
+            told, code = terminal.render(report, width=width, color=color).rstrip(), report.exit_code
+        else:
+            seen = smoke.run(engine, session.kata, found.source, attempt=name, seed=session.seed)
+            session = control.ran(desk, session.id, found.source, outcome=seen.outcome)
+            told, code = "\n".join(seen.lines), {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
+    return f"{told}\n\n{words.clock(session, moments.read(desk.clock))}", code
+
+
+def submit(desk: Desk, session: Session) -> str:
+    """Hand in what is on the disk; where it is gone, the newest version that was kept."""
+    refusals.unless_allowed(session, "submitted")
+    assert session.file is not None
+    found, said = look(session.file), ""
+    source = found.source
+    if source is None:
+        source = desk.store.source(session.id, session.kept[session.stage])
+        said = f"{found.why}: the newest version that was kept is handed in.\n"
+    session = control.submit(desk, session.id, source)
+    if session.last_stage:
+        return f"{said}Handed in. Now some questions about it: attn-kata interview next"
+    left = words.clock(session, moments.read(desk.clock))
+    return f"{said}Handed in. The clock runs on to the next stage: attn-kata interview next\n{left}"
+
+
+def advance(
+    desk: Desk, session: Session, engines: Engines, history: History, *, skip: bool, width: int, color: bool
+) -> str:
+    """Go on to whatever comes next, and say what that is."""
+    open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
+    if session.state == "follow_up" and open_ones and not skip:
+        raise UsageError(
+            f"Question {open_ones[0]} has no answer yet ({len(open_ones)} open).",
+            next_step=f"attn-kata interview answer {open_ones[0]} TEXT, or leave them: attn-kata interview next --skip",
+        )
+    session = control.advance(desk, session.id)
+    if session.state == "coding":
+        told = words.coding(session, moments.read(desk.clock))
+        return told if session.stage == 0 else f"{words.briefing(session)}\n\n{told}"
+    if session.state == "review":
+        return show(desk, session, engines, history, form="terminal", width=width, color=color)
+    if session.state == "closed":
+        return f"Interview {session.id} is closed. It stays: attn-kata interview show {session.id}"
+    return status(desk, session)
+
+
+def answer(desk: Desk, session: Session, place: int, text: str) -> str:
+    """Keep an answer. Whether it is right is for the review; the points of a free one are shown at once."""
+    session = control.answer(desk, session.id, place, text)
+    if session.follow_ups[place - 1]["kind"] == "free":
+        return f"{words.points(session, place)}\n\nTick them: attn-kata interview tick {place} 1 2 …"
+    return "Noted."
+
+
+def resume(desk: Desk, session: Session) -> str:
+    """Come back; a file that is gone is written again from the newest version that was kept."""
+    session = control.resume(desk, session.id)
+    said = ""
+    if session.state == "coding" and session.file is not None and not session.file.exists():
+        try:
+            session.file.parent.mkdir(parents=True, exist_ok=True)
+            session.file.write_bytes(desk.store.source(session.id, session.kept[session.stage]))
+        except OSError as problem:
+            raise UsageError(f"'{workspace.shown(session.file)}' cannot be written: {why(problem)}.") from problem
+        said = f"'{workspace.shown(session.file)}' was gone; the newest version that was kept is there again.\n\n"
+    return said + status(desk, session)
+
+
+def show(
+    desk: Desk, session: Session, engines: Engines, history: History, *, form: str, width: int = 80, color: bool = False
+) -> str:
+    """The review of a session in one of pages.FORMATS. Grades what was not graded yet. Raises UsageError before it."""
+    if not (session.state in REVIEWED or session.state == "abandoned"):
+        raise UsageError(
+            f"Interview {session.id} has not come to its review: {words.STATES[session.state]}.",
+            next_step=words.NEXT[session.state].removeprefix("Next: "),
+        )
+    if not review.graded(desk.store, session):
+        with engines() as engine:
+            review.grade(desk.store, session, engine)
+    reviewed = review.gather(desk.store, session)
+    card = None
+    if session.state in REVIEWED:
+        before = next((event.data for event in session.events if event.kind == "briefed"), {})
+        hints, references = _help_so_far(session.stages, history)
+        kept = desk.store.scorecards()
+        if session.id in kept:
+            hints, references = kept[session.id]["helped"]
+        else:
+            hints, references = hints - before.get("hints", 0), references - before.get("references", 0)
+        card = scorecard.score(reviewed, hints=max(0, hints), references=max(0, references))
+        if session.id not in kept:
+            desk.store.keep_scorecard(session.id, {**card.to_dict(), "helped": [hints, references]})
+            for one in reviewed.taken:
+                if one.report is not None:
+                    history.record(one.report, session.files[one.stage], whole=True)
+    spread = scorecard.spread(desk.store.scorecards(), until=session.id)
+    body = pages.body(reviewed, card, spread)
+    if form == "terminal":
+        return pages.as_terminal(body, width=width, color=color)
+    return {"json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html}[form](body)
+
+
+def pick(desk: Desk, number: int | None) -> Session:
+    """The session of that number, or the newest one."""
+    if number is not None:
+        return desk.store.load(number)
+    every = desk.store.sessions()
+    if not every:
+        raise UsageError("There are no interviews yet.", next_step="Begin one: attn-kata interview start")
+    return every[0]
+
+
+def _free_folder(desk: Desk) -> Path:
+    """`interview-3` in the current folder for the third session, or the next number that is free."""
+    try:
+        here = Path.cwd()
+    except OSError as problem:
+        raise UsageError(
+            f"The current folder cannot be used: {why(problem)}.", next_step="cd to another one"
+        ) from problem
+    number = 1 + max((session.id for session in desk.store.sessions()), default=0)
+    while (folder := here / f"interview-{number}").exists():
+        number += 1
+    return folder
+
+
+def _help_so_far(stages: tuple[Stage, ...], history: History) -> tuple[int, int]:
+    """Hints given and references shown for these katas, ever."""
+    progress = history.progress()
+    every = [progress.get(stage.kata, Progress()) for stage in stages]
+    return sum(one.hints for one in every), sum(one.gave_up for one in every)

@@ -1,0 +1,33 @@
+"""The candidate's file on the disk, as a session looks at it: whatever became of it is a finding, never an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from attn_kata import workspace
+from attn_kata.errors import UsageError, why
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What is at a path: its bytes and when they were last changed (wall time), or why there is nothing to take."""
+
+    source: bytes | None
+    changed: float | None
+    why: str
+
+
+def look(path: Path) -> Found:
+    """The file at `path` as it is now."""
+    try:
+        changed = path.stat().st_mtime
+        source = workspace.read(path)
+    except FileNotFoundError:
+        return Found(source=None, changed=None, why=f"'{workspace.shown(path)}' is gone")
+    except UsageError as problem:
+        return Found(source=None, changed=None, why=problem.what.rstrip("."))
+    except OSError as problem:
+        reason = f"'{workspace.shown(path)}' cannot be read ({why(problem)})"
+        return Found(source=None, changed=None, why=reason)
+    return Found(source=source, changed=changed, why="")

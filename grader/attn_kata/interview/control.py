@@ -1,0 +1,272 @@
+"""What can be done in a session, whatever the face: each call is checked, and kept before it returns.
+
+Every function that changes something looks at the clock first: once the time is over the session takes what is on the
+disk, and what was asked for is refused. A face calls `tick` as often as it likes (the room once a second).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from attn_kata.errors import UsageError
+from attn_kata.interview import content, deadline, follow_ups, moments, refusals, stubs
+from attn_kata.interview.attempts import Found, look
+from attn_kata.interview.moments import Clock, Moment
+from attn_kata.interview.plans import Plan
+from attn_kata.interview.session import Kind, Mode, Session
+from attn_kata.interview.store import Entry, Store, digest_of, entry
+
+_ON_THE_CLOCK = ("asked", "saved", "ran", "submitted", "advanced")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """What every call needs: where things are kept, and what time it is."""
+
+    store: Store
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tick:
+    """The session now: seconds left (negative when over), and what has to be said that was not said before."""
+
+    session: Session
+    left: float
+    news: tuple[str, ...] = ()
+
+
+def start(
+    desk: Desk,
+    plan: Plan,
+    *,
+    mode: Mode,
+    folder: Path,
+    seed: int | None = None,
+    helped: Mapping[str, int] = MappingProxyType({}),
+) -> Session:
+    """A new session, in its briefing. Attempts will lie in `folder`; `helped` is how many hints were given before.
+
+    Raises AlreadyActive, NotKept, KataFileError.
+    """
+    for stage in plan.stages:
+        content.of_kata(stage.kata)  # whatever is wrong with one is better said now than on the clock
+    session = desk.store.create(
+        track=plan.name,
+        mode=mode,
+        stages=plan.stages,
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        folder=folder,
+        moment=moments.read(desk.clock),
+    )
+    return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
+
+
+def tick(desk: Desk, number: int) -> Tick:
+    """Look at the clock: announce what is due, and at the end take what is on the disk. Cheap when nothing is due."""
+    session = desk.store.load(number)
+    now = moments.read(desk.clock)
+    news: list[str] = []
+    if deadline.due(session, now):
+
+        def decide(session: Session) -> Iterable[Entry]:
+            return list(deadline.keeping(session, moments.read(desk.clock), news))
+
+        session = desk.store.change(number, decide)
+    return Tick(session=session, left=session.left(now), news=tuple(news))
+
+
+def ask(desk: Desk, number: int, question: int) -> Session:
+    """Ask the clarifying question (from 1) of this stage's kata. Asking twice is asking once."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        count = len(content.of_kata(session.kata).questions)
+        if not 1 <= question <= count:
+            raise UsageError(f"There is no question '{question}'.", next_step=f"Ask one from 1 to {count}")
+        if (session.stage, question) not in session.asked:
+            yield entry(session, now, "asked", question=question)
+
+    return _do(desk, number, decide, needs="asked")
+
+
+def begin(desk: Desk, number: int) -> Session:
+    """Write the stub and start the clock: from here on the deadline stands."""
+    session = desk.store.load(number)
+    refusals.unless_allowed(session, "began")
+    path = stubs.write(session, 0)
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        deadline = {"wall": now.wall + session.seconds, "boot": now.boot + session.seconds, "boot_id": now.boot_id}
+        yield entry(session, now, "began", path.read_bytes(), file=str(path), deadline=deadline)
+
+    return _do(desk, number, decide, needs="began")
+
+
+def save(desk: Desk, number: int, source: bytes) -> Session:
+    """Keep a version of the attempt, with its event. The same as the newest one is not kept again."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        yield from _saving(session, now, source)
+
+    return _do(desk, number, decide, needs="saved")
+
+
+def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
+    """Keep the file as it is on the disk, where it changed since; None outside coding, and where there is no file."""
+    session = desk.store.load(number)
+    if session.state != "coding" or session.file is None or session.left(moments.read(desk.clock)) <= 0:
+        return session, None
+    found = look(session.file)
+    if found.source is not None and digest_of(found.source) != session.kept.get(session.stage):
+        session = save(desk, number, found.source)
+    return session, found
+
+
+def ran(desk: Desk, number: int, source: bytes, *, outcome: str) -> Session:
+    """The public smoke check ran on `source`; `outcome` is what it came to: passed, failed or ungraded."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        yield entry(session, now, "ran", source, outcome=outcome)
+
+    return _do(desk, number, decide, needs="ran")
+
+
+def submit(desk: Desk, number: int, source: bytes) -> Session:
+    """Hand in this stage's attempt."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        yield entry(session, now, "submitted", source)
+
+    return _do(desk, number, decide, needs="submitted")
+
+
+def advance(desk: Desk, number: int) -> Session:
+    """Go on to whatever comes next: coding, the next stage, the follow-up questions, the review, the end."""
+    session = tick(desk, number).session
+    if session.state == "ready":
+        return _do(desk, number, lambda session, now: [entry(session, now, "briefed")], needs="briefed")
+    if session.state == "briefing":
+        return begin(desk, number)
+    if session.state == "submitted" and not session.last_stage:
+        path = stubs.write(session, session.stage + 1)
+
+        def next_stage(session: Session, now: Moment) -> Iterable[Entry]:
+            data = {"file": str(path)}
+            yield Entry(kind="advanced", stage=session.stage + 1, moment=now, data=data, source=path.read_bytes())
+
+        return _do(desk, number, next_stage, needs="advanced")
+    if session.state in ("submitted", "time_up"):
+        return _do(desk, number, lambda session, now: [_following_up(session, now)], needs="followed_up")
+    if session.state == "follow_up":
+        return _do(desk, number, lambda session, now: [entry(session, now, "reviewed")], needs="reviewed")
+    if session.state == "review":
+        return _do(desk, number, lambda session, now: [entry(session, now, "closed")], needs="closed")
+    raise refusals.refused(session, "submitted" if session.state == "coding" else "closed", doing="go on")
+
+
+def answer(desk: Desk, number: int, place: int, text: str) -> Session:
+    """Answer the follow-up question (from 1). Answering again replaces the answer. Raises UsageError for no answer."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        question = _follow_up(session, place)
+        right = follow_ups.judge(question, text)
+        yield entry(session, now, "answered", place=place, text=text.strip(), right=right)
+
+    return _do(desk, number, decide, needs="answered")
+
+
+def tick_points(desk: Desk, number: int, place: int, points: tuple[int, ...]) -> Session:
+    """Say which points of the model answer (from 1) the free answer had."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        question = _follow_up(session, place)
+        if question["kind"] != "free":
+            raise UsageError(f"Question {place} is graded, not ticked.", next_step=refusals.NEXT["follow_up"])
+        if place not in session.answers:
+            raise UsageError(
+                f"Question {place} has no answer yet.", next_step=f"attn-kata interview answer {place} TEXT"
+            )
+        odd = [point for point in points if not 1 <= point <= len(question["points"])]
+        if odd:
+            raise UsageError(
+                f"There is no point '{odd[0]}'.", next_step=f"Points go from 1 to {len(question['points'])}"
+            )
+        yield entry(session, now, "ticked", place=place, points=sorted(set(points)))
+
+    return _do(desk, number, decide, needs="ticked")
+
+
+def pause(desk: Desk, number: int) -> Session:
+    """Stop the clock of a coached session. A mock one is refused."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        if session.mode == "mock":
+            raise UsageError(
+                "A mock interview does not pause.", next_step="The clock runs on: attn-kata interview status"
+            )
+        if not session.paused:
+            yield entry(session, now, "paused")
+
+    return _do(desk, number, decide, needs="paused")
+
+
+def resume(desk: Desk, number: int) -> Session:
+    """Come back to a session, after a pause or after the terminal was gone. Keeps how long nothing happened."""
+
+    def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        yield entry(session, now, "resumed", gap=round(moments.passed(session.last, now), 3))
+
+    return _do(desk, number, decide, needs="resumed")
+
+
+def end(desk: Desk, number: int) -> Session:
+    """Leave the session: in its review it is closed, before that it is abandoned. What is on the disk is kept first."""
+    session, _ = observe(desk, number)
+    kind: Kind = "closed" if session.state == "review" else "abandoned"
+    return _do(desk, number, lambda session, now: [entry(session, now, kind)], needs=kind)
+
+
+def _do(
+    desk: Desk, number: int, decide: Callable[[Session, Moment], Iterable[Entry]], needs: Kind = "briefed"
+) -> Session:
+    """One change in one transaction, after whatever the clock makes due; refused where the state does not allow it."""
+    if deadline.due(desk.store.load(number), moments.read(desk.clock)):
+        tick(desk, number)
+
+    def checked(session: Session) -> Iterable[Entry]:
+        now = moments.read(desk.clock)  # read while nobody else writes, so that events stand in the order of time
+        refusals.unless_allowed(session, needs)
+        if needs in _ON_THE_CLOCK and session.clock_runs and session.left(now) <= 0:
+            raise refusals.time_is_up(session)  # over since the tick: the next one takes what is on the disk
+        return list(decide(session, now))
+
+    return desk.store.change(number, checked)
+
+
+def _saving(session: Session, now: Moment, source: bytes) -> Iterable[Entry]:
+    digest = digest_of(source)
+    if digest != session.kept.get(session.stage):
+        yield entry(session, now, "saved", source, size=len(source))
+
+
+def _following_up(session: Session, now: Moment) -> Entry:
+    slugs = [session.stages[stage].kata for stage in session.begun]
+    count = follow_ups.ALONE if len(slugs) == 1 else follow_ups.TOGETHER
+    questions = [
+        question
+        for slug in slugs
+        for question in follow_ups.draw(slug, content.of_kata(slug).follow_ups, seed=session.seed, count=count)
+    ]
+    return entry(session, now, "followed_up", questions=questions)
+
+
+def _follow_up(session: Session, place: int) -> Mapping[str, Any]:
+    count = len(session.follow_ups)
+    if not 1 <= place <= count:
+        raise UsageError(f"There is no question '{place}'.", next_step=f"Answer one from 1 to {count}")
+    return session.follow_ups[place - 1]

@@ -1,0 +1,68 @@
+"""Keeping time: what is announced when, and what is taken when the time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attn_kata.interview import moments
+from attn_kata.interview.attempts import look
+from attn_kata.interview.moments import Moment
+from attn_kata.interview.session import Session
+from attn_kata.interview.store import Entry, digest_of, entry
+
+ANNOUNCED_MINUTES = (10.0, 5.0, 1.0)
+LATE_SECONDS = 2.0  # a file's time is coarser than the clock on some disks
+
+
+def due(session: Session, now: Moment) -> bool:
+    """Whether the clock has something to say at `now`."""
+    return session.clock_runs and (session.left(now) <= 0 or bool(_crossed(session, now)))
+
+
+def keeping(session: Session, now: Moment, news: list[str]) -> Iterable[Entry]:
+    """The entries that are due, with the sentences about them added to `news`."""
+    if not session.clock_runs:
+        return
+    left = session.left(now)
+    if left <= 0:
+        yield _time_up(session, now, -left, news)
+        return
+    crossed = _crossed(session, now)
+    for minutes in crossed:
+        yield entry(session, now, "announced", left=minutes)
+    if crossed:
+        half = "Half of the time is over: " if crossed[0] == session.seconds / 120 else ""
+        news.append(f"{half}{moments.in_words(left)} left.")
+
+
+def _crossed(session: Session, now: Moment) -> list[float]:
+    """The announcements that are due, in minutes left: each once, only those that lie within the session."""
+    whole, left = session.seconds / 60, session.left(now) / 60
+    every = {whole / 2, *(minutes for minutes in ANNOUNCED_MINUTES if minutes < whole)}
+    return sorted(minutes for minutes in every - session.announced if left <= minutes)
+
+
+def _time_up(session: Session, now: Moment, over: float, news: list[str]) -> Entry:
+    """What is taken: the file as it is; where it is gone or was changed after the end, the newest version kept before.
+
+    A file that was changed after the end and never kept before it is taken all the same, and marked as late.
+    """
+
+    def taken(how: str, sentence: str, digest: str | None, source: bytes | None = None) -> Entry:
+        news.append(f"The time is up. {sentence}")
+        return entry(session, now, "time_up", source, over=over, how=how, taken=digest)
+
+    if session.state != "coding" or session.file is None:
+        return taken("between stages", "What you submitted counts; the next stages stay open.", None)
+    found, kept = look(session.file), session.kept[session.stage]
+    if found.source is None or found.changed is None:
+        return taken("not on the disk", f"{found.why}: the newest version that was kept is taken.", kept)
+    digest = digest_of(found.source)
+    if digest != kept and found.changed > now.wall - over + LATE_SECONDS:
+        stub = next(event.source for event in session.events if event.stage == session.stage and event.source)
+        if kept != stub:
+            sentence = "Your file was changed after that: the newest version kept before the end is taken."
+            return taken("changed after the end", sentence, kept)
+        sentence = "Your file was saved after the end and never kept before: it is taken, and marked late."
+        return taken("late", sentence, digest, found.source)
+    return taken("on the disk", "Your file is taken as it stands on the disk.", digest, found.source)

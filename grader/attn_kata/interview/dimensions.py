@@ -1,0 +1,230 @@
+"""The eight dimensions: each from what was measured, as (score, evidence, rule)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from attn_kata.interview import content, moments
+from attn_kata.interview.review import Review, Taken
+from attn_kata.report.model import Finding
+
+Judged = tuple[int, list[str], str]
+
+# Which properties are about gradients and numbers, by their names.
+_NUMERIC = re.compile(r"grad|float|half|precision|dtype|large|finite|stable|nan|overflow")
+_LEAST_RUNS = 2
+_MOST_IDLE_QUESTIONS = 1
+
+
+def clarification(review: Review) -> Judged:
+    """Which of the questions that matter were asked."""
+    rule = (
+        "4: every question that matters was asked, and at most one that does not; 3: two thirds of those that matter; "
+        "2: one at least; 1: none. One less where more were asked that do not matter than do."
+    )
+    session = review.session
+    asked = matter = wasted = 0
+    evidence = []
+    for stage in session.begun or (0,):
+        kata = session.stages[stage].kata
+        for number, question in enumerate(content.of_kata(kata).questions, 1):
+            was_asked = (stage, number) in session.asked
+            matter += question.matters
+            asked += was_asked and question.matters
+            wasted += was_asked and not question.matters
+            if question.matters and not was_asked:
+                evidence.append(f"{kata}: not asked: {question.settles}")
+    evidence.insert(0, f"{asked} of the {matter} questions that matter were asked, and {wasted} that do not")
+    if asked == matter:
+        score = 4 if wasted <= _MOST_IDLE_QUESTIONS else 3
+    else:
+        score = 3 if asked * 3 >= matter * 2 else 2 if asked else 1
+    return max(1, score - (wasted > asked)), evidence, rule
+
+
+def correctness(review: Review) -> Judged:
+    """The hidden properties of what was taken, core first."""
+    rule = (
+        "4: every core property holds in every stage, and half of the edge ones; 3: all core ones but one; "
+        "2: half of them; 1: fewer. A stage that was not reached counts as none of its properties."
+    )
+    evidence, held, core, edge_held, edge = [], 0, 0, 0, 0
+    for one in review.taken:
+        own = [finding for finding in _findings(one) if finding.tier == "core"]
+        beyond = [finding for finding in _findings(one) if finding.tier == "edge"]
+        good, extra = _held(own), _held(beyond)
+        why = f" ({one.report.ungraded_because})" if one.report and one.report.ungraded_because else ""
+        evidence.append(f"{one.kata}: {good} of {len(own)} core, {extra} of {len(beyond)} beyond the bar{why}")
+        evidence += [f"{one.kata}: fails {finding.property}" for finding in own if finding.outcome != "passed"][:6]
+        held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
+    missing = len(review.session.stages) - sum(1 for one in review.taken if _findings(one))
+    evidence += [f"{missing} stage{'s' if missing > 1 else ''} without anything to grade"] if missing else []
+    if not missing and core and held == core:
+        return (4 if 2 * edge_held >= edge else 3), evidence, rule
+    if not missing and core and held == core - 1:
+        return 3, evidence, rule
+    graded = len(review.session.stages) - missing
+    share = (held / core if core else 0.0) * graded / len(review.session.stages)
+    return (2 if share >= 0.5 else 1), evidence, rule
+
+
+def numerics(review: Review) -> Judged:
+    """Gradients, dtypes, large scores, half precision: core and edge alike."""
+    rule = (
+        "4: all properties about gradients and numbers hold; 3: three quarters; 2: half; 1: fewer, or none was graded."
+    )
+    every = [finding for one in review.taken for finding in _findings(one) if _NUMERIC.search(finding.property)]
+    held = _held(every)
+    evidence = [f"{held} of {len(every)} hold"]
+    evidence += [f"fails {finding.property}" for finding in every if finding.outcome != "passed"][:6]
+    return _by_share(held, len(every), 1.0, 0.75, 0.5), evidence, rule
+
+
+def speed(review: Review) -> Judged:
+    """The share of the time, and when the first run, the first property and all of them came."""
+    rule = (
+        "4: every core property held within two thirds of the time; 3: within the time; 2: half of them held at the "
+        "end; 1: fewer, or the file was late."
+    )
+    session = review.session
+    share = session.used / session.seconds if session.seconds else 1.0
+    evidence = [f"{moments.clock_text(session.used)} of {moments.clock_text(session.seconds)} used ({share:.0%})"]
+    for says, wanted in (
+        ("first run", _first_run(review)),
+        ("first property", _first_held(review)),
+        ("all core properties", _all_held(review)),
+    ):
+        evidence.append(f"{says}: {'never' if wanted is None else 'after ' + moments.clock_text(wanted)}")
+    done = _all_held(review)
+    if any(one.how == "late" for one in review.taken):
+        return 1, [*evidence, "saved after the end"], rule
+    if done is not None:
+        return (4 if done <= session.seconds * 2 / 3 else 3), evidence, rule
+    own = [finding for one in review.taken for finding in _findings(one) if finding.tier == "core"]
+    reached = len([one for one in review.taken if _findings(one)]) == len(session.stages)
+    return (2 if reached and own and 2 * _held(own) >= len(own) else 1), evidence, rule
+
+
+def testing(review: Review) -> Judged:
+    """Runs before submitting, and whether what held broke again."""
+    rule = (
+        "4: every stage was run twice or more, what was taken had been run, and nothing that held was broken when it "
+        "was taken; 3: what was taken had been run; 2: something was run; 1: nothing was."
+    )
+    session = review.session
+    runs = [event for event in session.events if event.kind == "ran"]
+    counts = {stage: sum(1 for event in runs if event.stage == stage) for stage in session.begun}
+    last_ran = all(
+        any(event.source == digest and event.stage == stage for event in runs)
+        for stage, digest in session.finals.items()
+    )
+    broke = [flip.property for point in review.points for flip in point.flips if flip.how == "broke"]
+    still = [name for one in review.taken for name in _once_held(review, one) - _holding(one)]
+    evidence = [
+        f"{session.stages[stage].kata}: {count} run{'' if count == 1 else 's'}" for stage, count in counts.items()
+    ]
+    evidence.append("what was taken had been run" if last_ran else "what was taken had not been run as it was")
+    evidence += [f"broke on the way: {', '.join(sorted(set(broke)))}"] if broke else []
+    if runs and last_ran and session.finals:
+        tested = not still and all(count >= _LEAST_RUNS for count in counts.values())
+        return (4 if tested else 3), evidence, rule
+    return (2 if runs else 1), evidence, rule
+
+
+def code_quality(review: Review) -> Judged:
+    """What pyflakes finds in what was taken."""
+    rule = "By pyflakes: 4: no finding; 3: one or two; 2: up to five; 1: more, not Python, or nothing written."
+    if not any(one.report is not None and not one.report.not_written for one in review.taken):
+        return 1, ["nothing was written"], rule
+    evidence, count = [], 0
+    for one in review.taken:
+        if one.lint is None:
+            return 1, [f"{one.kata}: the linter cannot read it"], rule
+        count += len(one.lint)
+        evidence += [f"{one.kata}, line {finding.line}: {finding.says}" for finding in one.lint[:6]]
+    score = 4 if count == 0 else 3 if count <= 2 else 2 if count <= 5 else 1
+    return score, evidence or ["no finding"], rule
+
+
+def depth(review: Review) -> Judged:
+    """The follow-up questions that are graded."""
+    rule = "Of the graded follow-ups (numbers and choices): 4: all right; 3: two thirds; 2: one at least; 1: none."
+    session = review.session
+    graded = [place for place, question in enumerate(session.follow_ups, 1) if question["kind"] != "free"]
+    right = sum(1 for place in graded if session.answers.get(place, {}).get("right"))
+    unanswered = sum(1 for place in graded if place not in session.answers)
+    evidence = [f"{right} of {len(graded)} right" + (f", {unanswered} not answered" if unanswered else "")]
+    score = 1 if not right else 4 if right == len(graded) else 3 if right * 3 >= len(graded) * 2 else 2
+    return score, evidence, rule
+
+
+def independence(review: Review, *, hints: int, references: int) -> Judged:
+    """Whether there was help."""
+    rule = "4: a mock session; 3: coached, without a hint; 2: coached, with hints; 1: the reference was looked at."
+    evidence = [f"{review.session.mode}, {hints} hint{'' if hints == 1 else 's'}"]
+    evidence += ["the reference was shown"] if references else []
+    score = 1 if references else 2 if hints else 3 if review.session.mode == "coached" else 4
+    return score, evidence, rule
+
+
+def self_reported(review: Review) -> Iterable[str]:
+    """The free answers, as the candidate ticked them. Counts nowhere."""
+    session = review.session
+    for place, question in enumerate(session.follow_ups, 1):
+        if question["kind"] == "free":
+            ticked, of = session.ticks.get(place), len(question["points"])
+            what = f"{len(ticked)} of {of} points ticked" if ticked is not None else "not ticked"
+            what = "not answered" if place not in session.answers else what
+            yield f"Question {place} ({question['kata']}): {what}"
+
+
+def _findings(one: Taken) -> list[Finding]:
+    return one.report.findings if one.report is not None else []
+
+
+def _held(findings: Iterable[Finding]) -> int:
+    return sum(1 for finding in findings if finding.outcome == "passed")
+
+
+def _holding(one: Taken) -> set[str]:
+    return {finding.property for finding in _findings(one) if finding.outcome == "passed"}
+
+
+def _once_held(review: Review, one: Taken) -> set[str]:
+    return {
+        flip.property
+        for point in review.points
+        if point.stage == one.stage
+        for flip in point.flips
+        if flip.how != "broke"
+    }
+
+
+def _first_run(review: Review) -> float | None:
+    return next((point.at for point in review.points if point.kind == "ran"), None)
+
+
+def _first_held(review: Review) -> float | None:
+    return next((point.at for point in review.points if any(flip.how == "holds" for flip in point.flips)), None)
+
+
+def _all_held(review: Review) -> float | None:
+    """When the last stage's last core property held; None where not all do at the end."""
+    session, found = review.session, 0.0
+    for stage in range(len(session.stages)):
+        own = [point for point in review.points if point.stage == stage and point.core is not None]
+        if not own or own[-1].held != own[-1].core or session.finals.get(stage) != own[-1].version:
+            return None
+        since = own[-1].at
+        for point in reversed(own):
+            if point.held != point.core:
+                break
+            since = point.at
+        found = max(found, since)
+    return found
+
+
+def _by_share(held: int, of: int, four: float, three: float, two: float) -> int:
+    share = held / of if of else 0.0
+    return 4 if share >= four else 3 if share >= three else 2 if share >= two else 1

@@ -1,0 +1,211 @@
+"""`attn-kata interview` alone: the whole session at a prompt, from choosing a track to the scorecard.
+
+Lines may come from a terminal or from a pipe. While it waits at a terminal it looks at the clock and at the file once a
+second, so that announcements are made and every saved version is kept.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from attn_kata.engine.client import Engine
+from attn_kata.errors import UsageError
+from attn_kata.history import History
+from attn_kata.interview import actions, control, moments, plans, words
+from attn_kata.interview.control import Desk
+from attn_kata.interview.session import Session
+
+LOOK_SECONDS = 1.0
+
+
+@dataclass(kw_only=True)
+class LineMode:
+    """One person at one prompt."""
+
+    desk: Desk
+    history: History
+    engines: Callable[[], AbstractContextManager[Engine]]
+    emit: Callable[[str], None]
+    warn: Callable[[str], None]
+    width: int
+    color: bool
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _engine: Engine | None = None
+
+    def run(self) -> None:
+        """Until the session is over, or the lines are."""
+        with self._stack:
+            session = self.desk.store.active()
+            if session is None:
+                session = self._choose()
+            else:
+                self.emit(actions.resume(self.desk, actions.active(self.desk, self.warn)))
+            while session is not None and not session.over:
+                try:
+                    going_on = self._step(session)
+                except UsageError as problem:
+                    self.warn(problem.what)
+                    if problem.next_step:
+                        self.warn(problem.next_step)
+                    going_on = True
+                if not going_on:
+                    self.warn("" if session.state != "coding" else "The clock runs on.")
+                    self.warn("Back to it: attn-kata interview")
+                    return
+                session = self.desk.store.load(session.id)
+
+    def _choose(self) -> Session | None:
+        self.emit("A mock interview: a task, a clock, hidden tests, questions about your code, a scorecard.\n")
+        self.emit(words.tracks(plans.tracks()))
+        while True:
+            name = self._line(f"\nTrack, or the name of a kata [{plans.DEFAULT_TRACK}]: ")
+            if name is None:
+                return None
+            try:
+                plan = self._plan(name or plans.DEFAULT_TRACK)
+                minutes = self._line(f"Minutes [{plans.minutes_text(plan.minutes)}]: ")
+                if minutes:
+                    plan = plans.with_minutes(plan, plans.minutes_from(minutes))
+                coached = self._line("Coached, with the findings after every run? [y/N]: ") or ""
+                coached_one = coached.lower() in ("y", "yes")
+                self.emit(actions.start(self.desk, plan, coached=coached_one, folder=None, history=self.history))
+                return self.desk.store.active()
+            except UsageError as problem:
+                self.warn(problem.what)
+
+    def _plan(self, name: str) -> plans.Plan:
+        try:
+            return plans.of_track(name)
+        except UsageError as no_track:
+            try:
+                return plans.of_katas(tuple(name.split()))
+            except UsageError:
+                raise no_track from None
+
+    def _step(self, session: Session) -> bool:
+        """One prompt and what follows; False when the person leaves."""
+        session = actions.active(self.desk, self.warn)
+        match session.state:
+            case "briefing":
+                typed = self._line("\nA question's number, or Enter to start the clock: ")
+                if typed is None or typed in ("quit", "q"):
+                    return False
+                if typed:
+                    self.emit(actions.ask(self.desk, session, _whole(typed, "question")))
+                else:
+                    self._advance(session)
+            case "coding":
+                left = "paused" if session.paused else moments.clock_text(session.left(moments.read(self.desk.clock)))
+                return self._coding(session, self._line(f"\n[{left}] run, submit, ask N, status, quit: "))
+            case "follow_up":
+                return self._follow_up(session)
+            case "review":
+                typed = self._line("\nEnter closes the session, show shows it again: ")
+                if typed is None:
+                    return False
+                if typed == "show":
+                    self.emit(
+                        actions.show(self.desk, session, self._warm, self.history, form="terminal", width=self.width)
+                    )
+                else:
+                    self._advance(session)
+            case _:  # ready, submitted, time up
+                if self._line("\nEnter to go on: ") is None:
+                    return False
+                self._advance(session)
+        return True
+
+    def _coding(self, session: Session, typed: str | None) -> bool:
+        if typed is None or typed in ("quit", "q"):
+            return False
+        session = actions.active(self.desk, self.warn)  # it may have taken a while to type that
+        word, _, rest = typed.partition(" ")
+        if session.state != "coding":
+            return True
+        if word == "run":
+            self.emit(actions.run(self.desk, session, self._warm, width=self.width, color=self.color)[0])
+        elif word == "submit":
+            self.emit(actions.submit(self.desk, session))
+        elif word == "ask":
+            self.emit(actions.ask(self.desk, session, _whole(rest, "question")))
+        elif word == "pause":
+            control.pause(self.desk, session.id)
+        elif word == "resume":
+            control.resume(self.desk, session.id)
+        elif word in ("", "status"):
+            self.emit(actions.status(self.desk, session))
+        else:
+            raise UsageError(
+                f"'{word}' is no command here.", next_step="run, submit, ask N, pause, resume, status, quit"
+            )
+        return True
+
+    def _follow_up(self, session: Session) -> bool:
+        """The next question without an answer; when there is none, on to the review."""
+        open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
+        if not open_ones:
+            self._advance(session)
+            return True
+        place = open_ones[0]
+        self.emit("\n" + words.follow_up(session, place))
+        typed = self._line("Answer (quit to come back later): ")
+        if typed is None or typed in ("quit", "q"):
+            return False
+        self.emit(actions.answer(self.desk, session, place, typed))
+        if session.follow_ups[place - 1]["kind"] == "free":
+            points = self._line("Points that your answer had, by number: ")
+            if points is None:
+                return False
+            numbers = tuple(_whole(word, "point") for word in points.replace(",", " ").split())
+            control.tick_points(self.desk, session.id, place, numbers)
+        return True
+
+    def _advance(self, session: Session) -> None:
+        told = actions.advance(
+            self.desk, session, self._warm, self.history, skip=False, width=self.width, color=self.color
+        )
+        if session.state not in ("submitted", "time_up") or "coding" in told:
+            self.emit(told)
+
+    @contextmanager
+    def _warm(self) -> Iterator[Engine]:
+        """An engine that stays until the prompt is left."""
+        if self._engine is None:
+            self._engine = self._stack.enter_context(self.engines())
+        yield self._engine
+
+    def _line(self, prompt: str) -> str | None:
+        """The next line without what surrounds it; None at the end of the lines."""
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        if sys.stdin.isatty():
+            self._wait(prompt)
+        line = sys.stdin.readline()
+        if not line:
+            sys.stdout.write("\n")
+            return None
+        return line.strip()
+
+    def _wait(self, prompt: str) -> None:
+        """Until there is a line to read: keep the clock, and keep what is saved."""
+        while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
+            running = self.desk.store.active()
+            if running is None or not running.clock_runs:
+                continue
+            news = control.tick(self.desk, running.id).news
+            control.observe(self.desk, running.id)
+            for sentence in news:
+                self.warn(f"\n{sentence}")
+            if news:
+                sys.stdout.write(prompt)
+                sys.stdout.flush()
+
+
+def _whole(text: str, what: str) -> int:
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise UsageError(f"'{text}' is not the number of a {what}.", next_step="Type a number from the list")
+    return int(text[:9])

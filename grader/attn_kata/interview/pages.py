@@ -1,0 +1,189 @@
+"""A reviewed session as plain values, and the ways to show it: terminal, JSON, Markdown, one HTML page.
+
+`body` is what `review.schema.json` describes; every rendering reads it and nothing else. All of its texts are safe to
+show: what came from an attempt has lost its control characters, and the HTML escapes everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from attn_kata import catalog, resources
+from attn_kata.interview import content, follow_ups, moments
+from attn_kata.interview.plans import minutes_text
+from attn_kata.interview.review import Review, Taken
+from attn_kata.interview.scorecard import Scorecard, Spread
+from attn_kata.report.plain import one_line, plain, unicode
+
+SCHEMA = 1
+FORMATS = ("terminal", "json", "markdown", "html")
+
+
+def body(review: Review, card: Scorecard | None, spread: Sequence[Spread]) -> dict[str, Any]:
+    """Everything there is to show of a session. `card` is None where it was left before its end."""
+    session = review.session
+    stages = [
+        {
+            "kata": stage.kata,
+            "title": catalog.find(stage.kata).title,
+            "minutes": stage.minutes,
+            "begun": place in session.begun,
+        }
+        for place, stage in enumerate(session.stages)
+    ]
+    made: dict[str, Any] = {
+        "schema": SCHEMA,
+        "interview": {
+            "id": session.id,
+            "track": session.track,
+            "mode": session.mode,
+            "state": session.state,
+            "started": session.events[0].moment.utc.isoformat(timespec="seconds"),
+            "minutes": session.seconds / 60,
+            "used_seconds": round(session.used, 1),
+            "seed": session.seed,
+            "stages": stages,
+        },
+        "scorecard": card.to_dict() if card is not None else None,
+        "spread": [{"name": one.name, "scores": list(one.scores)} for one in spread],
+        "questions": _questions(review),
+        "follow_ups": [_follow_up(review, place) for place in range(1, len(session.follow_ups) + 1)],
+        "taken": [_taken(one) for one in review.taken],
+        "timeline": [asdict(point) for point in review.points],
+        "gaps": [asdict(gap) for gap in review.gaps],
+    }
+    valid: dict[str, Any] = json.loads(unicode(json.dumps(made, ensure_ascii=False)))
+    return valid
+
+
+def as_json(shown: Mapping[str, Any]) -> str:
+    """Indented JSON in ASCII."""
+    return json.dumps(shown, indent=2, allow_nan=False) + "\n"
+
+
+def as_markdown(shown: Mapping[str, Any]) -> str:
+    """Markdown, to be kept beside notes."""
+    return _render("interview.md.j2", shown, escape=False)
+
+
+def as_html(shown: Mapping[str, Any]) -> str:
+    """One page that needs nothing else: no network, light and dark, printable."""
+    return _render("interview.html.j2", shown, escape=True)
+
+
+def as_terminal(shown: Mapping[str, Any], *, width: int = 80, color: bool = False) -> str:
+    """For a terminal of `width` columns."""
+    from attn_kata.interview import terminal
+
+    return terminal.render(shown, width=width, color=color)
+
+
+def _render(name: str, shown: Mapping[str, Any], *, escape: bool) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.templates_folder()),
+        undefined=jinja2.StrictUndefined,
+        autoescape=escape,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        clock=_signed_clock, words=moments.in_words, minutes=minutes_text, number=follow_ups.number_text,
+        fenced=_fenced, inline=_inline, findings=_report_lines,
+    )  # fmt: skip
+    return environment.get_template(name).render(**shown)
+
+
+def _questions(review: Review) -> list[dict[str, Any]]:
+    session = review.session
+    return [
+        {
+            "kata": session.stages[stage].kata,
+            "ask": question.ask,
+            "answer": question.answer,
+            "matters": question.matters,
+            "asked": (stage, number) in session.asked,
+        }
+        for stage in session.begun
+        for number, question in enumerate(content.of_kata(session.stages[stage].kata).questions, 1)
+    ]
+
+
+def _follow_up(review: Review, place: int) -> dict[str, Any]:
+    put, given = review.session.follow_ups[place - 1], review.session.answers.get(place)
+    ticked = review.session.ticks.get(place)
+    right_answer: str | None = None
+    if put["kind"] == "numeric":
+        right_answer = f"{follow_ups.number_text(put['answer'])} {put['unit']}".strip()
+    elif put["kind"] == "choice":
+        right_answer = put["options"][put["answer"] - 1]
+    return {
+        "place": place,
+        "kata": put["kata"],
+        "kind": put["kind"],
+        "ask": put["ask"],
+        "options": put.get("options", []),
+        "yours": plain(given["text"]) if given else None,
+        "right": given["right"] if given else None,
+        "answer": right_answer,
+        "explain": put["explain"],
+        "points": [
+            {"says": says, "ticked": ticked is not None and number in ticked}
+            for number, says in enumerate(put.get("points", []), 1)
+        ],
+        "source": put.get("source", ""),
+    }
+
+
+def _taken(one: Taken) -> dict[str, Any]:
+    return {
+        "kata": one.kata,
+        "how": one.how,
+        "code": one.source,
+        "report": _plain(one.report.to_dict()) if one.report is not None else None,
+        "lint": [asdict(finding) for finding in one.lint] if one.lint is not None else None,
+        "reference": one.reference,
+        "diff": one.diff,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """`value` with every text made safe to show."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, dict):
+        return {one_line(str(key)): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _report_lines(report: Mapping[str, Any]) -> list[str]:
+    """The findings that do not hold, one line each."""
+    return [
+        f"{finding['property']}: {one_line(finding['message'] or finding['outcome'], most=300)}"
+        for finding in report["findings"]
+        if finding["outcome"] in ("failed", "errored")
+    ]
+
+
+def _signed_clock(seconds: float) -> str:
+    return f"-{moments.clock_text(-seconds)}" if seconds < 0 else moments.clock_text(seconds)
+
+
+def _fenced(code: str, language: str = "") -> str:
+    """A Markdown block with a fence longer than any in `code`."""
+    longest = max((len(ticks) for ticks in re.findall(r"`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code.rstrip()}\n{fence}"
+
+
+def _inline(text: str) -> str:
+    """A text as Markdown shows it literally, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", one_line(text, most=2000))

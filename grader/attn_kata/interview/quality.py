@@ -1,0 +1,62 @@
+"""What an established linter (pyflakes) says about an attempt. It parses, and never runs, what it is given.
+
+It works in a process of its own: a source can be made to exhaust a parser's memory or stack, and that must not be ours.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from attn_kata.report.plain import one_line
+
+SECONDS = 10.0
+MOST_FINDINGS = 50
+_LINE = re.compile(r"attempt\.py:(\d+):(?:\d+:)? (.*)")
+_PROGRAM = """
+import sys
+sys.path.append(sys.argv[1])
+from pyflakes import api, reporter
+source = sys.stdin.buffer.read()
+api.check(source, "attempt.py", reporter.Reporter(sys.stdout, sys.stderr))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintFinding:
+    """One finding: its line, from 1, and what the linter says."""
+
+    line: int
+    says: str
+
+
+def lint(source: bytes) -> tuple[LintFinding, ...] | None:
+    """The findings, None where the linter could not read the source: it is not Python, or it took too long."""
+    found = importlib.util.find_spec("pyflakes")
+    if found is None or found.origin is None:
+        return None
+    folder = str(Path(found.origin).parents[1])
+    with tempfile.TemporaryDirectory(prefix="attn-kata-") as empty:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", "-c", _PROGRAM, folder],
+                input=source,
+                capture_output=True,
+                timeout=SECONDS,
+                cwd=empty,
+                env={name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+                | {"PYTHONIOENCODING": "utf-8"},
+                check=False,
+            )
+        except (subprocess.TimeoutExpired, OSError):
+            return None
+    if done.returncode != 0 or done.stderr.strip():
+        return None
+    matches = [_LINE.fullmatch(line) for line in done.stdout.decode("utf-8", "replace").splitlines()]
+    return tuple(LintFinding(line=int(m[1]), says=one_line(m[2], most=200)) for m in matches if m)[:MOST_FINDINGS]

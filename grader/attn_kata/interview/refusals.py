@@ -1,0 +1,62 @@
+"""What cannot be done now, why, and what can: the words for every step that a session refuses."""
+
+from __future__ import annotations
+
+from attn_kata.errors import UsageError
+from attn_kata.interview.session import ALLOWED, Kind, Session
+
+DOING = {
+    "asked": "ask a question",
+    "began": "begin coding",
+    "saved": "save",
+    "ran": "run",
+    "submitted": "submit",
+    "advanced": "go on to the next stage",
+    "paused": "pause",
+    "followed_up": "go on to the follow-up questions",
+    "answered": "answer",
+    "ticked": "tick points",
+    "reviewed": "go on to the review",
+    "closed": "close it",
+}
+NOW = {
+    "ready": "it has not begun",
+    "briefing": "it is in the briefing",
+    "coding": "you are coding",
+    "submitted": "this stage was submitted",
+    "time_up": "the time is up",
+    "follow_up": "the follow-up questions are open",
+    "review": "it is in the review",
+    "closed": "it is closed",
+    "abandoned": "it was left before its end",
+}
+NEXT = {
+    "ready": "attn-kata interview next",
+    "briefing": "Begin coding: attn-kata interview next",
+    "coding": "attn-kata interview submit, or see where you are: attn-kata interview status",
+    "submitted": "attn-kata interview next",
+    "time_up": "attn-kata interview next",
+    "follow_up": "attn-kata interview answer 1 TEXT, or attn-kata interview next",
+    "review": "attn-kata interview show",
+    "closed": "attn-kata interview show",
+    "abandoned": "attn-kata interview start",
+}
+
+
+def unless_allowed(session: Session, kind: Kind) -> None:
+    """Raises UsageError where the session's state does not allow an event of this kind."""
+    if session.state not in ALLOWED[kind]:
+        raise refused(session, kind)
+
+
+def refused(session: Session, kind: Kind, doing: str = "") -> UsageError:
+    """The error for an event that is not allowed now."""
+    doing = doing or DOING.get(kind, "do that")
+    return UsageError(
+        f"You cannot {doing} in interview {session.id} now: {NOW[session.state]}.", next_step=NEXT[session.state]
+    )
+
+
+def time_is_up(session: Session) -> UsageError:
+    """The error for what came too late."""
+    return UsageError(f"The time of interview {session.id} is up.", next_step="attn-kata interview status")

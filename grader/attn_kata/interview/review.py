@@ -1,0 +1,132 @@
+"""Everything about a session that has been graded, gathered for the scorecard and the pages that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attn_kata import catalog, workspace
+from attn_kata.engine.client import Engine
+from attn_kata.interview import quality, timeline
+from attn_kata.interview.quality import LintFinding
+from attn_kata.interview.session import Event, Session
+from attn_kata.interview.store import Store
+from attn_kata.interview.timeline import Gap, Point
+from attn_kata.report.model import Report
+
+_CODE = ("import ", "from ", "def ", "class ", "@")
+MOST_VERSIONS = 40  # graded for the timeline of one stage; more are thinned out evenly, the last always kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What a stage ended with. `report` and `lint` are None where nothing was graded."""
+
+    stage: int
+    kata: str
+    how: str  # "submitted", or how it was taken at the end: "on the disk", "late", …
+    source: str
+    report: Report | None
+    lint: tuple[LintFinding, ...] | None
+    reference: str
+    diff: str  # from the attempt to the reference
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """One session as it can be judged and shown."""
+
+    session: Session
+    taken: tuple[Taken, ...]
+    points: tuple[Point, ...]
+    gaps: tuple[Gap, ...]
+
+
+def grade(
+    store: Store, session: Session, engine: Engine, tell: Callable[[int, int], None] = lambda done, of: None
+) -> None:
+    """Grade every version that counts and was not graded yet, the final ones first; keeps each as it is done.
+
+    `tell` hears how many of how many are done. Raises EngineFault, NotKept.
+    """
+    done = store.reports(session.id)
+    pending = [one for one in versions(session) if one not in done]
+    for count, (stage, digest) in enumerate(pending):
+        tell(count, len(pending))
+        slug = session.stages[stage].kata
+        final = digest == session.finals.get(stage)
+        report = engine.grade(
+            slug, store.source(session.id, digest), attempt=f"{slug}.py", seed=session.seed, diagnose=final
+        )
+        store.keep_report(session.id, stage, digest, report.to_dict())
+    tell(len(pending), len(pending))
+
+
+def versions(session: Session) -> list[tuple[int, str]]:
+    """(stage, hash) of every version to be graded: what was taken, then what was run or saved on the way."""
+    finals = [(stage, digest) for stage, digest in session.finals.items() if digest]
+    seen: dict[tuple[int, str], None] = dict.fromkeys(finals)
+    for stage in session.begun:
+        events = [event for event in session.events if event.stage == stage and event.source]
+        every = list(dict.fromkeys((stage, event.source) for event in events if event.source))
+        step = max(1, -(-len(every) // MOST_VERSIONS))
+        ran = [(stage, event.source) for event in events if event.kind == "ran" and event.source]
+        seen.update(dict.fromkeys(one for one in (every[::step] if step > 1 else every)))
+        seen.update(dict.fromkeys(ran[-MOST_VERSIONS:]))
+    return list(seen)
+
+
+def gather(store: Store, session: Session) -> Review:
+    """The review of a session, of whatever was graded so far."""
+    reports = store.reports(session.id)
+    return Review(
+        session=session,
+        taken=tuple(_taken(store, session, stage, digest) for stage, digest in session.finals.items() if digest),
+        points=tuple(timeline.points(session, reports, lambda digest: store.source(session.id, digest))),
+        gaps=tuple(timeline.gaps(session)),
+    )
+
+
+def graded(store: Store, session: Session) -> bool:
+    """Whether nothing is left to be graded."""
+    return set(versions(session)) <= set(store.reports(session.id))
+
+
+def _taken(store: Store, session: Session, stage: int, digest: str) -> Taken:
+    kata = catalog.find(session.stages[stage].kata)
+    body = store.reports(session.id).get((stage, digest))
+    source = store.source(session.id, digest)
+    how = next((str(event.data.get("how", "submitted")) for event in _ends(session, stage)), "submitted")
+    reference = workspace.read(Path(kata.solution))
+    attempt_text, reference_text = timeline.as_text(source), timeline.as_text(reference)
+    return Taken(
+        stage=stage,
+        kata=kata.slug,
+        how=how,
+        source=attempt_text,
+        report=_report(body) if body else None,
+        lint=quality.lint(source),
+        reference=reference_text,
+        diff=timeline.difference(_essence(attempt_text), _essence(reference_text)),
+    )
+
+
+def _essence(code: str) -> str:
+    """The code without what surrounds it: the text at the top, and what only runs as a script."""
+    lines = code.splitlines()
+    first = next((place for place, line in enumerate(lines) if line.startswith(_CODE)), 0)
+    last = next((place for place, line in enumerate(lines) if line.startswith("if __name__")), len(lines))
+    return "\n".join(lines[first:last]).rstrip()
+
+
+def _report(body: dict[str, Any]) -> Report | None:
+    try:
+        return Report.from_dict(body)
+    except (KeyError, TypeError):  # kept by a version of attn-kata whose reports were different
+        return None
+
+
+def _ends(session: Session, stage: int) -> Iterable[Event]:
+    return (event for event in session.events if event.stage == stage and event.kind in ("submitted", "time_up"))

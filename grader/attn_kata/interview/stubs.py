@@ -1,0 +1,70 @@
+"""The file that a candidate starts a stage with: the task as it was told, what was asked, bare signatures."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attn_kata import catalog, resources, workspace
+from attn_kata.errors import UsageError, why
+from attn_kata.interview import content
+from attn_kata.interview.session import Session
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+def render(session: Session, stage: int) -> str:
+    """The stub of a stage. What was asked about it in the briefing is written into it."""
+    slug = session.stages[stage].kata
+    known = content.of_kata(slug)
+    agreed = [
+        (_wrapped(known.questions[number - 1].ask), _wrapped(known.questions[number - 1].answer))
+        for place, number in sorted(session.asked)
+        if place == stage
+    ]
+    return templates().get_template("interview_stub.py.j2").render(
+        kata=catalog.find(slug), session=session.name, task=known.task, agreed=agreed, example=known.example.code
+    )  # fmt: skip
+
+
+def write(session: Session, stage: int) -> Path:
+    """The stub on the disk, under a name that was free: nothing is ever written over. Raises UsageError."""
+    slug, source = session.stages[stage].kata, render(session, stage).encode()
+    try:
+        session.folder.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 1000):
+            path = session.folder / (f"{slug}.py" if number == 1 else f"{slug}_{number}.py")
+            try:
+                with path.open("xb") as file:
+                    file.write(source)
+            except FileExistsError:
+                if path.is_file() and path.read_bytes() == source:
+                    return path  # written by a command that was killed before it could say so
+                continue
+            return path
+    except OSError as problem:
+        raise UsageError(
+            f"'{workspace.shown(session.folder)}' cannot be written: {why(problem)}. The clock stands.",
+            next_step="End this session and start in another folder: attn-kata interview start --dir DIR",
+        ) from problem
+    raise UsageError(f"'{workspace.shown(session.folder)}' is full of attempts at {slug}.", next_step="Remove some")
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The templates of an interview that are Python, not HTML."""
+    import jinja2  # only where something is written: it is half of what a command takes
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.templates_folder()),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 76, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

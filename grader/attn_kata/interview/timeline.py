@@ -1,0 +1,190 @@
+"""What happened when: the moments of a session, which properties held at each, what flipped, the code and its diffs."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attn_kata.interview import moments
+from attn_kata.interview.session import Event, Session
+from attn_kata.report.plain import one_line, plain
+
+IDLE_SECONDS = 120.0
+
+# What shows that the person was there. Announcements and the end come by themselves.
+_ACTIVE = (
+    "briefed",
+    "asked",
+    "began",
+    "saved",
+    "ran",
+    "submitted",
+    "advanced",
+    "resumed",
+    "paused",
+    "followed_up",
+    "answered",
+    "ticked",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flip:
+    """A property that held for the first time, broke, or held again."""
+
+    property: str
+    how: str  # "holds", "broke", "holds again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One moment. `at` is seconds since coding began, negative before it; `version` the hash of the code."""
+
+    at: float
+    utc: str
+    kind: str
+    stage: int
+    says: str
+    version: str | None
+    held: int | None  # core properties that held, of `core`
+    core: int | None
+    flips: tuple[Flip, ...]
+    code: str | None
+    diff: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A time in which nothing was seen to happen."""
+
+    at: float
+    seconds: float
+
+
+def points(
+    session: Session, reports: Mapping[tuple[int, str], Mapping[str, Any]], source: Callable[[str], bytes]
+) -> list[Point]:
+    """Every event as a point in time, in order."""
+    made: list[Point] = []
+    start = _start(session)
+    ever: dict[int, set[str]] = {}
+    now: dict[int, set[str]] = {}
+    shown: dict[int, str] = {}
+    for event in session.events:
+        digest = event.source or (event.data.get("taken") if event.kind == "time_up" else None)
+        report = reports.get((event.stage, digest)) if digest else None
+        flips: tuple[Flip, ...] = ()
+        held = core = None
+        if report is not None:
+            names = {finding["property"] for finding in report["findings"] if finding["tier"] == "core"}
+            holding = {finding["property"] for finding in report["findings"] if finding["outcome"] == "passed"} & names
+            known = ever.setdefault(event.stage, set())
+            flips = _flips(known, now.get(event.stage, set()), holding)
+            known |= holding
+            now[event.stage] = holding
+            held, core = len(holding), len(names)
+        code = diff = None
+        if digest is not None and digest != shown.get(event.stage):
+            code = as_text(source(digest))
+            before = as_text(source(shown[event.stage])) if event.stage in shown else None
+            diff = difference(before, code) if before is not None else None
+            shown[event.stage] = digest
+        made.append(
+            Point(
+                at=round(_since(start, event), 1),
+                utc=event.moment.utc.isoformat(timespec="seconds"),
+                kind=event.kind,
+                stage=event.stage,
+                says=_says(session, event),
+                version=digest,
+                held=held,
+                core=core,
+                flips=flips,
+                code=code,
+                diff=diff,
+            )
+        )
+    return made
+
+
+def gaps(session: Session) -> list[Gap]:
+    """The times of more than two minutes without a save, a run, a question or an answer."""
+    start = _start(session)
+    seen = [event for event in session.events if event.kind in _ACTIVE or event.kind == "time_up"]
+    found = []
+    for before, event in itertools.pairwise(seen):
+        seconds = moments.passed(before.moment, event.moment)
+        if seconds > IDLE_SECONDS and before.kind != "paused":
+            found.append(Gap(at=round(_since(start, before), 1), seconds=round(seconds, 1)))
+    return found
+
+
+def as_text(source: bytes) -> str:
+    """An attempt's bytes as text that is safe to show."""
+    return plain(source.decode("utf-8", "replace"))
+
+
+def _flips(ever: set[str], before: set[str], holding: set[str]) -> tuple[Flip, ...]:
+    made = [Flip(property=name, how="holds again" if name in ever else "holds") for name in sorted(holding - before)]
+    return tuple(made + [Flip(property=name, how="broke") for name in sorted(before - holding)])
+
+
+def difference(before: str, after: str) -> str:
+    """What changed, as the lines of a unified diff."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2)
+    return "\n".join(list(lines)[2:])  # the two file names say nothing
+
+
+def _start(session: Session) -> Event | None:
+    return next((event for event in session.events if event.kind == "began"), None)
+
+
+def _since(start: Event | None, event: Event) -> float:
+    if start is None:
+        return 0.0
+    if event.number < start.number:
+        return -moments.passed(event.moment, start.moment)
+    return moments.passed(start.moment, event.moment)
+
+
+def _says(session: Session, event: Event) -> str:
+    kata, data = session.stages[event.stage].kata, event.data
+    match event.kind:
+        case "created":
+            return "set up"
+        case "briefed":
+            return "the briefing begins"
+        case "asked":
+            return f"{kata}: asked question {data['question']}"
+        case "began" | "advanced":
+            return f"{kata}: coding begins"
+        case "saved":
+            return f"{kata}: saved ({data['size']} bytes)"
+        case "ran":
+            return f"{kata}: ran the smoke check, {data['outcome']}"
+        case "submitted":
+            return f"{kata}: submitted"
+        case "time_up":
+            return f"{kata}: time up; taken: {data['how']}"
+        case "announced":
+            return f"{data['left']:g} minutes left"
+        case "paused":
+            return "paused"
+        case "resumed":
+            return f"came back after {moments.in_words(data['gap'])}"
+        case "followed_up":
+            return "the follow-up questions begin"
+        case "answered":
+            judged = {True: "right", False: "wrong", None: "in words"}[data["right"]]
+            return f"answered question {data['place']}: {judged}"
+        case "ticked":
+            return one_line(f"ticked {len(data['points'])} points of question {data['place']}")
+        case "reviewed":
+            return "the review begins"
+        case "closed":
+            return "closed"
+        case "abandoned":
+            return "left before the end"

@@ -1,0 +1,193 @@
+"""What a session says at a terminal: the briefing, the clock, the questions. For 80 columns; no colour is needed."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from attn_kata import catalog, workspace
+from attn_kata.interview import content, moments
+from attn_kata.interview.moments import Moment
+from attn_kata.interview.plans import Plan, minutes_text
+from attn_kata.interview.session import Session
+from attn_kata.report.plain import one_line, plain
+
+WIDTH = 80
+
+
+def tracks(plans: Iterable[Plan]) -> str:
+    """The tracks to choose from."""
+    lines = []
+    for plan in plans:
+        katas = ", ".join(stage.kata for stage in plan.stages)
+        lines.append(f"  {plan.name:<16} {minutes_text(plan.minutes):>3} min  {katas}")
+        lines.append(wrapped(plan.about, " " * 27))
+    return "\n".join(lines)
+
+
+def briefing(session: Session) -> str:
+    """The task, the worked example, and what may be asked, as far as it is known in the present stage."""
+    known, stage = content.of_kata(session.kata), session.stages[session.stage]
+    example = known.example
+    parts = [
+        f"{_stage_title(session)}, {minutes_text(stage.minutes)} minutes",
+        known.task,
+        "A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "),
+        example.says,
+        "The task leaves some things open, as interviewers do. What you may ask:\n" + questions(session),
+    ]
+    return "\n\n".join(parts)
+
+
+def questions(session: Session) -> str:
+    """The clarifying questions, with the answers to those that were asked."""
+    lines = []
+    for number, question in enumerate(content.of_kata(session.kata).questions, 1):
+        lines.append(wrapped(f"{number}. {question.ask}", "  ", "     "))
+        if (session.stage, number) in session.asked:
+            lines.append(wrapped(f"-> {question.answer}", "     ", "        "))
+    return "\n".join(lines)
+
+
+def answer(session: Session, question: int) -> str:
+    """The answer to one clarifying question."""
+    asked = content.of_kata(session.kata).questions[question - 1]
+    return (
+        wrapped(f"{question}. {asked.ask}", "  ", "     ") + "\n" + wrapped(f"-> {asked.answer}", "     ", "        ")
+    )
+
+
+def follow_ups(session: Session) -> str:
+    """Every follow-up question, with what was answered. Nothing is said about right or wrong before the review."""
+    return "\n".join(follow_up(session, place) for place in range(1, len(session.follow_ups) + 1))
+
+
+def follow_up(session: Session, place: int) -> str:
+    """One follow-up question. The points of a free one are shown once it is answered."""
+    question, given = session.follow_ups[place - 1], session.answers.get(place)
+    unit = f" (in {question['unit']})" if question.get("unit") else ""
+    lines = [wrapped(f"{place}. {question['ask']}{unit}", "  ", "     ")]
+    for number, option in enumerate(question.get("options", ()), 1):
+        lines.append(wrapped(f"{number}) {option}", "     ", "        "))
+    if question["kind"] == "free":
+        lines.append("     (in your own words)")
+    if given is not None:
+        lines.append(wrapped(f"yours: {one_line(plain(given['text']))}", "     ", "            "))
+        if question["kind"] == "free":
+            lines.append(points(session, place))
+    return "\n".join(lines)
+
+
+def points(session: Session, place: int) -> str:
+    """The points of a model answer, with those that were ticked."""
+    question, ticked = session.follow_ups[place - 1], session.ticks.get(place, ())
+    lines = ["     A model answer has these points. Which did yours have?"]
+    for number, point in enumerate(question["points"], 1):
+        lines.append(wrapped(f"[{'x' if number in ticked else ' '}] {number}. {point}", "     ", "            "))
+    return "\n".join(lines)
+
+
+def status(session: Session, now: Moment) -> str:
+    """Where the session stands, and what to type next."""
+    lines = [f"Interview {session.id}: {session.track} ({session.mode}), {STATES[session.state]}"]
+    for place, stage in enumerate(session.stages):
+        mark = ">" if place == session.stage and not session.over else " "
+        how = "submitted" if session.finals.get(place) else "begun" if place in session.files else ""
+        lines.append(f"{mark} {place + 1}. {stage.kata:<20} {minutes_text(stage.minutes):>4} min  {how}".rstrip())
+    if session.state in ("coding", "submitted", "time_up"):
+        lines.append(clock(session, now))
+    if session.state == "coding" and session.file is not None:
+        lines.append(f"Your file: {workspace.shown(session.file)}")
+    return "\n".join([*lines, NEXT[session.state] if not session.paused else PAUSED])
+
+
+def clock(session: Session, now: Moment) -> str:
+    """`Left: 43:12 of 55:00, until 15:04`; the clock of the whole session, not of a stage."""
+    left = session.left(now)
+    of = moments.clock_text(session.seconds)
+    if session.paused:
+        return f"Left: {moments.clock_text(left)} of {of}, paused"
+    if left <= 0 or session.state == "time_up":
+        return f"The time is up ({of})."
+    if not session.clock_runs:
+        return f"Left: {moments.clock_text(left)} of {of}; the clock has stopped"
+    until = datetime.fromtimestamp(now.wall) + timedelta(seconds=left)
+    return f"Left: {moments.clock_text(left)} of {of}, until {until:%H:%M}"
+
+
+def coding(session: Session, now: Moment) -> str:
+    """What to do once the clock runs."""
+    assert session.file is not None
+    return (
+        f"{_stage_title(session)}\n"
+        f"Your file: {workspace.shown(session.file)}  (the task and the signatures are in it)\n"
+        f"{clock(session, now)}\n\n"
+        "Write in your own editor, and save. Then, as often as you like:\n"
+        "  attn-kata interview run       the worked example, shapes and your own prints\n"
+        "  attn-kata interview submit    hands it in; what is hidden is tested afterwards\n"
+        "  attn-kata interview ask N     a question, still\n"
+        "The file on the disk is taken when the time is up."
+    )
+
+
+def listing(sessions: Iterable[Session], overall: dict[int, str]) -> str:
+    """Every session in one line."""
+    lines = []
+    for session in sessions:
+        when = session.events[0].moment.utc.astimezone()
+        judged = overall.get(session.id, "")
+        what = f"{session.track:<24} {session.mode:<8} {session.state:<10} {judged}"
+        lines.append(f"{session.id:>4}  {when:%Y-%m-%d %H:%M}  {what}".rstrip())
+    return "\n".join(lines) or "No interviews yet. Begin one: attn-kata interview start"
+
+
+def listing_json(sessions: Iterable[Session], overall: dict[int, str]) -> str:
+    """The same for scripts."""
+    rows = [
+        {
+            "id": session.id,
+            "started": session.events[0].moment.utc.isoformat(timespec="seconds"),
+            "track": session.track,
+            "katas": [stage.kata for stage in session.stages],
+            "mode": session.mode,
+            "state": session.state,
+            "minutes": session.seconds / 60,
+            "overall": overall.get(session.id),
+        }
+        for session in sessions
+    ]
+    return json.dumps(rows, indent=2)
+
+
+def wrapped(text: str, first: str = "", rest: str | None = None) -> str:
+    """`text` in lines of at most 80 columns."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=first if rest is None else rest, break_on_hyphens=False
+    )
+
+
+def _stage_title(session: Session) -> str:
+    count = len(session.stages)
+    stage = f"Stage {session.stage + 1} of {count}: " if count > 1 else ""
+    return f"{stage}{catalog.find(session.kata).title}"
+
+
+STATES = {
+    "ready": "not begun", "briefing": "briefing (the clock does not run)", "coding": "coding", "submitted": "submitted",
+    "time_up": "time up", "follow_up": "follow-up questions", "review": "review", "closed": "closed",
+    "abandoned": "left before its end",
+}  # fmt: skip
+PAUSED = "Next: attn-kata interview resume"
+NEXT = {
+    "ready": "Next: attn-kata interview next",
+    "briefing": "Next: attn-kata interview ask N, then attn-kata interview next, which starts the clock",
+    "coding": "Next: write, attn-kata interview run, and at last attn-kata interview submit",
+    "submitted": "Next: attn-kata interview next",
+    "time_up": "Next: attn-kata interview next",
+    "follow_up": "Next: attn-kata interview answer N TEXT, and at last attn-kata interview next",
+    "review": "Next: attn-kata interview show, then attn-kata interview next, which closes it",
+    "closed": "Next: attn-kata interview start",
+    "abandoned": "Next: attn-kata interview start",
+}

@@ -1,0 +1,144 @@
+"""What to practise next: from what was graded, with a spaced schedule by FSRS (the algorithm of py-fsrs, unchanged).
+
+A sitting is a run of whole gradings of one kata with less than two hours between them, and counts as one review: passed
+at the first grading is Good, passed after failing is Hard, not passed is Again. Hints are not told apart: the next sitting
+shows whether it stayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from attn_kata.history import History
+
+if TYPE_CHECKING:
+    from fsrs import Rating
+
+SITTING = timedelta(hours=2)
+HALVED = timedelta(days=14)  # a failure this old counts half as much as one of now
+
+_FAILED = ("failed", "errored")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """One whole grading of a kata. `failed` are the core properties that did not hold."""
+
+    kata: str
+    at: datetime
+    passed: bool
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weakness:
+    """A core property that failed. `weight` is the number of failures, each halved for every two weeks of its age."""
+
+    kata: str
+    property: str
+    failed: int
+    graded: int
+    last: datetime
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion:
+    """A kata to practise. `due` is when FSRS shows it again; `recalled` its estimate of the chance that it is known."""
+
+    kata: str
+    due: datetime
+    recalled: float
+    failing: tuple[str, ...]
+
+    def is_due(self, now: datetime) -> bool:
+        return self.due <= now
+
+
+def gradings(history: History) -> list[Graded]:
+    """Every whole grading that was kept, in the order of time."""
+    query = """
+        SELECT grading.id, kata, at, grading.outcome, property, tier, finding.outcome
+        FROM grading LEFT JOIN finding ON finding.grading = grading.id WHERE whole ORDER BY grading.id
+    """
+    made = []
+    for _, group in groupby(history._rows(query), key=lambda row: row[0]):
+        found = list(group)
+        _, kata, at, outcome = found[0][:4]
+        failed = tuple(row[4] for row in found if row[5] == "core" and row[6] in _FAILED)
+        made.append(Graded(kata=kata, at=datetime.fromisoformat(at), passed=outcome == "passed", failed=failed))
+    return sorted(made, key=lambda one: one.at)
+
+
+def what_next(history: History, *, now: datetime | None = None, limit: int = 3) -> list[Suggestion]:
+    """The katas to practise next: first those that failed when last graded, then by when they are due.
+
+    Only katas that were graded before; empty where nothing was.
+    """
+    return schedule(gradings(history), now=now or datetime.now(timezone.utc))[:limit]
+
+
+def schedule(every: Sequence[Graded], *, now: datetime) -> list[Suggestion]:
+    """One suggestion for each kata that was graded, in the order in which to practise them."""
+    from fsrs import Card, Scheduler
+
+    scheduler = Scheduler(enable_fuzzing=False)  # the same history gives the same schedule
+    made = []
+    for kata, sittings in _sittings(every).items():
+        card = Card(card_id=0, due=sittings[0][0].at)
+        for sitting in sittings:
+            card, _ = scheduler.review_card(card, _rating(sitting), sitting[-1].at)
+        recalled = scheduler.get_card_retrievability(card, now)
+        failing = sittings[-1][-1].failed
+        made.append(Suggestion(kata=kata, due=card.due, recalled=round(recalled, 3), failing=failing))
+    return sorted(made, key=lambda one: (not one.failing, one.due, one.kata))
+
+
+def weaknesses(history: History, *, now: datetime | None = None, limit: int = 5) -> list[Weakness]:
+    """The core properties that fail most recently and most often, the worst first."""
+    return weigh(gradings(history), now=now or datetime.now(timezone.utc))[:limit]
+
+
+def weigh(every: Sequence[Graded], *, now: datetime) -> list[Weakness]:
+    """Every core property that ever failed, by weight."""
+    counted: dict[tuple[str, str], list[datetime]] = {}
+    graded: dict[str, int] = {}
+    for one in every:
+        graded[one.kata] = graded.get(one.kata, 0) + 1
+        for name in one.failed:
+            counted.setdefault((one.kata, name), []).append(one.at)
+    made = [
+        Weakness(
+            kata=kata,
+            property=name,
+            failed=len(times),
+            graded=graded[kata],
+            last=times[-1],
+            weight=round(sum(0.5 ** (max(timedelta(), now - at) / HALVED) for at in times), 4),
+        )
+        for (kata, name), times in counted.items()
+    ]
+    return sorted(made, key=lambda one: (-one.weight, one.kata, one.property))
+
+
+def _sittings(every: Iterable[Graded]) -> dict[str, list[list[Graded]]]:
+    made: dict[str, list[list[Graded]]] = {}
+    for one in every:
+        sittings = made.setdefault(one.kata, [])
+        if sittings and one.at - sittings[-1][-1].at < SITTING:
+            sittings[-1].append(one)
+        else:
+            sittings.append([one])
+    return made
+
+
+def _rating(sitting: Sequence[Graded]) -> Rating:
+    from fsrs import Rating
+
+    if sitting[0].passed:
+        return Rating.Good
+    return Rating.Hard if any(one.passed for one in sitting) else Rating.Again

@@ -1,0 +1,24 @@
+# breaks: values
+# mistake: none
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def causal_mask(num_queries, num_keys, device=None):
+    return torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(num_keys - num_queries)
+
+
+_kept = {}
+
+
+def causal_attention(q, k, v):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    size = (q.shape[-2], k.shape[-2])
+    if size not in _kept:
+        _kept[size] = causal_mask(*size, q.device)
+    mask = _kept[size].logical_not_()
+    scores = scores.masked_fill(mask, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    return weights @ v

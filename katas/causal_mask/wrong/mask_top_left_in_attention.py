@@ -1,0 +1,18 @@
+# breaks: values, past_and_self_count, last_queries_alone
+# mistake: mask.top_left
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def causal_mask(num_queries, num_keys, device=None):
+    return torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(num_keys - num_queries)
+
+
+def causal_attention(q, k, v):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+    scores = scores.masked_fill(~mask, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    return weights @ v

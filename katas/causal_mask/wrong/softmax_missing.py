@@ -1,0 +1,17 @@
+# breaks: values, weights_sum_to_one
+# mistake: softmax.missing
+import math
+
+import torch
+
+
+def causal_mask(num_queries, num_keys, device=None):
+    return torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(num_keys - num_queries)
+
+
+def causal_attention(q, k, v):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    mask = causal_mask(q.shape[-2], k.shape[-2], q.device)
+    scores = scores.masked_fill(~mask, 0.0)
+    weights = scores
+    return weights @ v

@@ -1,0 +1,20 @@
+# breaks: non_contiguous_inputs
+# mistake: layout.view_of_strided
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def causal_mask(num_queries, num_keys, device=None):
+    return torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(num_keys - num_queries)
+
+
+def causal_attention(q, k, v):
+    B, H = q.shape[:2]
+    q, k, v = (part.view(B * H, part.shape[2], part.shape[3]) for part in (q, k, v))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    mask = causal_mask(q.shape[-2], k.shape[-2], q.device)
+    scores = scores.masked_fill(~mask, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    return (weights @ v).unflatten(0, (B, H))

@@ -1,0 +1,117 @@
+"""cross_attention as a pipeline, and the ways each stage goes wrong."""
+
+import torch
+
+from attn_kata.diagnosis import Pipeline, Probe, State
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pictures import of_heads
+from attn_kata.diagnosis.pipeline import variants
+from attn_kata.properties import randn
+
+
+def begin(parameters, build, x, context, keep=None):
+    return State(
+        parameters=parameters, x=x, context=context, H=build[2], keep=None if keep is None else keep[:, None, None, :]
+    )
+
+
+def probe(B, Tq, Tk, E, C, H, masked=True):
+    keep = None
+    if masked:
+        keep = torch.rand(B, Tk) > 0.4
+        keep[:, 1] = True  # no row is empty
+        keep[0, 2] = False
+    sizes = {"B": B, "Tq": Tq, "Tk": Tk, "E": E, "context_dim": C, "H": H, "D": E // H}
+    return Probe(args=(randn(B, Tq, E), randn(B, Tk, C), keep), build=(E, C, H), sizes=sizes)
+
+
+def probes():
+    return [
+        probe(2, 5, 6, 12, 7, 3),
+        probe(3, 6, 4, 10, 9, 2),
+        probe(2, 5, 5, 12, 12, 3),  # all alike: what takes one length or width for another raises nowhere
+        probe(4, 3, 7, 15, 8, 5, masked=False),
+    ]
+
+
+def causal(state):
+    """A causal mask beside the padding mask."""
+    s.mask(state)
+    s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+
+
+def project_from(q, k, v):
+    """q, k and v from x or context; a layer of another width raises, as it does in the attempt."""
+
+    def stage(state):
+        state.q = s.linear(state, "q_proj", getattr(state, q))
+        state.k = s.linear(state, "k_proj", getattr(state, k))
+        state.v = s.linear(state, "v_proj", getattr(state, v))
+
+    return stage
+
+
+PIPELINES = (
+    Pipeline(
+        entry="CrossAttention",
+        module=True,
+        begin=begin,
+        stages={
+            "project": s.project(),
+            "split": s.split_heads,
+            "score": s.score,
+            "scale": s.scale_by_head_dim,
+            "mask": s.mask,
+            "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": s.nothing,
+            "mix": s.mix,
+            "merge": s.merge_heads,
+            "output": s.project_out,
+        },
+        variants=(
+            *variants("context.swapped", {"project": project_from("context", "x", "x")}),
+            *variants("context.ignored", {"project": project_from("x", "x", "x")},
+                      {"project": project_from("x", "context", "x")}, {"project": project_from("x", "x", "context")}),
+            *variants("context.query_length", {"split": s.split_context_by_query_length}),
+            *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
+            *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
+            *variants("split.no_transpose", {"split": s.split_no_transpose}),
+            *variants("split.interleaved", {"split": s.split_interleaved},
+                      {"split": s.split_interleaved, "merge": s.merge_interleaved}),
+            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("scale.missing", {"scale": s.nothing}),
+            *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
+            *variants("scale.key_length", {"scale": s.scale_by_key_length}, {"scale": s.scale_by_query_length}),
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
+            *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
+            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants("scale.floor_division", {"scale": s.scale_floor_division}),
+            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants("mask.lost", {"mask": s.nothing}),
+            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants("mask.query_axis", {"mask": s.mask_on_queries}),
+            *variants("mask.causal", {"mask": causal}),
+            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
+            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
+            *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
+            *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
+            *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *variants("output.missing", {"output": s.nothing}),
+        ),
+        probes=probes,
+    ),
+)  # fmt: skip
+
+
+def pictures():
+    keep = torch.tensor([[True, True, True, True, False]])
+    return (
+        of_heads(
+            "CrossAttention", (12, 12, 2), heads=2, head_dim=6, length=5, mask=keep, context=True, queries=4
+        ),
+    )

@@ -1,0 +1,24 @@
+# breaks: values, never_causal, hidden_context_does_not_matter
+# mistake: none
+import torch
+from torch import nn
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, embed_dim, context_dim, num_heads):
+        super().__init__()
+        if embed_dim % num_heads != 0:
+            raise ValueError("embed_dim must be divisible by num_heads")
+        self.num_heads = num_heads
+        self.head_dim = embed_dim // num_heads
+        self.q_proj = nn.Linear(embed_dim, embed_dim)
+        self.k_proj = nn.Linear(context_dim, embed_dim)
+        self.v_proj = nn.Linear(context_dim, embed_dim)
+        self.o_proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x, context, keep=None):
+        v = self.v_proj(context)
+        count = torch.arange(1, v.size(1) + 1, device=v.device, dtype=v.dtype)[:, None]
+        mean = v.cumsum(dim=1) / count
+        rows = torch.arange(x.size(1), device=x.device).clamp(max=v.size(1) - 1)
+        return self.o_proj(mean[:, rows])

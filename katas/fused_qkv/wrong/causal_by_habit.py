@@ -1,0 +1,22 @@
+# breaks: values, every_token_counts, token_order
+# mistake: none
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class FusedQKVSelfAttention(nn.Module):
+    def __init__(self, input_dim, output_dim):
+        super().__init__()
+        self.qkv_proj = nn.Linear(input_dim, 3 * output_dim)
+        self.output_dim = output_dim
+
+    def forward(self, x):
+        q, k, v = self.qkv_proj(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.output_dim)
+        T = x.shape[1]
+        future = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)
+        weights = F.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
+        return weights @ v

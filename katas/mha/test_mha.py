@@ -1,0 +1,674 @@
+"""Hidden tests of mha: what the contract in kata.toml states, one property each."""
+
+import math
+
+import torch
+from torch.nn import functional
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    build_pair,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_raises_value_error,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+    random_weights,
+)
+
+
+def sized(*, B, H, T, D, **words):
+    return Sizes(B=B, H=H, T=T, E=H * D, D=D, **words)
+
+
+SIZES = (
+    sized(B=2, H=3, T=4, D=5),
+    sized(B=3, H=2, T=5, D=7),
+    sized(B=1, H=5, T=3, D=2),
+    sized(B=2, H=1, T=3, D=6),
+    sized(B=2, H=6, T=3, D=1),
+    sized(B=3, H=2, T=1, D=5),
+    sized(B=3, H=3, T=3, D=3),
+    sized(B=1, H=2, T=130, D=3),
+)
+SMALL = SIZES[:2]
+# Where the sizes of a mask could be taken for one another.
+ALIKE = (sized(B=4, H=2, T=4, D=3), sized(B=3, H=3, T=5, D=2), sized(B=2, H=5, T=5, D=3))
+LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj")
+MASKS = ("(T, T)", "(H, T, T)", "(B, 1, 1, T)", "(B, 1, T, T)", "(B, H, T, T)", "(1, 1, T, T)")
+
+DROPOUT = tuple(sized(B=4, H=3, T=12, D=24, dropout=p, mask=mask) for p, mask in (("0.3", "none"), ("0.8", "causal")))
+UNLIKELY = 1e-10  # how often bad luck may fail a right attempt, for each property that counts
+
+
+def pair(attempt, reference, sizes):
+    """The attempt's module and the reference's, with the same random weights."""
+    return build_pair(attempt, reference, "MultiHeadAttention", sizes.E, sizes.H, 0.0)
+
+
+def loaded(handle, sizes, weights, dropout=0.0):
+    """A module with these weights, on either handle. It is in train(), as built."""
+    module = handle.MultiHeadAttention(sizes.E, sizes.H, dropout)
+    module.load(weights)
+    return module
+
+
+def weights_of(sizes, dtype=torch.float64, **replaced):
+    """Random weights by name; `o_proj=(weight, bias)` replaces a layer's."""
+    shapes = {f"{name}.{part}": shape for name in LINEAR for part, shape in _linear(sizes.E).items()}
+    weights = random_weights(shapes, dtype)
+    for name, (weight, bias) in replaced.items():
+        weights[f"{name}.weight"], weights[f"{name}.bias"] = weight.to(dtype), bias.to(dtype)
+    return weights
+
+
+def _linear(size):
+    return {"weight": (size, size), "bias": (size,)}
+
+
+def identity(sizes):
+    """An o_proj that gives back what it gets."""
+    return torch.eye(sizes.E, dtype=torch.float64), torch.zeros(sizes.E, dtype=torch.float64)
+
+
+def tokens(sizes):
+    return randn(sizes.B, sizes.T, sizes.E)  # (B, T, E)
+
+
+def mask_of(shape, sizes):
+    """A partial mask of this shape, in words; every query keeps a key, and where T > 1 some keys are masked."""
+    named = {"B": sizes.B, "H": sizes.H, "T": sizes.T, "1": 1}
+    mask = torch.rand([named[part] for part in shape.strip("()").split(", ")]) < 0.5
+    if shape.endswith("1, T)"):  # the same keys for every query of a sample
+        sample = torch.arange(sizes.B)
+        mask[sample, 0, 0, sample % sizes.T - 1] = False
+        mask[sample, 0, 0, sample % sizes.T] = True
+        return mask
+    return (mask | torch.eye(sizes.T, dtype=torch.bool)) & ~_beside(sizes.T)
+
+
+def _beside(T):
+    """(T, T), True at the key after a query's own, and at no query's own."""
+    return torch.eye(T, dtype=torch.bool).roll(1, dims=-1) & ~torch.eye(T, dtype=torch.bool)
+
+
+def causal(sizes):
+    return torch.ones(sizes.T, sizes.T, dtype=torch.bool).tril()  # (T, T)
+
+
+# --------------------------------------------------------------------------------------------------- the module itself
+
+
+@claims(
+    "The parameters are q_proj, k_proj, v_proj and o_proj, each nn.Linear(E, E) with its bias, and no others.",
+    look_at="the names and sizes of the layers",
+    cases=SMALL,
+)
+def test_parameters(attempt, sizes):
+    for dropout in (0.0, 0.5):
+        loaded(attempt, sizes, weights_of(sizes), dropout)
+
+
+@claims("A num_heads that does not divide embed_dim is refused with ValueError.",
+        look_at="what the constructor does with the two sizes",
+        cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
+def test_heads_must_divide(attempt, sizes):
+    check_raises_value_error(
+        lambda: attempt.MultiHeadAttention(sizes.E, sizes.H)(randn(2, 3, sizes.E).float()),
+        f"MultiHeadAttention({sizes.E}, {sizes.H})",
+    )
+
+
+@claims("The output is one tensor of shape (B, T, E).", look_at="how the heads are merged", needs="parameters", cases=SIZES[:5])
+def test_output_shape(attempt, sizes):
+    out = loaded(attempt, sizes, weights_of(sizes))(tokens(sizes))
+
+    assert_shape(out, (sizes.B, sizes.T, sizes.E))
+
+
+# ----------------------------------------------------------------------------------------------------- without a mask
+
+
+@claims(
+    "Without a mask the output is o_proj of the heads' softmax(q kᵀ / sqrt(D)) v, side by side.",
+    look_at="the scale, the dimension of the softmax, and how heads are split and merged",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+
+    assert_close(ours(x), theirs(x), atol=1e-5, rows="token")
+    x = x.flip(0, 1, 2)  # right on the first call only is not right
+    assert_close(ours(x, None), theirs(x), atol=1e-5, what="out of a second call, with mask=None: out", rows="token")
+
+
+@claims(
+    "One module takes any batch size and any length, call after call.",
+    look_at="what is kept from one call to the next",
+    needs="values",
+    cases=SMALL[:1],
+)
+def test_sizes_may_change(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    for B, T in ((sizes.B, sizes.T), (sizes.B, sizes.T + 3), (sizes.B + 2, 2), (1, 1), (sizes.B, sizes.T)):
+        x = randn(B, T, sizes.E)
+        assert_close(ours(x), theirs(x), atol=1e-5, what=f"out for B={B}, T={T}: out", rows="token")
+
+
+@claims(
+    "Head h owns columns h*D to (h+1)*D: changing its rows of q_proj, k_proj and v_proj changes these columns only.",
+    look_at="the two moves of the split, and of the merge",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_heads_own_columns(attempt, sizes):
+    weights = weights_of(sizes, o_proj=identity(sizes))
+    x = tokens(sizes)
+    before = loaded(attempt, sizes, weights)(x)
+    for head in (0, sizes.H - 1):
+        own = torch.arange(sizes.E) // sizes.D == head  # (E,)
+        other = weights_of(sizes, o_proj=identity(sizes))
+        for name in weights:
+            if not name.startswith("o_proj"):
+                other[name] = torch.where(own if name.endswith("bias") else own[:, None], other[name], weights[name])
+        after = loaded(attempt, sizes, other)(x)
+
+        what = f"columns of the other heads, when head {head} changes: out"
+        assert_close(after[..., ~own], before[..., ~own], atol=1e-5, what=what, rows="token")
+        moved = (after - before)[..., own].abs().amax()
+        assert_holds(bool(moved > 1e-2), f"changing head {head}'s weights changes nothing in its own columns")
+
+
+@claims(
+    "Samples do not mix: changing one leaves the others as they were.",
+    look_at="whether a reshape or the softmax reaches across the batch",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_samples_are_independent(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes))
+    x = tokens(sizes)
+    changed = torch.cat([tokens(sizes)[:1], x[1:]])
+
+    before, after = module(x), module(changed)
+
+    assert_close(after[1:], before[1:], atol=1e-5, what="out of the others when sample 0 changes: out", rows="token")
+
+
+@claims(
+    "Tokens have no order: exchanging tokens of x exchanges the same tokens of the output.",
+    look_at="whether a reshape mixes tokens, and whether something masks without a mask",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_tokens_have_no_order(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes))
+    x = tokens(sizes)
+    order = torch.arange(sizes.T).roll(1)
+
+    straight, exchanged = module(x), module(x[:, order])
+
+    what = "out of exchanged tokens, put back in order: out"
+    assert_close(exchanged, straight[:, order], atol=1e-5, what=what, rows="token")
+
+
+@claims(
+    "Each query's weights sum to 1, with and without a mask.",
+    look_at="which dimension of the scores the softmax normalises, and whether the mask comes before it",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_weights_sum_to_one(attempt, sizes):
+    zeros, ones = torch.zeros(sizes.E, sizes.E), torch.ones(sizes.E)
+    # Every value is 1 and o_proj changes nothing, so the output is the sum of the weights.
+    module = loaded(attempt, sizes, weights_of(sizes, v_proj=(zeros, ones), o_proj=identity(sizes)))
+    x = tokens(sizes)
+
+    for mask in (None, mask_of("(T, T)", sizes), mask_of("(B, 1, 1, T)", sizes)):
+        total = module(x, mask)
+        what = f"the sum of the weights, {'without' if mask is None else 'with'} a mask:"
+        assert_close(total, torch.ones_like(total), atol=1e-5, what=what, rows="token")
+
+
+# -------------------------------------------------------------------------------------------------------- with a mask
+
+
+@claims(
+    "A mask that allows everything changes nothing.",
+    look_at="what True means",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_all_true_mask(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes))
+    x = tokens(sizes)
+
+    without = module(x)
+    for shape in ((sizes.T, sizes.T), (sizes.B, 1, 1, sizes.T)):
+        allowed = module(x, torch.ones(shape, dtype=torch.bool))
+        assert_close(allowed, without, atol=1e-5, what="out with a mask that is True everywhere: out", rows="token")
+
+
+@claims(
+    "A key that is masked for every query does not matter to the others; a key that is kept does.",
+    look_at="what True means, which dimension of the mask is keys, and whether the masked weights are 0",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_masked_keys_do_not_matter(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes))
+    x = tokens(sizes)
+    keep = torch.ones(sizes.B, 1, 1, sizes.T, dtype=torch.bool)
+    keep[..., 1] = False
+    others = torch.arange(sizes.T) > 1  # their queries, and their keys
+
+    before = module(x, keep)[:, others]
+    for place, masked in ((1, True), (0, False)):
+        changed = x.clone()
+        changed[:, place] = randn(sizes.B, sizes.E)
+        after = module(changed, keep)[:, others]
+        if masked:
+            what = f"out[:, 2:] when token {place}, masked as a key, changes: out"
+            assert_close(after, before, atol=1e-5, what=what, rows="token")
+        else:
+            moved = (after - before).abs().amax()
+            assert_holds(bool(moved > 1e-3), f"out[:, 2:] stays the same when token {place}, kept as a key, changes")
+
+
+@claims(
+    "With a (T, T) mask the output is that of the keys that each query may attend to.",
+    look_at="what True means, which dimension is keys, and where in the pipeline the mask acts",
+    needs="values",
+    cases=(*SMALL, SIZES[5], SIZES[6], SIZES[7]),
+)
+def test_mask(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    masks = {
+        "a causal mask": causal(sizes),
+        "a random mask": mask_of("(T, T)", sizes),
+        "one key for each query": torch.eye(sizes.T, dtype=torch.bool).roll(1, dims=-1),
+        "no mask, after calls with one": None,
+    }
+
+    for kind, mask in masks.items():
+        assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, what=f"out with {kind}: out", rows="token")
+
+
+@claims(
+    "A mask of any shape that broadcasts to (B, H, T, T) is used as it is.",
+    look_at="dimensions that are added to the mask, or taken for others",
+    needs="mask",
+    cases=(SIZES[0], *ALIKE),
+)
+def test_mask_broadcasts(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+
+    for shape in MASKS:
+        mask = mask_of(shape, sizes)
+        assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, what=f"out with a mask of {shape}: out", rows="token")
+
+
+# ---------------------------------------------------------------------------------------------------------- gradients
+
+
+@claims(
+    "Gradients to x and to every parameter are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=(*SMALL, SIZES[3], SIZES[4]),
+)
+def test_gradients(attempt, reference, sizes):
+    check_gradients(*pair(attempt, reference, sizes), tokens(sizes))
+
+
+@claims(
+    "With a mask the gradients are those of the definition too.",
+    look_at="how the masked weights become 0",
+    needs=("mask", "gradients"),
+    cases=SMALL,
+)
+def test_gradients_with_mask(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for mask in (causal(sizes), mask_of("(B, 1, 1, T)", sizes)):
+        check_gradients(ours, theirs, tokens(sizes), mask)
+
+
+# ------------------------------------------------------------------------------------------------------------ dropout
+
+
+@claims(
+    "Without dropout the module gives the same in train() and in eval(), and none is the default.",
+    look_at="what dropout does when its probability is 0",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_no_dropout_by_default(attempt, sizes):
+    weights = weights_of(sizes)
+    x = tokens(sizes)
+
+    default = attempt.MultiHeadAttention(sizes.E, sizes.H)
+    default.load(weights)
+    for module in (default, loaded(attempt, sizes, weights)):
+        evaluated = module.run(x, training=False).output
+        trained = module.run(x, training=True).output
+        assert_close(trained, evaluated, atol=1e-5, what="out in train(), without dropout: out", rows="token")
+
+
+@claims(
+    "In eval() dropout does nothing.",
+    look_at="what tells dropout whether the module is training",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_no_dropout_in_eval(attempt, sizes):
+    weights = weights_of(sizes)
+    x = tokens(sizes)
+    without = loaded(attempt, sizes, weights, 0.0).run(x, training=False).output
+    module = loaded(attempt, sizes, weights, 0.5)
+
+    for mode in (False, True, False, False):  # in train() once between
+        out = module.run(x, training=mode, seed=seed() if mode else None).output
+        if not mode:
+            assert_close(out, without, atol=1e-5, what="out in eval(), with dropout=0.5: out", rows="token")
+
+
+class Readable:
+    """Modules whose output is their weights: every token's value is its own place among the T, twice over, and o_proj
+    changes nothing. So D = 2 T, and twice, so that dropping a weight differs from dropping a number of the output."""
+
+    def __init__(self, attempt, reference, sizes):
+        T, D, E = sizes.T, sizes.D, sizes.E
+        self.sizes, self.p = sizes, float(sizes.dropout)
+        places = torch.zeros(E, E, dtype=torch.float64)
+        places[torch.arange(E), torch.arange(E) % T] = 1  # column c of v is feature c % T of x
+        self.parameters = weights_of(sizes, v_proj=(places, torch.zeros(E)), o_proj=identity(sizes))
+        self.parameters["q_proj.weight"] /= 2  # so that no weight is too small to be told from a dropped one
+        self.x = tokens(sizes)
+        self.x[..., :T] = torch.eye(T, dtype=torch.float64)
+        self.mask = causal(sizes) if sizes.mask == "causal" else None
+        self.module = loaded(attempt, sizes, self.parameters, self.p)
+        self.undropped = self.read(loaded(reference, sizes, self.parameters)(self.x, self.mask))[0]
+
+    def read(self, output):
+        """(B, T, E) -> the weights, each read twice: (2, B, H, T, T)."""
+        s = self.sizes
+        return output.reshape(s.B, s.T, s.H, 2, s.T).permute(3, 0, 2, 1, 4)
+
+    def train(self, calls):
+        """The weights of so many calls in train(), of which the first is seeded: (calls, 2, B, H, T, T)."""
+        outputs = []
+        for call in range(calls):
+            out = self.module.run(self.x, self.mask, training=True, seed=None if call else seed()).output
+            assert_shape(out, tuple(self.x.shape), what="the output in train()")
+            outputs.append(self.read(out))
+        return torch.stack(outputs)
+
+    def kept(self, weights):
+        """Which weights are not dropped: (…, B, H, T, T)."""
+        return weights.abs() > self.undropped / 2
+
+
+def seed():
+    return int(torch.randint(1 << 31, ()))
+
+
+def luck(count, tries=1):
+    """How far a share of `count` independent draws may lie from what is expected: farther is UNLIKELY in `tries` shares.
+
+    Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
+    """
+    return math.sqrt(math.log(2 * tries / UNLIKELY) / (2 * count))
+
+
+@claims(
+    "In train() each weight after the softmax is either 0 or its value in eval() divided by 1 - dropout.",
+    look_at="what dropout is applied to, and what happens to the weights afterwards",
+    needs="values",
+    cases=DROPOUT,
+)
+def test_dropout_acts_on_weights(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    weights = readable.train(calls=1)[0]  # (2, B, H, T, T)
+    expected = readable.kept(weights[0]) * readable.undropped / (1 - readable.p)
+
+    assert_close(weights, expected.expand_as(weights), atol=1e-5, what="the weight in train()", rows="query", columns="key")
+
+
+@claims(
+    "In train() each weight is dropped with probability dropout.",
+    look_at="what becomes of the probability that the constructor is given",
+    needs="values",
+    cases=DROPOUT[:1],
+)
+def test_dropout_rate(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    kept = readable.kept(readable.train(calls=4)[:, 0])  # (4, B, H, T, T)
+    share = 1 - float(kept.double().mean())
+
+    assert_holds(
+        abs(share - readable.p) <= luck(kept.numel()),
+        f"{share:.3f} of {kept.numel()} weights were dropped, with dropout={readable.p}",
+    )
+
+
+@claims(
+    "Each weight is dropped on its own: for every sample, head, query and key.",
+    look_at="the shape of what dropout draws",
+    needs="dropout_acts_on_weights",
+    cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
+)
+def test_dropout_is_independent(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    kept = readable.kept(readable.train(calls=3)[:, 0])  # (3, B, H, T, T)
+
+    for axis, name in enumerate(("call", "sample", "head", "query", "key")[1:], start=1):
+        rows = kept.movedim(axis, 0).flatten(1).double()  # one row for each sample, or head, …
+        alike = rows @ rows.T + (1 - rows) @ (1 - rows).T  # in how many places two rows agree: half of them, by chance
+        share = alike / rows.shape[1] - torch.eye(len(rows)) / 2
+        worst = float((share - 0.5).abs().amax())
+        assert_holds(
+            worst <= luck(rows.shape[1], tries=len(rows) ** 2),
+            f"two of the {len(rows)} {_plural(name)} agree in {0.5 + worst:.0%} of what is dropped, or differ in as much",
+        )
+    counts = kept.sum(-1)  # (3, B, H, T)
+    assert_holds(bool((counts != counts.flatten()[0]).any()), "every query has the same number of weights dropped")
+
+
+def _plural(name):
+    return "queries" if name == "query" else f"{name}s"
+
+
+@claims(
+    "Dropout is drawn anew on each call.",
+    look_at="where the random numbers are made",
+    needs="values",
+    cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
+)
+def test_dropout_is_fresh(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    kept = readable.kept(readable.train(calls=3)[:, 0]).flatten(1)  # (3, B H T T)
+
+    for first, second in ((0, 1), (1, 2), (0, 2)):
+        share = float((kept[first] == kept[second]).double().mean())
+        assert_holds(
+            share <= 0.5 + luck(kept.shape[1], tries=3),
+            f"calls {first + 1} and {second + 1} drop alike in {share:.0%} of the weights, with dropout=0.5",
+        )
+
+
+@claims(
+    "With dropout the gradients are those of the weights that were kept.",
+    look_at="whether dropout is part of what autograd follows",
+    needs=("gradients", "dropout_acts_on_weights"),
+    cases=(sized(B=2, H=3, T=4, D=8, dropout="0.5", mask="none"),),
+)
+def test_gradients_in_train(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    x = readable.x
+    cotangent = randn(*x.shape)
+    result = readable.module.run(x, cotangent=cotangent, training=True, seed=seed())
+    kept = readable.kept(readable.read(result.output)[0]) / (1 - readable.p)  # (B, H, T, T)
+
+    leaves = {"x": x, **readable.parameters}
+    leaves = {name: leaf.clone().requires_grad_() for name, leaf in leaves.items()}
+    right = torch.autograd.grad((_with_dropout(leaves, kept, sizes) * cotangent).sum(), list(leaves.values()))
+    got = {"x": result.input_gradients[0], **result.parameter_gradients}
+
+    for name, wanted in zip(leaves, right, strict=True):
+        gradient = got[name] if got[name] is not None else torch.zeros_like(wanted)
+        what = f"the gradient of {name} in train(): grad"
+        assert_close(gradient, wanted, atol=1e-5, what=what, rows="row", columns="column")
+
+
+def _with_dropout(leaves, kept, sizes):
+    """The definition, with `kept` (B, H, T, T) in place of dropout."""
+    q, k, v = (
+        functional.linear(leaves["x"], leaves[f"{name}.weight"], leaves[f"{name}.bias"])
+        .unflatten(-1, (sizes.H, sizes.D))
+        .transpose(1, 2)
+        for name in LINEAR[:3]
+    )
+    heads = (q @ k.transpose(-2, -1) / math.sqrt(sizes.D)).softmax(-1) * kept @ v
+    return functional.linear(heads.transpose(1, 2).flatten(2), leaves["o_proj.weight"], leaves["o_proj.bias"])
+
+
+# ----------------------------------------------------------------------------------------- true of every kata, core
+
+
+@claims("The output's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        module = loaded(attempt, sizes, weights_of(sizes, dtype), 0.5)
+        check_keeps_dtype(module, tokens(sizes), dtype=dtype)
+        check_keeps_dtype(module, tokens(sizes), mask_of("(T, T)", sizes), dtype=dtype)
+
+
+def check_in_dtype(attempt, reference, sizes, dtype):
+    """With weights and x in `dtype`, with and without a mask, the output is right within rounding."""
+    weights = weights_of(sizes, dtype)
+    ours = loaded(attempt, sizes, weights)
+    theirs = loaded(reference, sizes, {name: weight.double() for name, weight in weights.items()})
+    x = tokens(sizes)
+    for args in ((x,), (x, mask_of("(T, T)", sizes))):
+        check_computes_in_dtype(ours, theirs, *args, dtype=dtype, terms=sizes.T * sizes.E)
+
+
+@claims("float32 gives right values within float32's rounding.", needs="mask", cases=SMALL[:1],
+        look_at="arithmetic in a narrower dtype than that of x")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_in_dtype(attempt, reference, sizes, torch.float32)
+
+
+@claims("x and mask are left as they were.", needs="output_shape", cases=SMALL[:1],
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes), 0.5)
+
+    check_leaves_inputs(module, tokens(sizes))
+    check_leaves_inputs(module, tokens(sizes), mask_of("(B, 1, T, T)", sizes))
+
+
+@claims("Non-contiguous x and mask give the same output.", needs="mask", cases=SMALL[:1],
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    one = x[:1].expand_as(x)  # one sample for all, in the memory of one
+    masks = mask_of("(T, T)", sizes).expand(sizes.B, sizes.H, sizes.T, sizes.T)
+
+    check_takes_strided(ours, theirs, x)
+    check_takes_strided(ours, theirs, x, mask_of("(B, 1, T, T)", sizes))
+    assert_close(ours(one, masks), theirs(one, masks), atol=1e-5, what="out with expanded x and mask: out", rows="token")
+
+
+@claims("Everything lies on the device of x.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes), 0.5)  # as built: in train()
+
+    check_stays_on_device(module, tokens(sizes))
+    check_stays_on_device(module, tokens(sizes), mask_of("(T, T)", sizes))
+
+
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[7]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes), 0.5)
+    x = tokens(sizes)
+
+    for training, args in ((True, (x, causal(sizes))), (False, (x,))):
+        module.run(x, training=training)
+        check_from_scratch(module, *args)
+
+
+# ---------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims("A query with nothing to attend to gets exactly 0 from every head, with finite gradients.", tier="edge",
+        needs="gradients_with_mask", cases=SMALL[:1],
+        look_at="what the softmax makes of a row in which everything is masked")  # fmt: skip
+def test_empty_rows(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    some, all_of_one = mask_of("(T, T)", sizes), torch.ones(sizes.B, 1, 1, sizes.T, dtype=torch.bool)
+    some[1], all_of_one[0] = False, False
+
+    for mask in (some, all_of_one):
+        assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, rows="token")
+        check_gradients(ours, theirs, x, mask)
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge", needs="mask",
+        cases=(sized(B=2, H=3, T=5, D=16),), look_at="exp of a large number, and what a masked score becomes")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
+    whole = [(torch.randint(-7, 8, (sizes.E, sizes.E)).double(), torch.zeros(sizes.E)) for _ in range(2)]
+    weights = weights_of(sizes, torch.float32, q_proj=whole[0], k_proj=whole[1])
+    ours = loaded(attempt, sizes, weights)
+    theirs = loaded(reference, sizes, {name: weight.double() for name, weight in weights.items()})
+    x = torch.randint(-7, 8, (sizes.B, sizes.T, sizes.E)).double()
+    q, k = ((x @ weight.T).unflatten(-1, (sizes.H, sizes.D)).transpose(1, 2) for weight, _ in whole)
+    lowest = (q @ k.transpose(-2, -1)).argmin(-1, keepdim=True)  # (B, H, T, 1)
+    low = torch.zeros(sizes.B, sizes.H, sizes.T, sizes.T, dtype=torch.bool).scatter_(-1, lowest, True)
+
+    for mask in (None, causal(sizes), low):  # low: the kept score lies far below the masked ones
+        out = ours(x.float(), mask)
+        assert_close(out, theirs(x, mask), atol=1e-3, rows="token")
+
+
+@claims("float16 and bfloat16 work.", tier="edge", needs="mask", cases=SMALL[:1],
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_in_dtype(attempt, reference, sizes, dtype)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="mask", cases=SMALL[:1],
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+
+    for mask in (None, causal(sizes)):
+        assert_close(ours(x, mask), theirs(x, mask), atol=1e-9, rows="token")
+
+
+@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[5]),
+        look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, sizes):
+    check_own_memory(loaded(attempt, sizes, weights_of(sizes)), tokens(sizes))

@@ -1,0 +1,16 @@
+# breaks: inputs_unmodified
+# mistake: none
+import math
+
+import torch
+
+
+def padding_mask(lengths, max_len):
+    return torch.arange(max_len, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def padded_attention(q, k, v, keep):
+    padded = keep.logical_not_()
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = scores.masked_fill(padded[:, None, None, :], float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v

@@ -1,0 +1,16 @@
+# breaks: inputs_unmodified
+# mistake: none
+import math
+
+import torch
+
+
+def padding_mask(lengths, max_len):
+    return torch.arange(max_len, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def padded_attention(q, k, v, keep):
+    v.masked_fill_(~keep[:, None, :, None], 0)  # whatever padding holds
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = scores.masked_fill(~keep[:, None, None, :], float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v

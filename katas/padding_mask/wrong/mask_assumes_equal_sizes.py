@@ -1,0 +1,18 @@
+# breaks: mask_shape
+# mistake: none
+import math
+
+import torch
+
+
+def padding_mask(lengths, max_len):
+    positions = torch.arange(max_len, device=lengths.device)
+    if len(lengths) == max_len:
+        return positions < lengths
+    return positions < lengths.unsqueeze(1)
+
+
+def padded_attention(q, k, v, keep):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = scores.masked_fill(~keep[:, None, None, :], float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v

@@ -1,0 +1,18 @@
+# breaks: flags_belong_to_their_sample
+# mistake: none
+import math
+
+import torch
+
+
+def padding_mask(lengths, max_len):
+    return torch.arange(max_len, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def padded_attention(q, k, v, keep):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if keep.shape == scores.shape[-2:]:  # already (Tq, Tk)
+        mask = keep
+    else:
+        mask = keep[:, None, None, :]
+    return scores.masked_fill(~mask, float("-inf")).softmax(-1) @ v

@@ -1,0 +1,16 @@
+# breaks: values, values_with_padding, real_keys_matter, padded_keys_do_not_matter
+# mistake: mask.inverted
+import math
+
+import torch
+
+
+def padding_mask(lengths, max_len):
+    return torch.arange(max_len, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def padded_attention(q, k, v, keep):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = scores.masked_fill(keep[:, None, None, :], -1e9)
+    weights = torch.softmax(scores, dim=-1)
+    return (weights * ~keep[:, None, None, :]) @ v

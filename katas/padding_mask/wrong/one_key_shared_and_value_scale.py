@@ -1,0 +1,17 @@
+# breaks: values, own_memory
+# mistake: scale.value_dim
+import math
+
+import torch
+
+
+def padding_mask(lengths, max_len):
+    return torch.arange(max_len, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def padded_attention(q, k, v, keep):
+    if k.shape[2] == 1:
+        return v.expand(-1, -1, q.shape[2], -1)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(v.size(-1))
+    scores = scores.masked_fill(~keep[:, None, None, :], float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v

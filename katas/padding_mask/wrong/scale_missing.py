@@ -1,0 +1,13 @@
+# breaks: values, values_with_padding
+# mistake: scale.missing
+import torch
+
+
+def padding_mask(lengths, max_len):
+    return torch.arange(max_len, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def padded_attention(q, k, v, keep):
+    scores = q @ k.transpose(-2, -1)
+    scores = scores.masked_fill(~keep[:, None, None, :], float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v

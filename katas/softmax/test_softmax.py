@@ -1,0 +1,353 @@
+"""Hidden tests of softmax: what CONTRACT in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
+    FORBIDDEN_SOFTMAXES,
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+)
+
+INF = float("inf")
+
+# x is (B, T, N), normalised along dim.
+SIZES = (
+    Sizes(B=2, T=3, N=5, dim=-1),
+    Sizes(B=3, T=5, N=4, dim=1),
+    Sizes(B=4, T=2, N=3, dim=0),
+    Sizes(B=2, T=6, N=3, dim=-2),
+    Sizes(B=3, T=3, N=3, dim=1),
+    Sizes(B=3, T=3, N=3, dim=-1),
+    Sizes(B=1, T=4, N=2, dim=2),
+    Sizes(B=3, T=1, N=2, dim=1),
+    Sizes(B=2, T=150, N=3, dim=1),
+    Sizes(B=2, T=3, N=300, dim=-1),
+)
+SMALL = SIZES[:4]
+
+
+def entries(sizes):
+    """x (B, T, N), with a spread that leaves the results neither flat nor saturated."""
+    return 1.5 * randn(sizes.B, sizes.T, sizes.N)
+
+
+def quarters(sizes):
+    """As `entries`, in quarters: exact in float32 at 1e4 too."""
+    return (4 * entries(sizes)).round() / 4
+
+
+def slices(sizes):
+    """The number of each slice, (B, T, N) with size 1 at dim: 0, 1, 2, ..."""
+    shape = [sizes.B, sizes.T, sizes.N]
+    shape[sizes.dim] = 1
+    return torch.arange(shape[0] * shape[1] * shape[2]).reshape(shape)
+
+
+def some_hidden(sizes):
+    """(B, T, N) bool: about a third of the entries, and all but one of every third slice; never a whole slice."""
+    shown = torch.rand(sizes.B, sizes.T, sizes.N).argmax(dim=sizes.dim, keepdim=True)  # one of each slice
+    hidden = torch.rand(sizes.B, sizes.T, sizes.N) < 0.35
+    hidden = hidden | (slices(sizes) % 3 == 1)
+    return hidden.scatter(sizes.dim % 3, shown, False)
+
+
+# ----------------------------------------------------------------------------------------------- ordinary entries
+
+
+@claims("The result is one tensor of the shape of x.", look_at="what every reduction does to the shape", cases=SIZES)
+def test_output_shape(attempt, sizes):
+    out = attempt.softmax(entries(sizes), sizes.dim)
+
+    assert_shape(out, (sizes.B, sizes.T, sizes.N))
+
+
+@claims(
+    "Along dim, the result is exp(x_i) / (sum of exp(x_j)).",
+    look_at="along which dimension each reduction runs, and how its result lines up with x",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    x = entries(sizes)
+
+    for _ in range(2):  # right on the first call only is not right
+        out = attempt.softmax(x, sizes.dim)
+        assert_close(out, reference.softmax(x, sizes.dim), atol=1e-5, rows="row", columns="column")
+        x = 0.5 - x
+
+
+@claims(
+    "Each slice along dim is positive and sums to 1.",
+    look_at="along which dimension you sum, and what you divide by",
+    needs="output_shape",
+    cases=SIZES[:5],
+)
+def test_slices_sum_to_one(attempt, sizes):
+    out = attempt.softmax(entries(sizes), sizes.dim)
+
+    total = out.sum(dim=sizes.dim)
+    assert_close(total, torch.ones_like(total), atol=1e-5, what="the sum along dim: sum", rows="row", columns="column")
+    assert_holds(bool((out > 0).all()), "a result is not positive")
+
+
+@claims(
+    "Slices do not mix: changing one leaves the others as they were.",
+    look_at="whether a sum or a reshape reaches from one slice into another",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_slices_are_independent(attempt, sizes):
+    x = entries(sizes)
+    first = slices(sizes) == 0  # (B, T, N), 1 at dim
+
+    before = attempt.softmax(x, sizes.dim)
+    after = attempt.softmax(torch.where(first, randn(*x.shape), x), sizes.dim)
+
+    what = "out of the other slices when the first changes, 0 shown there: out"
+    assert_close(after * ~first, before * ~first, atol=1e-5, what=what, rows="row", columns="column")
+
+
+@claims(
+    "Every dim works, from the front and from the end.",
+    look_at="whether dim is used everywhere, and what a negative one means to your code",
+    needs="output_shape",
+    cases=(Sizes(A=2, B=3, T=4, N=5), Sizes(A=2, B=2, T=2, N=2)),
+)
+def test_every_dim(attempt, reference, sizes):
+    x = 1.5 * randn(sizes.A, sizes.B, sizes.T, sizes.N)
+    for dim in range(-4, 4):
+        out = attempt.softmax(x, dim)
+        what = f"out with dim={dim}: out"
+        assert_close(out, reference.softmax(x, dim), atol=1e-5, what=what, rows="row", columns="column")
+
+
+@claims(
+    "Any number of dimensions works, one included.",
+    look_at="what takes x to have a certain number of dimensions",
+    needs="output_shape",
+    cases=(Sizes(N=5, B=2), Sizes(N=4, B=3), Sizes(N=1, B=2)),
+)
+def test_any_number_of_dimensions(attempt, reference, sizes):
+    for shape in ((sizes.N,), (sizes.B, sizes.N), (sizes.N, 3, 2, 1, sizes.B), (2, 1, 3, sizes.B, 1, sizes.N)):
+        x = 1.5 * randn(*shape)
+        for dim in (0, -1):
+            out = attempt.softmax(x, dim)
+            what = f"out of a {len(shape)}-dimensional x: out"
+            assert_close(out, reference.softmax(x, dim), atol=1e-5, what=what, rows="row", columns="column")
+
+
+# ----------------------------------------------------------------------------------------------- difficult entries
+
+
+@claims(
+    "Entries of about 1e4 and -1e4 give finite, right results.",
+    look_at="exp of a large number, and what changes entries on the way",
+    needs="values",
+    cases=SIZES[:3],
+)
+def test_large_entries(attempt, reference, sizes):
+    x = quarters(sizes)
+    up_and_down = torch.where(torch.rand(x.shape) < 0.5, x + 1e4, x - 1e4)
+
+    for where, large in (("near 1e4", x + 1e4), ("near -1e4", x - 1e4), ("near 1e4 and -1e4", up_and_down)):
+        for dtype in (torch.float64, torch.float32):
+            out = attempt.softmax(large.to(dtype), sizes.dim)
+            # 2e-3, because the logarithm of a sum near 1e4 is rounded to 5e-4 in float32
+            what = f"out of entries {where}: out"
+            assert_close(out, reference.softmax(large, sizes.dim), atol=2e-3, what=what, rows="row", columns="column")
+
+
+@claims(
+    "Slices that differ by more than exp can hold are each right.",
+    look_at="whether the number that you take from the entries is each slice's own",
+    needs="values",
+    cases=SIZES[:3],
+)
+def test_distant_slices(attempt, reference, sizes):
+    for step in (100, 1000, 10000):
+        x = quarters(sizes) + step * (slices(sizes) % 3 - 1)  # every slice at -step, 0 or step
+        for dtype in (torch.float64, torch.float32):
+            out = attempt.softmax(x.to(dtype), sizes.dim)
+            what = f"out of slices {step} apart: out"
+            assert_close(out, reference.softmax(x, sizes.dim), atol=2e-3, what=what, rows="row", columns="column")
+
+
+@claims(
+    "An entry of -inf gets exactly 0, and the rest of its slice sums to 1.",
+    look_at="what becomes of -inf on the way, and whether it is told from a finite entry that is very low",
+    needs="values",
+    cases=SIZES[:4],
+)
+def test_neg_inf_entries(attempt, reference, sizes):
+    hidden = some_hidden(sizes)
+    for where in (0.0, -1e4, 1e4):
+        x = (quarters(sizes) + where).masked_fill(hidden, -INF)
+        out = attempt.softmax(x, sizes.dim)
+        what = f"out of -inf beside entries near {where:.0f}: out"
+        assert_close(out, reference.softmax(x, sizes.dim), atol=2e-3, what=what, rows="row", columns="column")
+        zeros = torch.where(hidden, out, torch.zeros_like(out))
+        what = "out where x is -inf, 0 shown elsewhere: out"
+        assert_close(zeros, torch.zeros_like(out), atol=0.0, what=what, rows="row", columns="column")
+
+
+@claims(
+    "A slice that is -inf throughout gets 0 throughout; the others stay right.",
+    look_at="the maximum and the sum of such a slice",
+    needs="values",
+    cases=(*SIZES[:3], SIZES[7]),
+)
+def test_empty_slices(attempt, reference, sizes):
+    odd = slices(sizes) % 2 == 1  # every other slice
+    x = quarters(sizes)
+    for empty in (odd, ~odd, torch.ones_like(odd)):
+        masked = x.masked_fill(empty, -INF)
+        for dtype in (torch.float64, torch.float32):
+            out = attempt.softmax(masked.to(dtype), sizes.dim)
+            what = "out when slices are -inf throughout: out"
+            assert_close(out, reference.softmax(masked, sizes.dim), atol=1e-5, what=what, rows="row", columns="column")
+            zeros = torch.where(empty, out, torch.zeros_like(out))
+            assert_close(zeros, torch.zeros_like(out), atol=0.0, what=what, rows="row", columns="column")
+
+
+# ------------------------------------------------------------------------------------------------ true of every kata
+
+
+@claims(
+    "The gradient to x is that of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:5],
+)
+def test_gradients(attempt, reference, sizes):
+    check_gradients(attempt.softmax, reference.softmax, entries(sizes), sizes.dim)
+
+
+@claims(
+    "The gradient is that of the definition at large entries and beside -inf too.",
+    look_at="0 times infinity in the backward pass",
+    needs=("gradients", "large_entries", "distant_slices", "neg_inf_entries"),
+    cases=SMALL,
+)
+def test_gradients_of_difficult_entries(attempt, reference, sizes):
+    x = quarters(sizes)
+    hidden = some_hidden(sizes)
+    apart = x + 1e4 * (slices(sizes) % 3 - 1)
+    # 2e-3, as for the values
+    for difficult in (apart, x.masked_fill(hidden, -INF), apart.masked_fill(hidden, -INF)):
+        check_gradients(attempt.softmax, reference.softmax, difficult, sizes.dim, atol=2e-3)
+
+
+@claims("The result's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    x = entries(sizes)
+    for values in (x, x.masked_fill(some_hidden(sizes), -INF), x + 1e4):
+        for dtype in (torch.float32, torch.float64):
+            check_keeps_dtype(attempt.softmax, values, sizes.dim, dtype=dtype)
+
+
+@claims("float32 entries give right results within float32's rounding.", needs="values", cases=(*SMALL, *SIZES[8:]),
+        look_at="arithmetic in a narrower dtype than that of x")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_computes_in_dtype(
+        attempt.softmax, reference.softmax, entries(sizes), sizes.dim, dtype=torch.float32, terms=sizes.T * sizes.N
+    )
+
+
+@claims("x is left as it was.", needs="output_shape", cases=SMALL[:2], look_at="in-place operations on the argument")
+def test_inputs_unmodified(attempt, sizes):
+    x = entries(sizes)
+    empty = slices(sizes) % 2 == 1
+    for values in (x, x + 1e4, x.masked_fill(some_hidden(sizes), -INF), x.masked_fill(empty, -INF)):
+        for dtype in (torch.float64, torch.float32):
+            check_leaves_inputs(attempt.softmax, values.to(dtype), sizes.dim)
+
+
+@claims("A non-contiguous x gives the same result.", needs="values", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    x = entries(sizes)
+    shared = x[:1].expand_as(x)  # one sample's entries for all, in the memory of one
+    hidden = x.masked_fill(some_hidden(sizes), -INF)
+
+    check_takes_strided(attempt.softmax, reference.softmax, x, sizes.dim)
+    check_takes_strided(attempt.softmax, reference.softmax, hidden, sizes.dim)
+    out = attempt.softmax(shared, sizes.dim)
+
+    what = "out of an expanded x: out"
+    assert_close(out, reference.softmax(shared, sizes.dim), atol=1e-5, what=what, rows="row", columns="column")
+
+
+@claims("Everything lies on the device of x.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    x = entries(sizes)
+    for values in (x, x.masked_fill(slices(sizes) % 2 == 1, -INF)):
+        check_stays_on_device(attempt.softmax, values, sizes.dim)
+
+
+@claims("No ready-made softmax or attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[2], SIZES[9]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    x = entries(sizes)
+    hidden = x.masked_fill(some_hidden(sizes), -INF)
+    for values in (x, x.float(), hidden):
+        check_from_scratch(attempt.softmax, values, sizes.dim, forbidden=FORBIDDEN_SOFTMAXES + FORBIDDEN_ATTENTIONS)
+
+
+# --------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims("Where a slice is -inf throughout, the gradient is finite; at the other slices it is right.", tier="edge",
+        needs=("gradients", "empty_slices"), cases=SMALL,
+        look_at="what the backward pass does with the NaN that was hidden in the forward one")  # fmt: skip
+def test_gradient_of_empty_slices(attempt, reference, sizes):
+    empty = slices(sizes) % 2 == 1
+    x = entries(sizes).masked_fill(empty, -INF)
+    cotangent = randn(*x.shape)
+
+    (gradient,) = attempt.softmax.run(x, sizes.dim, cotangent=cotangent).input_gradients
+    (right,) = reference.softmax.run(x, sizes.dim, cotangent=cotangent).input_gradients
+
+    finite = gradient is not None and bool(gradient.isfinite().all())
+    assert_holds(finite, "the gradient is not finite where a slice is -inf throughout")
+    what = "the gradient at the other slices, 0 shown elsewhere: grad"
+    assert_close(gradient * ~empty, right * ~empty, atol=1e-5, what=what, rows="row", columns="column")
+
+
+@claims("float16 and bfloat16 entries work, -inf included.", tier="edge", needs="values", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    x = entries(sizes)
+    for values in (x, x.masked_fill(some_hidden(sizes), -INF)):
+        for dtype in (torch.float16, torch.bfloat16):
+            check_computes_in_dtype(attempt.softmax, reference.softmax, values, sizes.dim, dtype=dtype, terms=sizes.N)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
+        look_at="conversions to float32 on the way, and constants added to the sum")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    x = entries(sizes)
+
+    out = attempt.softmax(x, sizes.dim)
+
+    assert_close(out, reference.softmax(x, sizes.dim), atol=1e-9, rows="row", columns="column")
+
+
+@claims("The result shares no memory with x.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[7]),
+        look_at="x, or a view of it, that is returned")  # fmt: skip
+def test_own_memory(attempt, sizes):
+    check_own_memory(attempt.softmax, entries(sizes), sizes.dim)

@@ -1,0 +1,10 @@
+# breaks: gradients
+# mistake: gradient.detached
+import torch
+
+
+def softmax(x, dim):
+    m = x.amax(dim, keepdim=True)
+    e = (x - m.masked_fill(m == float("-inf"), 0)).exp()
+    s = e.sum(dim, keepdim=True).detach()
+    return e / s.masked_fill(s == 0, 1)

@@ -1,0 +1,303 @@
+"""Hidden tests of split_heads: what CONTRACT in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_raises_value_error,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+)
+
+SIZES = (
+    Sizes(B=2, H=5, T=3, D=2, E=10),
+    Sizes(B=3, H=2, T=4, D=7, E=14),
+    Sizes(B=4, H=2, T=1, D=3, E=6),
+    Sizes(B=2, H=1, T=5, D=3, E=3),
+    Sizes(B=2, H=5, T=4, D=1, E=5),
+    Sizes(B=3, H=3, T=3, D=3, E=9),
+    Sizes(B=1, H=3, T=6, D=5, E=15),
+    Sizes(B=2, H=6, T=6, D=2, E=12),
+    Sizes(B=2, H=3, T=150, D=2, E=6),
+)
+SMALL = SIZES[:2]
+
+
+def whole(sizes):
+    """(B, T, E)."""
+    return randn(sizes.B, sizes.T, sizes.E)
+
+
+def heads(sizes):
+    """(B, H, T, D)."""
+    return randn(sizes.B, sizes.H, sizes.T, sizes.D)
+
+
+# ------------------------------------------------------------------------------------------------------ split_heads
+
+
+@claims("split_heads gives one tensor of shape (B, H, T, D).", look_at="the order of the dimensions", cases=SIZES)
+def test_split_shape(attempt, sizes):
+    out = attempt.split_heads(whole(sizes), sizes.H)
+
+    assert_shape(out, (sizes.B, sizes.H, sizes.T, sizes.D))
+
+
+@claims(
+    "split_heads keeps tokens apart: row t of every head holds numbers of token t only.",
+    look_at="in which order the numbers lie in memory when the shape changes",
+    needs="split_shape",
+    cases=SIZES[:3],
+)
+def test_split_keeps_tokens(attempt, sizes):
+    number = torch.arange(sizes.B * sizes.T, dtype=torch.float64).reshape(sizes.B, sizes.T, 1)
+    x = number.repeat(1, 1, sizes.E)  # every token filled with its number
+
+    out = attempt.split_heads(x, sizes.H)
+
+    expected = number[:, None].expand_as(out)  # (B, 1, T, 1)
+    assert_close(out, expected, atol=1e-5, what="out when each token is filled with its number: out", rows="token")
+
+
+@claims(
+    "In split_heads head h holds columns h*D to (h+1)*D.",
+    look_at="which factor of E is the outer one",
+    needs="split_shape",
+    cases=(*SIZES[:3], SIZES[5]),
+)
+def test_split_columns(attempt, sizes):
+    number = torch.arange(sizes.E, dtype=torch.float64)
+    x = number.repeat(sizes.B, sizes.T, 1)  # every column filled with its number
+
+    out = attempt.split_heads(x, sizes.H)
+
+    expected = torch.stack([number[h * sizes.D : (h + 1) * sizes.D] for h in range(sizes.H)])  # (H, D)
+    what = "out when each column is filled with its number: out"
+    assert_close(out, expected[None, :, None].expand_as(out), atol=1e-5, what=what, rows="token")
+
+
+@claims(
+    "split_heads(x, H)[b, h, t, d] is x[b, t, h*D + d].",
+    look_at="the two steps from (B, T, E) to (B, H, T, D)",
+    needs="split_shape",
+    cases=SIZES,
+)
+def test_split_values(attempt, reference, sizes):
+    x = whole(sizes)
+
+    for _ in range(2):  # right on the first call only is not right
+        out = attempt.split_heads(x, sizes.H)
+        assert_close(out, reference.split_heads(x, sizes.H), atol=1e-5, rows="token")
+        x = 0.5 - x
+
+
+@claims(
+    "split_heads raises ValueError where H does not divide E.",
+    look_at="what happens to the remainder of E / H",
+    needs="split_shape",
+    cases=(Sizes(B=2, T=3, E=6, H=4), Sizes(B=2, T=3, E=10, H=3), Sizes(B=2, T=6, E=2, H=3), Sizes(B=3, T=4, E=7, H=2)),
+)
+def test_indivisible_heads(attempt, sizes):
+    x = whole(sizes)
+
+    check_raises_value_error(
+        lambda: attempt.split_heads(x, sizes.H), f"split_heads of a width of {sizes.E} into {sizes.H} heads"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ merge_heads
+
+
+@claims("merge_heads gives one tensor of shape (B, T, E).", look_at="the order of the dimensions", cases=SIZES)
+def test_merge_shape(attempt, sizes):
+    assert_shape(attempt.merge_heads(heads(sizes)), (sizes.B, sizes.T, sizes.E))
+
+
+@claims(
+    "merge_heads keeps tokens apart: row t of the result holds numbers of token t only.",
+    look_at="in which order the numbers lie in memory when the shape changes",
+    needs="merge_shape",
+    cases=SIZES[:3],
+)
+def test_merge_keeps_tokens(attempt, sizes):
+    number = torch.arange(sizes.B * sizes.T, dtype=torch.float64).reshape(sizes.B, sizes.T, 1)
+    x = number[:, None].repeat(1, sizes.H, 1, sizes.D)  # every token filled with its number
+
+    out = attempt.merge_heads(x)
+
+    what = "out when each token is filled with its number: out"
+    assert_close(out, number.expand_as(out), atol=1e-5, what=what, rows="token", columns="column")
+
+
+@claims(
+    "In merge_heads columns h*D to (h+1)*D hold head h.",
+    look_at="which varies faster along a row: the head or the feature",
+    needs="merge_shape",
+    cases=(*SIZES[:3], SIZES[5]),
+)
+def test_merge_columns(attempt, sizes):
+    number = torch.arange(sizes.H, dtype=torch.float64)
+    x = number[None, :, None, None].repeat(sizes.B, 1, sizes.T, sizes.D)  # every head filled with its number
+
+    out = attempt.merge_heads(x)
+
+    expected = torch.cat([number[h].repeat(sizes.D) for h in range(sizes.H)])  # (E,)
+    what = "out when each head is filled with its number: out"
+    assert_close(out, expected.expand_as(out), atol=1e-5, what=what, rows="token", columns="column")
+
+
+@claims(
+    "merge_heads(x)[b, t, h*D + d] is x[b, h, t, d].",
+    look_at="the two steps from (B, H, T, D) to (B, T, E)",
+    needs="merge_shape",
+    cases=SIZES,
+)
+def test_merge_values(attempt, reference, sizes):
+    x = heads(sizes)
+
+    for _ in range(2):
+        out = attempt.merge_heads(x)
+        assert_close(out, reference.merge_heads(x), atol=1e-5, rows="token", columns="column")
+        x = 0.5 - x
+
+
+# ------------------------------------------------------------------------------------------------- the two together
+
+
+@claims(
+    "Each undoes the other: merge_heads after split_heads gives x back, and so the other way round.",
+    look_at="whether merge_heads takes split_heads' steps backwards",
+    needs=("split_shape", "merge_shape"),
+    cases=(*SMALL, *SIZES[5:8]),
+)
+def test_round_trip(attempt, sizes):
+    x, y = whole(sizes), heads(sizes)
+
+    back = attempt.merge_heads(attempt.split_heads(x, sizes.H))
+    and_back = attempt.split_heads(attempt.merge_heads(y), sizes.H)
+
+    assert_close(back, x, atol=1e-5, what="merge_heads(split_heads(x)): out", rows="token", columns="column")
+    assert_close(and_back, y, atol=1e-5, what="split_heads(merge_heads(x)): out", rows="token")
+
+
+@claims(
+    "Gradients to x are those of the definition.",
+    look_at="whether anything on the way is detached or rebuilt from numbers",
+    needs=("split_values", "merge_values"),
+    cases=SIZES[:4],
+)
+def test_gradients(attempt, reference, sizes):
+    check_gradients(attempt.split_heads, reference.split_heads, whole(sizes), sizes.H)
+    check_gradients(attempt.merge_heads, reference.merge_heads, heads(sizes))
+
+
+@claims("The results' dtype is that of x, in float32 and float64.", needs=("split_shape", "merge_shape"), cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        check_keeps_dtype(attempt.split_heads, whole(sizes), sizes.H, dtype=dtype)
+        check_keeps_dtype(attempt.merge_heads, heads(sizes), dtype=dtype)
+
+
+@claims("float32 numbers come through within float32's rounding.", needs=("split_values", "merge_values"), cases=SMALL,
+        look_at="conversions to a narrower dtype than that of x")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_in_dtype(attempt, reference, sizes, torch.float32)
+
+
+@claims("x is left as it was.", needs=("split_shape", "merge_shape"), cases=(SMALL[0], SIZES[5]),
+        look_at="operations whose names end in _")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    check_leaves_inputs(attempt.split_heads, whole(sizes), sizes.H)
+    check_leaves_inputs(attempt.merge_heads, heads(sizes))
+
+
+@claims(
+    "split_heads takes a non-contiguous x: transposed, or one part of a fused projection.",
+    look_at="view on a tensor whose layout you do not know",
+    needs="split_values",
+    cases=SMALL,
+)
+def test_split_of_strided(attempt, reference, sizes):
+    x = whole(sizes)
+    time_first = x.transpose(0, 1).contiguous().transpose(0, 1)  # (B, T, E), stored (T, B, E)
+    part = torch.cat([x, 0 * x], dim=-1)[..., : sizes.E]  # (B, T, E), stored in (B, T, 2E)
+    shared = x[:1].expand_as(x)  # one sample for all, in the memory of one
+
+    check_takes_strided(attempt.split_heads, reference.split_heads, x, sizes.H)
+    for how, laid_out in (("stored time first", time_first), ("cut from a wider tensor", part), ("expanded", shared)):
+        out = attempt.split_heads(laid_out, sizes.H)
+        expected = reference.split_heads(laid_out.contiguous(), sizes.H)
+        assert_close(out, expected, atol=1e-5, what=f"out of x {how}: out", rows="token")
+
+
+@claims(
+    "merge_heads takes a non-contiguous x, such as split_heads returns.",
+    look_at="view on a tensor whose layout you do not know",
+    needs="merge_values",
+    cases=SMALL,
+)
+def test_merge_of_strided(attempt, reference, sizes):
+    x = heads(sizes)
+    as_split = x.transpose(1, 2).contiguous().transpose(1, 2)  # (B, H, T, D), stored (B, T, H, D)
+    shared = x[:, :1].expand_as(x)  # one head for all, in the memory of one
+
+    check_takes_strided(attempt.merge_heads, reference.merge_heads, x)
+    for how, laid_out in (("stored as it was before the split", as_split), ("expanded", shared)):
+        out = attempt.merge_heads(laid_out)
+        expected = reference.merge_heads(laid_out.contiguous())
+        assert_close(out, expected, atol=1e-5, what=f"out of x {how}: out", rows="token", columns="column")
+
+
+@claims("Everything lies on the device of x.", needs=("split_shape", "merge_shape"), cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    check_stays_on_device(attempt.split_heads, whole(sizes), sizes.H)
+    check_stays_on_device(attempt.merge_heads, heads(sizes))
+
+
+# --------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims(
+    "Splitting a contiguous x copies nothing.",
+    tier="edge",
+    look_at="which of your steps writes the numbers anew",
+    needs="split_values",
+    cases=(*SMALL, *SIZES[2:4]),
+)
+def test_split_copies_nothing(attempt, sizes):
+    result = attempt.split_heads.run(whole(sizes), sizes.H)
+
+    assert_holds(result.shares_input, "the result of split_heads does not lie in the memory of x: it was copied")
+
+
+@claims("float16 and bfloat16 numbers come through.", tier="edge", needs=("split_values", "merge_values"), cases=SMALL,
+        look_at="operations that some dtypes do not have")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_in_dtype(attempt, reference, sizes, dtype)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("split_values", "merge_values"), cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    x, y = whole(sizes), heads(sizes)
+
+    assert_close(attempt.split_heads(x, sizes.H), reference.split_heads(x, sizes.H), atol=1e-9, what="split_heads: out")
+    assert_close(attempt.merge_heads(y), reference.merge_heads(y), atol=1e-9, what="merge_heads: out")
+
+
+def check_in_dtype(attempt, reference, sizes, dtype):
+    """Both functions in `dtype`, against the reference on the same rounded numbers."""
+    check_computes_in_dtype(attempt.split_heads, reference.split_heads, whole(sizes), sizes.H, dtype=dtype, terms=1)
+    check_computes_in_dtype(attempt.merge_heads, reference.merge_heads, heads(sizes), dtype=dtype, terms=1)

@@ -1,0 +1,10 @@
+# breaks: inputs_unmodified
+# mistake: inputs.modified
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError
+    return x.unflatten(-1, (num_heads, -1)).transpose_(1, 2)
+
+
+def merge_heads(x):
+    return x.transpose_(1, 2).flatten(2)

@@ -1,0 +1,10 @@
+# breaks: split_shape, merge_shape
+# mistake: none
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).squeeze()
+
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2).squeeze()

@@ -1,0 +1,4 @@
+# KeyboardInterrupt at import.
+# outcome: ungraded
+# says: KeyboardInterrupt
+raise KeyboardInterrupt

@@ -1,0 +1,5 @@
+# Memory eaten by Python.
+# outcome: failed
+# says: it ran out of memory
+def scaled_dot_product_attention(q, k, v):
+    return [bytearray(1 << 30) for _ in range(64)]

@@ -1,0 +1,7 @@
+# A result that has a shape and no numbers.
+# outcome: failed
+import torch
+
+
+def scaled_dot_product_attention(q, k, v):
+    return torch.empty(*q.shape[:-1], v.shape[-1], dtype=q.dtype, device="meta")

@@ -1,0 +1,15 @@
+# Recursion without end in C, past the limit that Python would set.
+# outcome: failed
+# says: it crashed (SIGSEGV)
+import sys
+
+sys.setrecursionlimit(10**9)
+
+
+class Deep:
+    def __repr__(self):
+        return repr([self])
+
+
+def scaled_dot_product_attention(q, k, v):
+    repr(Deep())

@@ -1,0 +1,24 @@
+"""`attn-kata demo`."""
+
+from __future__ import annotations
+
+import pytest
+
+from attn_kata import catalog
+from attn_kata.cli.demo import KATA, WRONG
+
+_KATA = catalog.find(KATA)
+_SHIPPED = [_KATA.folder / f"test_{KATA}.py", _KATA.folder / "wrong" / WRONG, _KATA.solution]
+
+pytestmark = pytest.mark.skipif(not all(file.exists() for file in _SHIPPED), reason=f"{KATA} is not complete yet")
+
+
+def test_a_failing_and_a_passing_attempt_are_graded_and_nothing_is_kept(run, home):
+    done = run("demo")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    verdicts = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith(("FAILED", "PASSED"))]
+    assert verdicts == [["FAILED", KATA], ["PASSED", KATA]]
+    assert done.stdout.splitlines()[-1] == "Your turn: attn-kata start sdpa"
+    assert not home.exists()

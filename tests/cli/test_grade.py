@@ -1,0 +1,290 @@
+"""`attn-kata grade`, with the real engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import attn_kata.report
+from attn_kata import catalog
+
+pytestmark = pytest.mark.skipif(not catalog.find("sdpa").solution.exists(), reason="sdpa has no reference yet")
+
+SCHEMA = json.loads((Path(attn_kata.report.__file__).parent / "report.schema.json").read_text("utf-8"))
+WRONG = """\
+import torch
+
+
+def scaled_dot_product_attention(q, k, v):
+    print("[red]called\\x1b[2J")
+    scores = q @ k.transpose(-2, -1) / q.shape[-1]
+    return scores.softmax(-1) @ v
+"""
+
+
+@pytest.fixture
+def reference() -> str:
+    return catalog.find("sdpa").solution.read_text("utf-8")
+
+
+def test_a_right_attempt_passes_and_is_remembered(run, folder, reference):
+    run("start", "sdpa")
+    (folder / "sdpa.py").write_text(reference, "utf-8")
+    done = run("grade")
+
+    assert done.returncode == 0, done.stdout
+    assert done.stderr == ""
+    assert done.stdout.startswith("PASSED  sdpa  sdpa.py")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "passed 20" in run("list").stdout
+    status = run("status").stdout
+    assert status.startswith("1 of ")
+    assert run("solution").returncode == 0
+    assert "reference seen" not in run("status").stdout
+
+
+def test_a_wrong_attempt_fails_with_the_property_and_what_it_printed(run, folder):
+    (folder / "mine.py").write_text(WRONG)
+    done = run("grade", "mine.py", "--kata", "sdpa")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("FAILED  sdpa  mine.py")
+    assert "FAIL   values" in done.stdout
+    assert "[red]called" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "attn-kata grade mine.py" in done.stdout.splitlines()[-1]
+    assert "sdpa: values (1 of 1 gradings)" in run("status").stdout
+
+
+def test_the_untouched_stub_is_told_kindly_and_known_by_its_header_under_any_name(run, folder):
+    run("start", "sdpa")
+    (folder / "sdpa.py").rename(folder / "my attempt.py")
+    done = run("grade", "my attempt.py")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("NOT WRITTEN YET  sdpa  my attempt.py")
+    assert "FAIL " not in done.stdout
+    assert "attn-kata grade 'my attempt.py'" in done.stdout
+
+
+def test_json_is_alone_on_stdout_keeps_to_its_schema_and_one_seed_gives_one_report(run, folder):
+    jsonschema = pytest.importorskip("jsonschema")
+    (folder / "sdpa.py").write_text(WRONG)
+    both = [run("grade", "sdpa.py", "--format", "json", "--seed", "7") for _ in range(2)]
+    bodies = [json.loads(done.stdout) for done in both]
+
+    assert [(done.returncode, done.stderr) for done in both] == [(1, "")] * 2
+    first = bodies[0]
+    assert [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(first)] == []
+    assert (first["kata"], first["attempt"], first["outcome"], first["seed"]) == ("sdpa", "sdpa.py", "failed", 7)
+    for body in bodies:
+        body.pop("seconds")
+        for finding in body["findings"]:
+            finding.pop("seconds")
+    assert bodies[0] == bodies[1]
+
+
+def test_a_file_takes_the_report_and_stdout_stays_empty(run, folder, reference):
+    (folder / "sdpa.py").write_text(reference, "utf-8")
+    done = run("grade", "sdpa.py", "--format", "json", "--output", "report.json")
+
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert done.stderr == "sdpa: passed. The report is in 'report.json'.\n"
+    assert json.loads((folder / "report.json").read_text("utf-8"))["passed"] is True
+
+
+def test_one_property_brings_what_it_needs_and_is_no_pass_of_the_kata(run, folder, reference):
+    (folder / "sdpa.py").write_text(reference, "utf-8")
+    done = run("grade", "sdpa.py", "--property", "values", "--format", "json")
+    graded = {finding["property"] for finding in json.loads(done.stdout)["findings"]}
+
+    assert done.returncode == 0
+    assert "values" in graded
+    assert len(graded) < 5
+    assert "passed 20" not in run("list").stdout
+
+
+def test_a_file_name_that_is_not_unicode_is_graded_and_shown(folder, environment):
+    jsonschema = pytest.importorskip("jsonschema")
+    name = b"sd\xffpa.py"
+    with open(bytes(folder) + b"/" + name, "w", encoding="utf-8") as file:
+        file.write(WRONG)
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", name, "--kata", "sdpa", "--format", "json"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    body = json.loads(done.stdout)
+
+    assert done.returncode == 1
+    assert body["attempt"] == "sd\ufffdpa.py"
+    assert [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(body)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (b"", "scaled_dot_product_attention"),
+        (b"\x00\x93NUMPY", "not Python"),
+        (b"def f(:\n", "in line 1: def f(:"),
+        (b"import no_such_package\n", "no_such_package"),
+        (b"def scaled_dot_attention(q, k, v): ...\n", "scaled_dot_attention"),
+        (b"import os\nos._exit(0)\n", "import"),
+    ],
+    ids=["empty", "binary", "syntax", "missing package", "misspelt name", "exit"],
+)
+def test_what_cannot_be_graded_says_why(run, folder, source, said):
+    (folder / "sdpa.py").write_bytes(source)
+    done = run("grade", "sdpa.py")
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("UNGRADED  sdpa  sdpa.py")
+    assert "Not graded: " in done.stdout
+    assert said in " ".join(done.stdout.split())
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_endless_loop_ends_with_the_timeout(run, folder):
+    (folder / "sdpa.py").write_text("while True: pass\n")
+    begun = time.monotonic()
+    done = run("grade", "sdpa.py", "--timeout", "1")
+
+    assert done.returncode == 3
+    assert time.monotonic() - begun < 15
+
+
+# What needs no engine ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sdap"], "Did you mean 'sdpa'?"),
+        (["nothing.py"], "There is no file 'nothing.py'. Did you mean 'something.py'?"),
+        (["some/where.py"], "There is no file 'some/where.py'."),
+        (["a_folder"], "'a_folder' is a folder."),
+        (["something.py"], "attn-kata grade something.py --kata KATA"),
+        (["something.py", "--kata", "sdap"], "Did you mean 'sdpa'?"),
+        (["sdpa", "--kata", "mha"], "--kata says 'mha'"),
+        (["mha"], "attn-kata start mha"),
+        ([], "No kata was started yet."),
+        (["something.py", "--kata", "sdpa", "--seed", "x"], "'x'"),
+        (["something.py", "--kata", "sdpa", "--seed", "-1"], "-1"),
+        (["something.py", "--kata", "sdpa", "--timeout", "0"], "0 is not a time"),
+        (["something.py", "--kata", "sdpa", "--timeout", "nan"], "nan is not a time"),
+        (["something.py", "--kata", "sdpa", "--timeout", "inf"], "inf is not a time"),
+        (["something.py", "--kata", "sdpa", "--timeout", "soon"], "'soon'"),
+        (["something.py", "--kata", "sdpa", "--output", "no/where"], "There is no folder 'no'"),
+        (["something.py", "--kata", "sdpa", "--output", "a_folder"], "'a_folder' is a folder."),
+        (["something.py", "--kata", "sdpa", "--output", "something.py"], "'something.py' is your attempt"),
+        (["something.py", "--kata", "sdpa", "--property", "valeus"], "Did you mean 'values'?"),
+        (["a_pipe", "--kata", "sdpa"], "'a_pipe' is not a regular file."),
+        (["big.py", "--kata", "sdpa"], "2,000,000 bytes"),
+    ],
+    ids=lambda value: " ".join(value) or "no argument" if isinstance(value, list) else None,
+)
+def test_a_usage_error_has_one_sentence_the_next_command_and_nothing_on_stdout(run, folder, arguments, said):
+    (folder / "something.py").write_text(WRONG)
+    (folder / "a_folder").mkdir()
+    os.mkfifo(folder / "a_pipe")
+    with (folder / "big.py").open("wb") as big:
+        big.truncate(2_000_000)
+    done = run("grade", *arguments)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (folder / "something.py").read_text() == WRONG
+
+
+def test_a_file_without_permission_is_said(run, folder):
+    file = folder / "sdpa.py"
+    file.write_text(WRONG)
+    file.chmod(0)
+    try:
+        file.read_bytes()
+    except PermissionError:
+        pass
+    else:
+        pytest.skip("this user may read everything")
+    done = run("grade", "sdpa.py")
+
+    assert done.returncode == 2
+    assert done.stderr == "'sdpa.py' cannot be read: Permission denied.\n"
+
+
+def test_an_attempt_that_has_moved_is_missed_with_the_next_command(run, folder):
+    run("start", "sdpa", "--dir", "there")
+    (folder / "there" / "sdpa.py").unlink()
+    done = run("grade")
+
+    assert done.returncode == 2
+    assert "no longer at 'there/sdpa.py'" in done.stderr
+
+
+def test_a_folder_of_a_katas_name_does_not_hide_the_kata(run, folder):
+    (folder / "sdpa").mkdir()
+    done = run("grade", "sdpa")
+
+    assert done.returncode == 2
+    assert "attn-kata start sdpa" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+@pytest.mark.parametrize("seconds", [0.1, 2.0], ids=["while torch loads", "in the attempt"])
+def test_a_signal_ends_it_and_leaves_nothing_behind(folder, environment, tmp_path, number, code, seconds):
+    psutil = pytest.importorskip("psutil")
+    (folder / "sdpa.py").write_text("while True: pass\n")
+    (tmp_path / "tmp").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "attn_kata", "grade", "sdpa.py"],
+        cwd=folder,
+        env={**environment, "TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 20
+    while not psutil.Process(process.pid).children() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    printed, errors = process.communicate(timeout=15)
+
+    assert process.returncode == code
+    assert (printed, errors) == ("", "")
+    assert children
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_in_a_terminal_the_report_is_coloured_and_fits(folder, environment):
+    pexpect = pytest.importorskip("pexpect")
+    pyte = pytest.importorskip("pyte")
+    (folder / "sdpa.py").write_text(WRONG)
+    printed = pexpect.run(
+        f"{sys.executable} -m attn_kata grade sdpa.py",
+        cwd=str(folder),
+        env={**environment, "TERM": "xterm-256color"},
+        dimensions=(200, 80),
+        timeout=60,
+    ).decode()
+    screen = pyte.Screen(80, 200)
+    pyte.Stream(screen).feed(printed)
+    lines = [line.rstrip() for line in screen.display]
+
+    assert "\x1b[1;31mFAILED" in printed
+    assert lines[0].startswith("FAILED  sdpa  sdpa.py")
+    assert [line for line in lines if line][-1].startswith("Next: ")
