@@ -1,8 +1,8 @@
 """What to practise next: from what was graded, with a spaced schedule by FSRS (the algorithm of py-fsrs, unchanged).
 
 A sitting is a run of whole gradings of one kata with less than two hours between them, and counts as one review: passed
-at the first grading is Good, passed after failing is Hard, not passed is Again. Hints are not told apart: the next sitting
-shows whether it stayed.
+at the first grading is Good, passed after failing is Hard, not passed is Again. Hints are not told apart: the next
+sitting shows whether it stayed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def schedule(every: Sequence[Graded], *, now: datetime) -> list[Suggestion]:
     """One suggestion for each kata that was graded, in the order in which to practise them."""
     from fsrs import Card, Scheduler
 
-    scheduler = Scheduler(enable_fuzzing=False)  # the same history gives the same schedule
+    # No steps of minutes: a kata is not a flash card. No fuzz: the same history gives the same schedule.
+    scheduler = Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
     made = []
     for kata, sittings in _sittings(every).items():
         card = Card(card_id=0, due=sittings[0][0].at)

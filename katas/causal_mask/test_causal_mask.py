@@ -92,7 +92,7 @@ def test_mask_device(attempt, reference, sizes):
         if device is None:
             continue
         strays = result.recording.strays
-        assert_holds("the result" not in strays, f"the mask is made on the default device, whatever device is: {device!r}")
+        assert_holds("the result" not in strays, f"the mask is made on the default device when device is {device!r}")
         assert_holds(not strays, f"two devices meet in {', '.join(strays)} when device is another than the default")
 
     try:
@@ -105,7 +105,8 @@ def test_mask_device(attempt, reference, sizes):
 # -------------------------------------------------------------------------------------------------- the attention
 
 
-@claims("The output is one tensor of shape (B, H, Tq, Dv).", look_at="which dimension the weights sum over", cases=SIZES)
+@claims("The output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
+        look_at="which dimension the weights sum over")  # fmt: skip
 def test_output_shape(attempt, sizes):
     out = attempt.causal_attention(*qkv(sizes))
 
@@ -181,7 +182,7 @@ def test_past_and_self_count(attempt, sizes):
 
 
 @claims(
-    "Each query's weights over the keys it may attend to sum to 1: where all values are equal, the output is that value.",
+    "Each query's weights over the keys it may attend to sum to 1: where all values are equal, so is the output.",
     look_at="whether the mask acts before the weights are normalised, and over which dimension they are",
     needs="output_shape",
     cases=SMALL,

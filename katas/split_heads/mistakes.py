@@ -1,8 +1,7 @@
 """split_heads as two pipelines of one stage, and the ways each goes wrong."""
 
-from attn_kata.diagnosis import Pipeline, Probe, State
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.pipeline import variants
 from attn_kata.diagnosis.symptoms import breaks
 from attn_kata.properties import randn
 
@@ -42,6 +41,12 @@ def split_no_transpose(state: State) -> None:
     """(B, T, E) read as (B, H, T, D) as it lies in memory."""
     batch, length, _ = state.x.shape
     state.out = state.x.reshape(batch, state.H, length, -1)
+
+
+def split_folded_no_transpose(state: State) -> None:
+    """(B, T, E) read as (B * H, T, D) as it lies in memory."""
+    batch, length, _ = state.x.shape
+    state.out = state.x.reshape(batch * state.H, length, -1)
 
 
 def split_interleaved(state: State) -> None:
@@ -91,11 +96,11 @@ PIPELINES = (
         begin=begin_split,
         stages={"split": split},
         variants=(
-            *variants("split.no_transpose", {"split": split_no_transpose}),
+            *variants("split.no_transpose", {"split": split_no_transpose}, {"split": split_folded_no_transpose}),
             *variants("split.interleaved", {"split": split_interleaved}, {"split": split_interleaved_no_transpose}),
-            *variants("split.order", *({"split": split_in_order(*order)} for order in
-                                       ((0, 1, 2, 3), (2, 0, 1, 3), (0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (0, 3, 1, 2))),
-                      {"split": split_folded}),
+            *variants("split.order", {"split": split_folded},
+                      *({"split": split_in_order(*order)} for order in
+                        ((0, 1, 2, 3), (2, 0, 1, 3), (0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (0, 3, 1, 2)))),
         ),
         probes=probes_of(split_probe),
     ),

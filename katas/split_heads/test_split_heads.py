@@ -200,8 +200,8 @@ def test_gradients(attempt, reference, sizes):
     check_gradients(attempt.merge_heads, reference.merge_heads, heads(sizes))
 
 
-@claims("The results' dtype is that of x, in float32 and float64.", needs=("split_shape", "merge_shape"), cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+@claims("The results' dtype is that of x, in float32 and float64.", needs=("split_shape", "merge_shape"),
+        cases=SMALL[:1], look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
 def test_output_dtype(attempt, sizes):
     for dtype in (torch.float32, torch.float64):
         check_keeps_dtype(attempt.split_heads, whole(sizes), sizes.H, dtype=dtype)

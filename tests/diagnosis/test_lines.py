@@ -1,4 +1,4 @@
-"""The line finder on mistakes as people write them. `# HERE` marks the line that must be shown; without it none may be."""
+"""The line finder on mistakes as people write them: `# HERE` marks the line to be shown; without it, none may be."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functi
 
 def sdpa(body: str) -> str:
     """A scaled_dot_product_attention with this body."""
-    return f"{HEAD}def scaled_dot_product_attention(q, k, v):\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
+    return f"{HEAD}def scaled_dot_product_attention(q, k, v):\n{textwrap.indent(body, '    ')}\n"
 
 
 def padded(body: str) -> str:
     """A padded_attention with this body."""
-    return f"{HEAD}def padded_attention(q, k, v, keep):\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
+    return f"{HEAD}def padded_attention(q, k, v, keep):\n{textwrap.indent(body, '    ')}\n"
 
 
 def mha(forward: str, init: str = "pass") -> str:
@@ -49,37 +49,95 @@ q = self.q_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)
 k = self.k_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)
 v = self.v_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)
 """
+KEYS_AGAIN = "self.k_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)  # HERE"
 MERGE = "return self.o_proj((w @ v).transpose(1, 2).contiguous().view(B, T, E))\n"
 
 SCALE = [
     ("scale.embed_dim", mha(SPLIT + "w = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E), dim=-1)  # HERE\n" + MERGE)),
-    ("scale.embed_dim", mha(SPLIT + "w = F.softmax(q @ k.mT * self.scale, dim=-1)\n" + MERGE, "self.scale = embed_dim ** -0.5  # HERE")),
+    (
+        "scale.embed_dim",
+        mha(SPLIT + "w = F.softmax(q @ k.mT * self.scale, dim=-1)\n" + MERGE, "self.scale = embed_dim ** -0.5  # HERE"),
+    ),
     ("scale.embed_dim", mha(SPLIT + "q = q / self.embed_dim ** 0.5  # HERE\nw = (q @ k.mT).softmax(-1)\n" + MERGE)),
-    ("scale.embed_dim", mha(SPLIT + "s = torch.einsum('bhid,bhjd->bhij', q, k)\ns = s * x.size(-1) ** -0.5  # HERE\nw = s.softmax(-1)\n" + MERGE)),
-    ("scale.embed_dim", mha(SPLIT + "s = (q @ k.mT).div(math.sqrt(self.embed_dim))  # HERE\nw = s.softmax(-1)\n" + MERGE)),
-    ("scale.embed_dim", mha(SPLIT + "scale = 1.0 / math.sqrt(E)  # HERE\nw = torch.softmax(q @ k.mT * scale, -1)\n" + MERGE)),
-    ("scale.embed_dim", mha(SPLIT + "s = q @ k.mT\ns /= torch.sqrt(torch.tensor(E, dtype=s.dtype))  # HERE\nw = s.softmax(-1)\n" + MERGE)),
-    ("scale.embed_dim", mha(SPLIT + "w = F.softmax(q @ k.mT / self.temper, -1)\n" + MERGE, "self.register_buffer('temper', torch.tensor(embed_dim) ** 0.5)  # HERE")),
+    (
+        "scale.embed_dim",
+        mha(
+            SPLIT + "s = torch.einsum('bhid,bhjd->bhij', q, k)\n"
+            "s = s * x.size(-1) ** -0.5  # HERE\n"
+            "w = s.softmax(-1)\n" + MERGE
+        ),
+    ),
+    (
+        "scale.embed_dim",
+        mha(SPLIT + "s = (q @ k.mT).div(math.sqrt(self.embed_dim))  # HERE\nw = s.softmax(-1)\n" + MERGE),
+    ),
+    (
+        "scale.embed_dim",
+        mha(SPLIT + "scale = 1.0 / math.sqrt(E)  # HERE\nw = torch.softmax(q @ k.mT * scale, -1)\n" + MERGE),
+    ),
+    (
+        "scale.embed_dim",
+        mha(
+            SPLIT + "s = q @ k.mT\ns /= torch.sqrt(torch.tensor(E, dtype=s.dtype))  # HERE\nw = s.softmax(-1)\n" + MERGE
+        ),
+    ),
+    (
+        "scale.embed_dim",
+        mha(
+            SPLIT + "w = F.softmax(q @ k.mT / self.temper, -1)\n" + MERGE,
+            "self.register_buffer('temper', torch.tensor(embed_dim) ** 0.5)  # HERE",
+        ),
+    ),
     ("scale.value_dim", sdpa("s = q @ k.transpose(-2, -1) / math.sqrt(v.size(-1))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.value_dim", sdpa("d_k = v.shape[-1]  # HERE\ns = q @ k.transpose(-2, -1) / math.sqrt(d_k)\nreturn s.softmax(-1) @ v")),
+    (
+        "scale.value_dim",
+        sdpa("d_k = v.shape[-1]  # HERE\ns = q @ k.transpose(-2, -1) / math.sqrt(d_k)\nreturn s.softmax(-1) @ v"),
+    ),
     ("scale.value_dim", sdpa("scale = v.size(-1) ** -0.5  # HERE\nreturn F.softmax(q @ k.mT * scale, dim=-1) @ v")),
     ("scale.value_dim", sdpa("q = q * v.size(-1) ** -0.5  # HERE\nreturn F.softmax(q @ k.mT, dim=-1) @ v")),
     ("scale.key_length", sdpa("s = q @ k.mT / k.size(-2) ** 0.5  # HERE\nreturn s.softmax(-1) @ v")),
     ("scale.key_length", sdpa("s = q @ k.mT\ns = s / math.sqrt(s.size(-1))  # HERE\nreturn s.softmax(-1) @ v")),
     ("scale.heads", mha(SPLIT + "w = (q @ k.mT / math.sqrt(self.num_heads)).softmax(-1)  # HERE\n" + MERGE)),
     ("scale.no_sqrt", sdpa("s = q @ k.transpose(-2, -1) / q.size(-1)  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.no_sqrt", sdpa("d_k = q.size(-1)\ns = torch.matmul(q, k.transpose(-2, -1)) / d_k  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.no_sqrt", mha(SPLIT + "w = (q @ k.mT * self.scale).softmax(-1)\n" + MERGE, "self.scale = 1 / self.head_dim  # HERE")),
+    (
+        "scale.no_sqrt",
+        sdpa("d_k = q.size(-1)\ns = torch.matmul(q, k.transpose(-2, -1)) / d_k  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "scale.no_sqrt",
+        mha(SPLIT + "w = (q @ k.mT * self.scale).softmax(-1)\n" + MERGE, "self.scale = 1 / self.head_dim  # HERE"),
+    ),
     ("scale.no_sqrt", mha(SPLIT + "w = (q @ k.mT / self.head_dim).softmax(-1)  # HERE\n" + MERGE)),
     ("scale.inverted", sdpa("return (q @ k.mT * math.sqrt(q.size(-1))).softmax(-1) @ v  # HERE")),
     ("scale.inverted", sdpa("scale = q.size(-1) ** -0.5\ns = q @ k.mT / scale  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.inverted", mha(SPLIT + "s = q @ k.mT / self.scale  # HERE\nw = s.softmax(-1)\n" + MERGE, "self.scale = self.head_dim ** -0.5")),
-    ("scale.inverted", sdpa("s = torch.einsum('...id,...jd->...ij', q, k)\ns *= q.shape[-1] ** 0.5  # HERE\nreturn s.softmax(-1) @ v")),
+    (
+        "scale.inverted",
+        mha(
+            SPLIT + "s = q @ k.mT / self.scale  # HERE\nw = s.softmax(-1)\n" + MERGE,
+            "self.scale = self.head_dim ** -0.5",
+        ),
+    ),
+    (
+        "scale.inverted",
+        sdpa("s = torch.einsum('...id,...jd->...ij', q, k)\ns *= q.shape[-1] ** 0.5  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
     ("scale.floor_division", sdpa("s = q @ k.mT // math.sqrt(q.size(-1))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.floor_division", sdpa("d = math.sqrt(q.size(-1))\ns = q @ k.mT\ns //= d  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.floor_division", sdpa("s = torch.div(q @ k.mT, q.size(-1) ** 0.5, rounding_mode='floor')  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.floor_division", sdpa("s = torch.floor_divide(q @ k.mT, math.sqrt(q.size(-1)))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("scale.after_softmax", sdpa("w = F.softmax(q @ k.mT, dim=-1)\nw = w / math.sqrt(q.size(-1))  # HERE\nreturn w @ v")),
+    (
+        "scale.floor_division",
+        sdpa("d = math.sqrt(q.size(-1))\ns = q @ k.mT\ns //= d  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "scale.floor_division",
+        sdpa("s = torch.div(q @ k.mT, q.size(-1) ** 0.5, rounding_mode='floor')  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "scale.floor_division",
+        sdpa("s = torch.floor_divide(q @ k.mT, math.sqrt(q.size(-1)))  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "scale.after_softmax",
+        sdpa("w = F.softmax(q @ k.mT, dim=-1)\nw = w / math.sqrt(q.size(-1))  # HERE\nreturn w @ v"),
+    ),
     ("scale.after_softmax", sdpa("return F.softmax(q @ k.mT, dim=-1) / math.sqrt(k.shape[-1]) @ v  # HERE")),
     # Decoys: the one scale is right, or there are two.
     ("scale.embed_dim", mha(SPLIT + "w = (q @ k.mT / math.sqrt(self.head_dim)).softmax(-1)\n" + MERGE)),
@@ -91,29 +149,45 @@ SCALE = [
     # Code that is not run is not looked at.
     (
         "scale.embed_dim",
-        mha(SPLIT + "w = (q @ k.mT / math.sqrt(E)).softmax(-1)  # HERE\n" + MERGE)
-        + "def old(q, k, d):\n    return (q @ k.mT / math.sqrt(d)).softmax(-1)\n"
-        + "if __name__ == '__main__':\n    s = torch.randn(2, 3) / math.sqrt(3)\n",
+        mha(SPLIT + "w = (q @ k.mT / math.sqrt(E)).softmax(-1)  # HERE\n" + MERGE) + "def old(q, k, d):\n"
+        "    return (q @ k.mT / math.sqrt(d)).softmax(-1)\n" + "if __name__ == '__main__':\n"
+        "    s = torch.randn(2, 3) / math.sqrt(3)\n",
     ),
     (
         "scale.no_sqrt",
-        HEAD + "def attend(q, k, scale):\n    return (q @ k.mT * scale).softmax(-1)\n"
-        "def scaled_dot_product_attention(q, k, v):\n    return attend(q, k, 1 / q.size(-1)) @ v  # HERE\n    return v / math.sqrt(2)\n",
+        HEAD + "def attend(q, k, scale):\n"
+        "    return (q @ k.mT * scale).softmax(-1)\n"
+        "def scaled_dot_product_attention(q, k, v):\n"
+        "    return attend(q, k, 1 / q.size(-1)) @ v  # HERE\n"
+        "    return v / math.sqrt(2)\n",
     ),
     (
         "scale.value_dim",
-        HEAD + "class Attention:\n    def __init__(self):\n        self.d = 4\n    def __call__(self, q, k, v):\n"
+        HEAD + "class Attention:\n"
+        "    def __init__(self):\n"
+        "        self.d = 4\n"
+        "    def __call__(self, q, k, v):\n"
         "        return (q @ k.mT / math.sqrt(v.size(-1))).softmax(-1) @ v  # HERE\n"
-        "def scaled_dot_product_attention(q, k, v):\n    return Attention()(q, k, v)\n",
+        "def scaled_dot_product_attention(q, k, v):\n"
+        "    return Attention()(q, k, v)\n",
     ),
-]  # fmt: skip
+]
 
 SOFTMAX = [
-    ("softmax.query_axis", sdpa("s = q @ k.mT / math.sqrt(q.size(-1))\nw = torch.softmax(s, dim=-2)  # HERE\nreturn w @ v")),
+    (
+        "softmax.query_axis",
+        sdpa("s = q @ k.mT / math.sqrt(q.size(-1))\nw = torch.softmax(s, dim=-2)  # HERE\nreturn w @ v"),
+    ),
     ("softmax.query_axis", sdpa("s = q @ k.mT\nreturn s.softmax(2) @ v  # HERE")),
-    ("softmax.query_axis", mha(SPLIT + "w = self.softmax(q @ k.mT)\n" + MERGE, "self.softmax = nn.Softmax(dim=-2)  # HERE")),
+    (
+        "softmax.query_axis",
+        mha(SPLIT + "w = self.softmax(q @ k.mT)\n" + MERGE, "self.softmax = nn.Softmax(dim=-2)  # HERE"),
+    ),
     ("softmax.query_axis", sdpa("e = (q @ k.mT).exp()\nw = e / e.sum(dim=-2, keepdim=True)  # HERE\nreturn w @ v")),
-    ("softmax.query_axis", sdpa("e = torch.exp(q @ k.mT)\ntotal = e.sum(-2, keepdim=True)  # HERE\nreturn e / total @ v")),
+    (
+        "softmax.query_axis",
+        sdpa("e = torch.exp(q @ k.mT)\ntotal = e.sum(-2, keepdim=True)  # HERE\nreturn e / total @ v"),
+    ),
     ("softmax.head_axis", sdpa("w = F.softmax(q @ k.mT)  # HERE\nreturn w @ v")),
     ("softmax.head_axis", sdpa("w = nn.Softmax(dim=1)(q @ k.mT)  # HERE\nreturn w @ v")),
     ("softmax.head_axis", sdpa("w = nn.functional.softmax(q @ k.mT, 1)  # HERE\nreturn w @ v")),
@@ -133,147 +207,619 @@ SOFTMAX = [
     ("softmax.query_axis", sdpa("a = F.softmax(q, dim=-1)\nw = F.softmax(a @ k.mT, dim=-2)  # HERE\nreturn w @ v")),
     ("softmax.missing", sdpa("return q @ k.mT @ v")),
     ("softmax.sigmoid", mha(SPLIT + "g = torch.sigmoid(x)\nw = (q @ k.mT).sigmoid()\n" + MERGE)),
-]  # fmt: skip
+]
 
 MASK = [
-    ("mask.lost", padded("s = q @ k.mT\ns.masked_fill(~keep[:, None, None, :], float('-inf'))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.lost", padded("attn = q @ k.mT\natt = attn.masked_fill(~keep[:, None, None, :], -1e9)  # HERE\nreturn attn.softmax(-1) @ v")),
-    ("mask.lost", padded("s = q @ k.mT\ntorch.where(keep[:, None, None], s, float('-inf'))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.lost", padded("s = q @ k.mT\nif keep is not None:\n    s.masked_fill(keep[:, None, None, :] == 0, -1e9)  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.lost", padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None, :], -1e9)  # HERE\ns = q @ k.mT / math.sqrt(q.size(-1))\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.lost",
+        padded("s = q @ k.mT\ns.masked_fill(~keep[:, None, None, :], float('-inf'))  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.lost",
+        padded(
+            "attn = q @ k.mT\n"
+            "att = attn.masked_fill(~keep[:, None, None, :], -1e9)  # HERE\n"
+            "return attn.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.lost",
+        padded("s = q @ k.mT\ntorch.where(keep[:, None, None], s, float('-inf'))  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.lost",
+        padded(
+            "s = q @ k.mT\n"
+            "if keep is not None:\n"
+            "    s.masked_fill(keep[:, None, None, :] == 0, -1e9)  # HERE\n"
+            "return s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.lost",
+        padded(
+            "s = q @ k.mT\n"
+            "s = s.masked_fill(~keep[:, None, None, :], -1e9)  # HERE\n"
+            "s = q @ k.mT / math.sqrt(q.size(-1))\n"
+            "return s.softmax(-1) @ v"
+        ),
+    ),
     ("mask.lost", padded("m = keep[:, None, None, :]  # HERE\ns = q @ k.mT\nreturn s.softmax(-1) @ v")),
     ("mask.lost", padded("s = q @ k.mT\nreturn s.softmax(-1) @ v")),
-    ("mask.lost", padded("s = q @ k.mT\nif keep.all():\n    s = s.masked_fill(~keep[:, None, None], 0)\nelse:\n    s = s * 2\nreturn s.softmax(-1) @ v")),
-    ("mask.inverted", padded("s = q @ k.mT\ns = s.masked_fill(keep[:, None, None, :], float('-inf'))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.inverted", padded("m = keep[:, None, None, :]\ns = torch.where(m, float('-inf'), q @ k.mT)  # HERE\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.lost",
+        padded(
+            "s = q @ k.mT\n"
+            "if keep.all():\n"
+            "    s = s.masked_fill(~keep[:, None, None], 0)\n"
+            "else:\n"
+            "    s = s * 2\n"
+            "return s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.inverted",
+        padded(
+            "s = q @ k.mT\ns = s.masked_fill(keep[:, None, None, :], float('-inf'))  # HERE\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.inverted",
+        padded(
+            "m = keep[:, None, None, :]\ns = torch.where(m, float('-inf'), q @ k.mT)  # HERE\nreturn s.softmax(-1) @ v"
+        ),
+    ),
     ("mask.inverted", padded("s = q @ k.mT + keep[:, None, None, :] * -1e9  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.inverted", padded("s = q @ k.mT\ns[keep[:, None, None, :].expand_as(s)] = float('-inf')  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.inverted", mha(SPLIT + "s = q @ k.mT\nif mask is not None:\n    s = s.masked_fill(mask == 1, float('-inf'))  # HERE\nw = s.softmax(-1)\n" + MERGE)),
-    ("mask.inverted", HEAD + "def padding_mask(lengths, max_len):\n    return torch.arange(max_len) >= lengths[:, None]  # HERE\n"),
-    ("mask.inverted", HEAD + "def padding_mask(lengths, max_len):\n    return lengths[:, None] <= torch.arange(max_len)  # HERE\n"
-     "def padded_attention(q, k, v, keep):\n    return (q @ k.mT).masked_fill(~keep[:, None, None], -1e9).softmax(-1) @ v\n"),
-    ("mask.inverted", padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None, :], float('-inf'))\nreturn s.softmax(-1) @ v")),
-    ("mask.zero_fill", padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None, :], 0)  # HERE\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.inverted",
+        padded(
+            "s = q @ k.mT\ns[keep[:, None, None, :].expand_as(s)] = float('-inf')  # HERE\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.inverted",
+        mha(
+            SPLIT + "s = q @ k.mT\n"
+            "if mask is not None:\n"
+            "    s = s.masked_fill(mask == 1, float('-inf'))  # HERE\n"
+            "w = s.softmax(-1)\n" + MERGE
+        ),
+    ),
+    (
+        "mask.inverted",
+        HEAD + "def padding_mask(lengths, max_len):\n    return torch.arange(max_len) >= lengths[:, None]  # HERE\n",
+    ),
+    (
+        "mask.inverted",
+        HEAD + "def padding_mask(lengths, max_len):\n"
+        "    return lengths[:, None] <= torch.arange(max_len)  # HERE\n"
+        "def padded_attention(q, k, v, keep):\n"
+        "    return (q @ k.mT).masked_fill(~keep[:, None, None], -1e9).softmax(-1) @ v\n",
+    ),
+    (
+        "mask.inverted",
+        padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None, :], float('-inf'))\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_fill",
+        padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None, :], 0)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
     ("mask.zero_fill", padded("s = q @ k.mT * keep[:, None, None, :]  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.zero_fill", padded("m = keep.unsqueeze(1).unsqueeze(2).float()\ns = q @ k.mT\ns = s * m  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.zero_fill", padded("s = q @ k.mT\ns = torch.where(keep[:, None, None, :], s, 1e-9)  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.zero_fill", padded("s = q @ k.mT\ns.masked_fill_(~keep[:, None, None, :], -1e-9)  # HERE\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.zero_fill",
+        padded("m = keep.unsqueeze(1).unsqueeze(2).float()\ns = q @ k.mT\ns = s * m  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_fill",
+        padded("s = q @ k.mT\ns = torch.where(keep[:, None, None, :], s, 1e-9)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_fill",
+        padded("s = q @ k.mT\ns.masked_fill_(~keep[:, None, None, :], -1e-9)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
     ("mask.zero_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None, :], -1e9)\nreturn s.softmax(-1) @ v")),
     ("mask.after_softmax", padded("w = (q @ k.mT).softmax(-1)\nw = w * keep[:, None, None, :]  # HERE\nreturn w @ v")),
-    ("mask.after_softmax", padded("w = F.softmax(q @ k.mT, dim=-1)\nw = w.masked_fill(~keep[:, None, None, :], 0.0)  # HERE\nreturn w @ v")),
+    (
+        "mask.after_softmax",
+        padded(
+            "w = F.softmax(q @ k.mT, dim=-1)\nw = w.masked_fill(~keep[:, None, None, :], 0.0)  # HERE\nreturn w @ v"
+        ),
+    ),
     ("mask.after_softmax", padded("return (F.softmax(q @ k.mT, dim=-1) * keep[:, None, None, :]) @ v  # HERE")),
-    ("mask.after_softmax", padded("w = F.softmax(q @ k.mT, dim=-1)\nw *= keep[:, None, None, :].to(w.dtype)  # HERE\nreturn w @ v")),
-    ("mask.query_axis", padded("s = (q @ k.mT).masked_fill(~keep[:, None, :, None], -1e9)  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.query_axis", padded("m = keep.unsqueeze(1).unsqueeze(3)  # HERE\ns = (q @ k.mT).masked_fill(~m, -1e9)\nreturn s.softmax(-1) @ v")),
-    ("mask.query_axis", padded("keep = keep[:, None, :, None]  # HERE\ns = torch.where(keep, q @ k.mT, -1e9)\nreturn s.softmax(-1) @ v")),
-    ("mask.query_axis", padded("s = (q @ k.mT).masked_fill(~keep.view(-1, 1, keep.size(1), 1), -1e9)  # HERE\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.after_softmax",
+        padded("w = F.softmax(q @ k.mT, dim=-1)\nw *= keep[:, None, None, :].to(w.dtype)  # HERE\nreturn w @ v"),
+    ),
+    (
+        "mask.query_axis",
+        padded("s = (q @ k.mT).masked_fill(~keep[:, None, :, None], -1e9)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.query_axis",
+        padded(
+            "m = keep.unsqueeze(1).unsqueeze(3)  # HERE\ns = (q @ k.mT).masked_fill(~m, -1e9)\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.query_axis",
+        padded(
+            "keep = keep[:, None, :, None]  # HERE\ns = torch.where(keep, q @ k.mT, -1e9)\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.query_axis",
+        padded(
+            "s = (q @ k.mT).masked_fill(~keep.view(-1, 1, keep.size(1), 1), -1e9)  # HERE\nreturn s.softmax(-1) @ v"
+        ),
+    ),
     ("mask.added", padded("s = q @ k.mT + keep[:, None, None, :]  # HERE\nreturn s.softmax(-1) @ v")),
-    ("mask.added", mha(SPLIT + "s = q @ k.mT\nif mask is not None:\n    s += mask  # HERE\nw = s.softmax(-1)\n" + MERGE)),
-    ("mask.shifted", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    m = torch.ones(num_queries, num_keys, dtype=torch.bool)\n    return m.tril(diagonal=num_keys - num_queries - 1)  # HERE\n"),
-    ("mask.shifted", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    return torch.triu(torch.ones(num_queries, num_keys), num_keys - num_queries) == 0  # HERE\n"),
-    ("mask.shifted", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    i = torch.arange(num_queries)\n    j = torch.arange(num_keys)\n    return j[None, :] < i[:, None] + num_keys - num_queries  # HERE\n"),
-    ("mask.shifted", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    m = torch.zeros(num_queries, num_keys, dtype=torch.bool)\n    for i in range(num_queries):\n"
-     "        for j in range(num_keys):\n            m[i, j] = j < i + num_keys - num_queries  # HERE\n    return m\n"),
-    ("mask.top_left", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    return torch.tril(torch.ones(num_queries, num_keys, dtype=torch.bool))  # HERE\n"),
-    ("mask.top_left", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    return ~torch.triu(torch.ones(num_queries, num_keys, dtype=torch.bool), diagonal=1)  # HERE\n"),
-    ("mask.top_left", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    return torch.arange(num_keys)[None, :] <= torch.arange(num_queries)[:, None]  # HERE\n"),
-    ("mask.top_left", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    return torch.ones(num_queries, num_keys).tril(num_keys - num_queries).bool()\n"
-     "def causal_attention(q, k, v):\n    m = torch.ones(q.size(-2), k.size(-2)).tril().bool()  # HERE\n    return (q @ k.mT).masked_fill(~m, -1e9).softmax(-1) @ v\n"),
-    ("mask.top_left", HEAD + "def causal_mask(num_queries, num_keys, device=None):\n    return torch.ones(num_queries, num_keys).tril(num_keys - num_queries).bool()\n"),
+    (
+        "mask.added",
+        mha(SPLIT + "s = q @ k.mT\nif mask is not None:\n    s += mask  # HERE\nw = s.softmax(-1)\n" + MERGE),
+    ),
+    (
+        "mask.shifted",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    m = torch.ones(num_queries, num_keys, dtype=torch.bool)\n"
+        "    return m.tril(diagonal=num_keys - num_queries - 1)  # HERE\n",
+    ),
+    (
+        "mask.shifted",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    return torch.triu(torch.ones(num_queries, num_keys), num_keys - num_queries) == 0  # HERE\n",
+    ),
+    (
+        "mask.shifted",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    i = torch.arange(num_queries)\n"
+        "    j = torch.arange(num_keys)\n"
+        "    return j[None, :] < i[:, None] + num_keys - num_queries  # HERE\n",
+    ),
+    (
+        "mask.shifted",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    m = torch.zeros(num_queries, num_keys, dtype=torch.bool)\n"
+        "    for i in range(num_queries):\n"
+        "        for j in range(num_keys):\n"
+        "            m[i, j] = j < i + num_keys - num_queries  # HERE\n"
+        "    return m\n",
+    ),
+    (
+        "mask.top_left",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    return torch.tril(torch.ones(num_queries, num_keys, dtype=torch.bool))  # HERE\n",
+    ),
+    (
+        "mask.top_left",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    return ~torch.triu(torch.ones(num_queries, num_keys, dtype=torch.bool), diagonal=1)  # HERE\n",
+    ),
+    (
+        "mask.top_left",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    return torch.arange(num_keys)[None, :] <= torch.arange(num_queries)[:, None]  # HERE\n",
+    ),
+    (
+        "mask.top_left",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    return torch.ones(num_queries, num_keys).tril(num_keys - num_queries).bool()\n"
+        "def causal_attention(q, k, v):\n"
+        "    m = torch.ones(q.size(-2), k.size(-2)).tril().bool()  # HERE\n"
+        "    return (q @ k.mT).masked_fill(~m, -1e9).softmax(-1) @ v\n",
+    ),
+    (
+        "mask.top_left",
+        HEAD + "def causal_mask(num_queries, num_keys, device=None):\n"
+        "    return torch.ones(num_queries, num_keys).tril(num_keys - num_queries).bool()\n",
+    ),
     ("mask.either", HEAD + "def combine_masks(keep, causal):\n    return keep[:, None, None, :] | causal  # HERE\n"),
-    ("mask.either", HEAD + "def combine_masks(keep, causal):\n    return torch.logical_or(keep[:, None, None, :], causal)  # HERE\n"),
-    ("mask.padding_off_by_one", HEAD + "def padding_mask(lengths, max_len):\n    return torch.arange(max_len)[None] <= lengths[:, None]  # HERE\n"),
+    (
+        "mask.either",
+        HEAD + "def combine_masks(keep, causal):\n"
+        "    return torch.logical_or(keep[:, None, None, :], causal)  # HERE\n",
+    ),
+    (
+        "mask.padding_off_by_one",
+        HEAD + "def padding_mask(lengths, max_len):\n"
+        "    return torch.arange(max_len)[None] <= lengths[:, None]  # HERE\n",
+    ),
     # Decoy: two uses, and nothing says which one is wrong.
-    ("mask.inverted", padded("s = (q @ k.mT).masked_fill(keep[:, None, None], -1e9)\nw = s.softmax(-1).masked_fill(keep[:, None, None], 0)\nreturn w @ v")),
-    ("mask.after_softmax", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)\nw = s.softmax(-1) * keep[:, None, None]\nreturn w @ v")),
-]  # fmt: skip
+    (
+        "mask.inverted",
+        padded(
+            "s = (q @ k.mT).masked_fill(keep[:, None, None], -1e9)\n"
+            "w = s.softmax(-1).masked_fill(keep[:, None, None], 0)\n"
+            "return w @ v"
+        ),
+    ),
+    (
+        "mask.after_softmax",
+        padded(
+            "s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)\n"
+            "w = s.softmax(-1) * keep[:, None, None]\n"
+            "return w @ v"
+        ),
+    ),
+]
 
 HEADS = [
-    ("split.no_transpose", mha("B, T, E = x.shape\nq = self.q_proj(x).view(B, self.num_heads, T, self.head_dim)  # HERE\n"
-     "k = self.k_proj(x).view(B, self.num_heads, T, self.head_dim)\nv = self.v_proj(x).view(B, self.num_heads, T, self.head_dim)\nw = (q @ k.mT).softmax(-1)\n" + MERGE)),
-    ("split.no_transpose", HEAD + "def split_heads(x, num_heads):\n    B, T, E = x.shape\n    return x.reshape(B, num_heads, T, E // num_heads)  # HERE\n"),
-    ("split.no_transpose", HEAD + "def split_heads(x, num_heads):\n    B, T, E = x.shape\n    return x.reshape((B, num_heads, T, -1))  # HERE\n"),
-    ("split.no_transpose", mha("B, T, E = x.shape\nh = self.num_heads\nq, k, v = (\n    p(x).view(B * h, T, E // h)  # HERE\n    for p in (self.q_proj, self.k_proj, self.v_proj)\n)\nw = (q @ k.mT).softmax(-1)\n" + MERGE)),
+    (
+        "split.no_transpose",
+        mha(
+            "B, T, E = x.shape\n"
+            "q = self.q_proj(x).view(B, self.num_heads, T, self.head_dim)  # HERE\n"
+            "k = self.k_proj(x).view(B, self.num_heads, T, self.head_dim)\n"
+            "v = self.v_proj(x).view(B, self.num_heads, T, self.head_dim)\n"
+            "w = (q @ k.mT).softmax(-1)\n" + MERGE
+        ),
+    ),
+    (
+        "split.no_transpose",
+        HEAD + "def split_heads(x, num_heads):\n"
+        "    B, T, E = x.shape\n"
+        "    return x.reshape(B, num_heads, T, E // num_heads)  # HERE\n",
+    ),
+    (
+        "split.no_transpose",
+        HEAD + "def split_heads(x, num_heads):\n"
+        "    B, T, E = x.shape\n"
+        "    return x.reshape((B, num_heads, T, -1))  # HERE\n",
+    ),
+    (
+        "split.no_transpose",
+        mha(
+            "B, T, E = x.shape\n"
+            "h = self.num_heads\n"
+            "q, k, v = (\n"
+            "    p(x).view(B * h, T, E // h)  # HERE\n"
+            "    for p in (self.q_proj, self.k_proj, self.v_proj)\n"
+            ")\n"
+            "w = (q @ k.mT).softmax(-1)\n" + MERGE
+        ),
+    ),
     ("split.no_transpose", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\n" + MERGE)),
-    ("split.interleaved", HEAD + "def split_heads(x, num_heads):\n    B, T, E = x.shape\n    return x.view(B, T, E // num_heads, num_heads).permute(0, 3, 1, 2)  # HERE\n"),
-    ("split.interleaved", HEAD + "from einops import rearrange\ndef split_heads(x, num_heads):\n    return rearrange(x, 'b t (d h) -> b h t d', h=num_heads)  # HERE\n"),
-    ("split.interleaved", HEAD + "from einops import rearrange\ndef split_heads(x, num_heads):\n    return rearrange(x, 'b t (h d) -> b h t d', h=num_heads)\n"),
-    ("merge.no_transpose", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nout = (w @ v).reshape(B, T, E)  # HERE\nreturn self.o_proj(out)")),
-    ("merge.no_transpose", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nout = w @ v\nout = out.contiguous().view(B, T, -1)  # HERE\nreturn self.o_proj(out)")),
-    ("merge.no_transpose", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nreturn self.o_proj(torch.matmul(w, v).view(B, -1, E))  # HERE")),
-    ("merge.no_transpose", HEAD + "def merge_heads(x):\n    B, H, T, D = x.shape\n    return x.reshape(B, T, H * D)  # HERE\n"),
-    ("merge.no_transpose", HEAD + "def merge_heads(x):\n    B, H, T, D = x.shape\n    x = x.transpose(1, 2)\n    return x.reshape(B, T, H * D)\n"),
-    ("merge.no_transpose", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nout = (w @ v).permute(0, 2, 1, 3)\nreturn self.o_proj(out.reshape(B, T, E))")),
+    (
+        "split.interleaved",
+        HEAD + "def split_heads(x, num_heads):\n"
+        "    B, T, E = x.shape\n"
+        "    return x.view(B, T, E // num_heads, num_heads).permute(0, 3, 1, 2)  # HERE\n",
+    ),
+    (
+        "split.interleaved",
+        HEAD + "from einops import rearrange\n"
+        "def split_heads(x, num_heads):\n"
+        "    return rearrange(x, 'b t (d h) -> b h t d', h=num_heads)  # HERE\n",
+    ),
+    (
+        "split.interleaved",
+        HEAD + "from einops import rearrange\n"
+        "def split_heads(x, num_heads):\n"
+        "    return rearrange(x, 'b t (h d) -> b h t d', h=num_heads)\n",
+    ),
+    (
+        "merge.no_transpose",
+        mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nout = (w @ v).reshape(B, T, E)  # HERE\nreturn self.o_proj(out)"),
+    ),
+    (
+        "merge.no_transpose",
+        mha(
+            SPLIT + "w = (q @ k.mT).softmax(-1)\n"
+            "out = w @ v\n"
+            "out = out.contiguous().view(B, T, -1)  # HERE\n"
+            "return self.o_proj(out)"
+        ),
+    ),
+    (
+        "merge.no_transpose",
+        mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nreturn self.o_proj(torch.matmul(w, v).view(B, -1, E))  # HERE"),
+    ),
+    (
+        "merge.no_transpose",
+        HEAD + "def merge_heads(x):\n    B, H, T, D = x.shape\n    return x.reshape(B, T, H * D)  # HERE\n",
+    ),
+    (
+        "merge.no_transpose",
+        HEAD + "def merge_heads(x):\n"
+        "    B, H, T, D = x.shape\n"
+        "    x = x.transpose(1, 2)\n"
+        "    return x.reshape(B, T, H * D)\n",
+    ),
+    (
+        "merge.no_transpose",
+        mha(
+            SPLIT + "w = (q @ k.mT).softmax(-1)\n"
+            "out = (w @ v).permute(0, 2, 1, 3)\n"
+            "return self.o_proj(out.reshape(B, T, E))"
+        ),
+    ),
     ("merge.interleaved", HEAD + "def merge_heads(x):\n    return x.permute(0, 2, 3, 1).flatten(2)  # HERE\n"),
-    ("project.key_for_value", mha(SPLIT.replace("self.v_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)", "self.k_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)  # HERE") + "w = (q @ k.mT).softmax(-1)\n" + MERGE)),
-    ("project.key_for_value", mha("queries = self.q_proj(x)\nkeys = self.k_proj(x)\nvalues = self.k_proj(x)  # HERE\nreturn self.o_proj((queries @ keys.mT).softmax(-1) @ values)")),
-    ("project.key_for_value", mha("q, k, v = self.q_proj(x), self.k_proj(x), self.k_proj(x)  # HERE\nreturn self.o_proj((q @ k.mT).softmax(-1) @ v)")),
-    ("project.key_for_value", mha("Q = self.q_proj(x)\nK = self.k_proj(x)\nV = self.split(self.k_proj(x))  # HERE\nreturn self.o_proj((Q @ K.mT).softmax(-1) @ V)")),
-    ("project.query_for_key", mha("q = self.q_proj(x)\nk = self.q_proj(x)  # HERE\nv = self.v_proj(x)\nreturn self.o_proj((q @ k.mT).softmax(-1) @ v)")),
+    (
+        "project.key_for_value",
+        mha(
+            SPLIT.replace("self.v_proj(x).view(B, T, self.num_heads, self.head_dim).transpose(1, 2)", KEYS_AGAIN)
+            + "w = (q @ k.mT).softmax(-1)\n"
+            + MERGE
+        ),
+    ),
+    (
+        "project.key_for_value",
+        mha(
+            "queries = self.q_proj(x)\n"
+            "keys = self.k_proj(x)\n"
+            "values = self.k_proj(x)  # HERE\n"
+            "return self.o_proj((queries @ keys.mT).softmax(-1) @ values)"
+        ),
+    ),
+    (
+        "project.key_for_value",
+        mha(
+            "q, k, v = self.q_proj(x), self.k_proj(x), self.k_proj(x)  # HERE\n"
+            "return self.o_proj((q @ k.mT).softmax(-1) @ v)"
+        ),
+    ),
+    (
+        "project.key_for_value",
+        mha(
+            "Q = self.q_proj(x)\n"
+            "K = self.k_proj(x)\n"
+            "V = self.split(self.k_proj(x))  # HERE\n"
+            "return self.o_proj((Q @ K.mT).softmax(-1) @ V)"
+        ),
+    ),
+    (
+        "project.query_for_key",
+        mha(
+            "q = self.q_proj(x)\n"
+            "k = self.q_proj(x)  # HERE\n"
+            "v = self.v_proj(x)\n"
+            "return self.o_proj((q @ k.mT).softmax(-1) @ v)"
+        ),
+    ),
     ("project.swapped", sdpa("s = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))  # HERE\nreturn s.softmax(-1) @ v")),
     ("project.swapped", sdpa("s = torch.matmul(k, q.transpose(-2, -1))  # HERE\nreturn s.softmax(-1) @ v")),
-    ("project.swapped", mha("q = self.k_proj(x)  # HERE\nk = self.q_proj(x)\nv = self.v_proj(x)\nreturn self.o_proj((q @ k.mT).softmax(-1) @ v)")),
-    ("project.chunk_order", mha("k, q, v = self.qkv_proj(x).chunk(3, dim=-1)  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("project.chunk_order", mha("qkv = self.qkv_proj(x)\nq, v, k = torch.split(qkv, self.embed_dim, dim=-1)  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("project.chunk_order", mha("qkv = self.qkv_proj(x).view(2, 3, 3, 4)\nq, k, v = qkv[:, :, 1], qkv[:, :, 0], qkv[:, :, 2]\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("project.chunk_order", mha("p = self.qkv_proj(x).chunk(3, -1)\nq, k, v = p[1], p[0], p[2]  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
+    (
+        "project.swapped",
+        mha(
+            "q = self.k_proj(x)  # HERE\n"
+            "k = self.q_proj(x)\n"
+            "v = self.v_proj(x)\n"
+            "return self.o_proj((q @ k.mT).softmax(-1) @ v)"
+        ),
+    ),
+    (
+        "project.chunk_order",
+        mha("k, q, v = self.qkv_proj(x).chunk(3, dim=-1)  # HERE\nreturn (q @ k.mT).softmax(-1) @ v"),
+    ),
+    (
+        "project.chunk_order",
+        mha(
+            "qkv = self.qkv_proj(x)\n"
+            "q, v, k = torch.split(qkv, self.embed_dim, dim=-1)  # HERE\n"
+            "return (q @ k.mT).softmax(-1) @ v"
+        ),
+    ),
+    (
+        "project.chunk_order",
+        mha(
+            "qkv = self.qkv_proj(x).view(2, 3, 3, 4)\n"
+            "q, k, v = qkv[:, :, 1], qkv[:, :, 0], qkv[:, :, 2]\n"
+            "return (q @ k.mT).softmax(-1) @ v"
+        ),
+    ),
+    (
+        "project.chunk_order",
+        mha("p = self.qkv_proj(x).chunk(3, -1)\nq, k, v = p[1], p[0], p[2]  # HERE\nreturn (q @ k.mT).softmax(-1) @ v"),
+    ),
     ("project.chunk_order", mha("q, k, v = self.qkv_proj(x).chunk(3, dim=-1)\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("project.interleaved", mha("B, T, E = x.shape\nqkv = self.qkv_proj(x).view(B, T, E, 3)  # HERE\nq, k, v = qkv.unbind(-1)\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("output.missing", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nreturn (w @ v).transpose(1, 2).reshape(B, T, E)  # HERE")),
-    ("output.missing", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nout = (w @ v).transpose(1, 2).reshape(B, T, E)\nself.o_proj(out)  # HERE\nreturn out")),
-    ("output.missing", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nout = (w @ v).transpose(1, 2).reshape(B, T, E)\nprojected = self.o_proj(out)  # HERE\nreturn out")),
+    (
+        "project.interleaved",
+        mha(
+            "B, T, E = x.shape\n"
+            "qkv = self.qkv_proj(x).view(B, T, E, 3)  # HERE\n"
+            "q, k, v = qkv.unbind(-1)\n"
+            "return (q @ k.mT).softmax(-1) @ v"
+        ),
+    ),
+    (
+        "output.missing",
+        mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nreturn (w @ v).transpose(1, 2).reshape(B, T, E)  # HERE"),
+    ),
+    (
+        "output.missing",
+        mha(
+            SPLIT + "w = (q @ k.mT).softmax(-1)\n"
+            "out = (w @ v).transpose(1, 2).reshape(B, T, E)\n"
+            "self.o_proj(out)  # HERE\n"
+            "return out"
+        ),
+    ),
+    (
+        "output.missing",
+        mha(
+            SPLIT + "w = (q @ k.mT).softmax(-1)\n"
+            "out = (w @ v).transpose(1, 2).reshape(B, T, E)\n"
+            "projected = self.o_proj(out)  # HERE\n"
+            "return out"
+        ),
+    ),
     ("output.missing", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\n" + MERGE)),
     ("output.missing", mha("if mask is None:\n    return x\nreturn x * 2")),
     ("mix.keys", sdpa("w = (q @ k.mT).softmax(-1)\nreturn w @ k  # HERE")),
     ("mix.keys", sdpa("w = (q @ k.mT).softmax(-1)\nreturn torch.matmul(w, k)  # HERE")),
-    ("context.swapped", HEAD + "class CrossAttention(nn.Module):\n    def forward(self, x, context, keep=None):\n        q = self.q_proj(context)  # HERE\n        k = self.k_proj(x)\n        v = self.v_proj(x)\n        return (q @ k.mT).softmax(-1) @ v\n"),
-    ("context.ignored", HEAD + "class CrossAttention(nn.Module):\n    def forward(self, x, context, keep=None):\n        q = self.q_proj(x)\n        k = self.k_proj(x)  # HERE\n        v = self.v_proj(x)\n        return (q @ k.mT).softmax(-1) @ v\n"),
-]  # fmt: skip
+    (
+        "context.swapped",
+        HEAD + "class CrossAttention(nn.Module):\n"
+        "    def forward(self, x, context, keep=None):\n"
+        "        q = self.q_proj(context)  # HERE\n"
+        "        k = self.k_proj(x)\n"
+        "        v = self.v_proj(x)\n"
+        "        return (q @ k.mT).softmax(-1) @ v\n",
+    ),
+    (
+        "context.ignored",
+        HEAD + "class CrossAttention(nn.Module):\n"
+        "    def forward(self, x, context, keep=None):\n"
+        "        q = self.q_proj(x)\n"
+        "        k = self.k_proj(x)  # HERE\n"
+        "        v = self.v_proj(x)\n"
+        "        return (q @ k.mT).softmax(-1) @ v\n",
+    ),
+]
 
 REST = [
-    ("dropout.before_softmax", mha(SPLIT + "s = self.dropout(q @ k.mT)  # HERE\nw = s.softmax(-1)\n" + MERGE, "self.dropout = nn.Dropout(dropout)")),
-    ("dropout.before_softmax", mha(SPLIT + "s = F.dropout(q @ k.mT, self.p, self.training)  # HERE\nw = s.softmax(-1)\n" + MERGE)),
+    (
+        "dropout.before_softmax",
+        mha(
+            SPLIT + "s = self.dropout(q @ k.mT)  # HERE\nw = s.softmax(-1)\n" + MERGE,
+            "self.dropout = nn.Dropout(dropout)",
+        ),
+    ),
+    (
+        "dropout.before_softmax",
+        mha(SPLIT + "s = F.dropout(q @ k.mT, self.p, self.training)  # HERE\nw = s.softmax(-1)\n" + MERGE),
+    ),
     ("dropout.always", mha(SPLIT + "w = F.dropout((q @ k.mT).softmax(-1), self.p)  # HERE\n" + MERGE)),
     ("dropout.always", mha(SPLIT + "w = F.dropout((q @ k.mT).softmax(-1), p=0.1, training=True)  # HERE\n" + MERGE)),
     ("dropout.always", mha(SPLIT + "w = nn.Dropout(0.1)((q @ k.mT).softmax(-1))  # HERE\n" + MERGE)),
     ("dropout.always", mha(SPLIT + "w = F.dropout((q @ k.mT).softmax(-1), 0.1, training=self.training)\n" + MERGE)),
-    ("dropout.never", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\n" + MERGE, "self.dropout = nn.Dropout(dropout)  # HERE")),
-    ("dropout.never", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nself.dropout(w)  # HERE\n" + MERGE, "self.dropout = nn.Dropout(dropout)")),
-    ("dropout.renormalised", mha(SPLIT + "w = self.dropout((q @ k.mT).softmax(-1))\nw = w / w.sum(-1, keepdim=True)  # HERE\n" + MERGE, "self.dropout = nn.Dropout(dropout)")),
+    (
+        "dropout.never",
+        mha(SPLIT + "w = (q @ k.mT).softmax(-1)\n" + MERGE, "self.dropout = nn.Dropout(dropout)  # HERE"),
+    ),
+    (
+        "dropout.never",
+        mha(
+            SPLIT + "w = (q @ k.mT).softmax(-1)\nself.dropout(w)  # HERE\n" + MERGE,
+            "self.dropout = nn.Dropout(dropout)",
+        ),
+    ),
+    (
+        "dropout.renormalised",
+        mha(
+            SPLIT + "w = self.dropout((q @ k.mT).softmax(-1))\nw = w / w.sum(-1, keepdim=True)  # HERE\n" + MERGE,
+            "self.dropout = nn.Dropout(dropout)",
+        ),
+    ),
     ("layout.T_of_batch", sdpa("return (q @ k.T).softmax(-1) @ v  # HERE")),
     ("layout.squeeze", sdpa("return ((q @ k.mT).softmax(-1) @ v).squeeze()  # HERE")),
     ("layout.batch_as_time", mha("x = x.transpose(0, 1)  # HERE\nreturn self.o_proj(x).transpose(0, 1)")),
     ("layout.view_of_strided", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\n" + MERGE)),
     ("numerics.no_max", sdpa("e = torch.exp(q @ k.mT)  # HERE\nreturn e / e.sum(-1, keepdim=True) @ v")),
     ("numerics.no_max", sdpa("e = (q @ k.mT).exp()  # HERE\nreturn e / e.sum(-1, keepdim=True) @ v")),
-    ("numerics.global_max", HEAD + "def softmax(x, dim):\n    x = x - x.max()  # HERE\n    e = x.exp()\n    return e / e.sum(dim, keepdim=True)\n"),
-    ("numerics.global_max", HEAD + "def softmax(x, dim):\n    e = torch.exp(x - torch.max(x))  # HERE\n    return e / e.sum(dim, keepdim=True)\n"),
-    ("softmax.dim_ignored", HEAD + "def softmax(x, dim):\n    e = torch.exp(x - x.amax(dim, keepdim=True))\n    return e / e.sum(-1, keepdim=True)  # HERE\n"),
-    ("softmax.keepdim", HEAD + "def softmax(x, dim):\n    e = torch.exp(x - x.amax(dim, keepdim=True))\n    return e / e.sum(dim)  # HERE\n"),
+    (
+        "numerics.global_max",
+        HEAD + "def softmax(x, dim):\n"
+        "    x = x - x.max()  # HERE\n"
+        "    e = x.exp()\n"
+        "    return e / e.sum(dim, keepdim=True)\n",
+    ),
+    (
+        "numerics.global_max",
+        HEAD + "def softmax(x, dim):\n"
+        "    e = torch.exp(x - torch.max(x))  # HERE\n"
+        "    return e / e.sum(dim, keepdim=True)\n",
+    ),
+    (
+        "softmax.dim_ignored",
+        HEAD + "def softmax(x, dim):\n"
+        "    e = torch.exp(x - x.amax(dim, keepdim=True))\n"
+        "    return e / e.sum(-1, keepdim=True)  # HERE\n",
+    ),
+    (
+        "softmax.keepdim",
+        HEAD + "def softmax(x, dim):\n"
+        "    e = torch.exp(x - x.amax(dim, keepdim=True))\n"
+        "    return e / e.sum(dim)  # HERE\n",
+    ),
     ("numerics.forced_float32", sdpa("s = (q @ k.mT).float()  # HERE\nreturn s.softmax(-1) @ v")),
     ("numerics.forced_float32", sdpa("w = F.softmax(q @ k.mT, dim=-1, dtype=torch.float32)  # HERE\nreturn w @ v")),
     ("numerics.forced_float32", sdpa("q = q.to(torch.float32)  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("numerics.forced_float32", padded("s = (q @ k.mT).float() * 1  # HERE\nreturn (s + (1 - keep[:, None, None].float()) * -1e9).softmax(-1) @ v")),
+    (
+        "numerics.forced_float32",
+        padded(
+            "s = (q @ k.mT).float() * 1  # HERE\nreturn (s + (1 - keep[:, None, None].float()) * -1e9).softmax(-1) @ v"
+        ),
+    ),
     ("numerics.default_dtype", sdpa("eye = torch.eye(q.size(-1))  # HERE\nreturn (q @ eye @ k.mT).softmax(-1) @ v")),
-    ("numerics.large_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)  # HERE\nreturn s.softmax(-1) @ v")),
-    ("device.default", HEAD + "def padding_mask(lengths, max_len):\n    return torch.arange(max_len)[None] < lengths[:, None]  # HERE\n"),
+    (
+        "numerics.large_fill",
+        padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "device.default",
+        HEAD + "def padding_mask(lengths, max_len):\n"
+        "    return torch.arange(max_len)[None] < lengths[:, None]  # HERE\n",
+    ),
     ("inputs.modified", sdpa("q *= q.size(-1) ** -0.5  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
     ("inputs.modified", sdpa("q.div_(math.sqrt(q.size(-1)))  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("inputs.modified", padded("k = k.transpose(-2, -1)\nk /= math.sqrt(q.size(-1))  # HERE\nreturn (q @ k).softmax(-1) @ v")),
-    ("inputs.modified", padded("v[~keep[:, None, :].expand(v.shape[:3])] = 0  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
-    ("inputs.modified", padded("s = q @ k.mT\ns /= 2\ns.masked_fill_(~keep[:, None, None], -1e9)\nreturn s.softmax(-1) @ v")),
+    (
+        "inputs.modified",
+        padded("k = k.transpose(-2, -1)\nk /= math.sqrt(q.size(-1))  # HERE\nreturn (q @ k).softmax(-1) @ v"),
+    ),
+    (
+        "inputs.modified",
+        padded("v[~keep[:, None, :].expand(v.shape[:3])] = 0  # HERE\nreturn (q @ k.mT).softmax(-1) @ v"),
+    ),
+    (
+        "inputs.modified",
+        padded("s = q @ k.mT\ns /= 2\ns.masked_fill_(~keep[:, None, None], -1e9)\nreturn s.softmax(-1) @ v"),
+    ),
     ("gradient.detached", sdpa("w = (q @ k.mT).softmax(-1).detach()  # HERE\nreturn w @ v")),
     ("gradient.detached", sdpa("s = (q @ k.mT).data  # HERE\nreturn s.softmax(-1) @ v")),
     ("gradient.detached", sdpa("with torch.no_grad():  # HERE\n    w = (q @ k.mT).softmax(-1)\nreturn w @ v")),
-    ("gradient.detached", sdpa("s = q @ k.mT\ns = s - s.max(-1, keepdim=True).values.detach()\nw = torch.from_numpy(s.numpy())  # HERE\nreturn w @ v")),
-    ("module.rebuilt", mha("q = nn.Linear(self.embed_dim, self.embed_dim)(x)  # HERE\nk = nn.Linear(self.embed_dim, self.embed_dim)(x)\nreturn q @ k.mT @ x")),
-    ("module.unregistered", HEAD + "class MultiHeadAttentionWrapper(nn.Module):\n    def __init__(self, d, n):\n        super().__init__()\n        self.heads = [nn.Linear(d, d) for _ in range(n)]  # HERE\n"
-     "    def forward(self, x):\n        return torch.cat([h(x) for h in self.heads], -1)\n"),
-    ("module.unregistered", HEAD + "class MultiHeadAttentionWrapper(nn.Module):\n    def __init__(self, d, n):\n        super().__init__()\n        self.heads = []  # HERE\n        for _ in range(n):\n"
-     "            self.heads.append(nn.Linear(d, d))\n    def forward(self, x):\n        return torch.cat([h(x) for h in self.heads], -1)\n"),
-    ("module.repeated", HEAD + "class MultiHeadAttentionWrapper(nn.Module):\n    def __init__(self, d, n):\n        super().__init__()\n        self.heads = nn.ModuleList([nn.Linear(d, d)] * n)  # HERE\n"),
-    ("classifier.softmax", HEAD + "class AttentionClassifier(nn.Module):\n    def forward(self, t):\n        w = F.softmax(t @ t.mT, -1)\n        logits = self.classifier(w @ t)\n        return F.softmax(logits, dim=-1)  # HERE\n"),
-]  # fmt: skip
+    (
+        "gradient.detached",
+        sdpa(
+            "s = q @ k.mT\n"
+            "s = s - s.max(-1, keepdim=True).values.detach()\n"
+            "w = torch.from_numpy(s.numpy())  # HERE\n"
+            "return w @ v"
+        ),
+    ),
+    (
+        "module.rebuilt",
+        mha(
+            "q = nn.Linear(self.embed_dim, self.embed_dim)(x)  # HERE\n"
+            "k = nn.Linear(self.embed_dim, self.embed_dim)(x)\n"
+            "return q @ k.mT @ x"
+        ),
+    ),
+    (
+        "module.unregistered",
+        HEAD + "class MultiHeadAttentionWrapper(nn.Module):\n"
+        "    def __init__(self, d, n):\n"
+        "        super().__init__()\n"
+        "        self.heads = [nn.Linear(d, d) for _ in range(n)]  # HERE\n"
+        "    def forward(self, x):\n"
+        "        return torch.cat([h(x) for h in self.heads], -1)\n",
+    ),
+    (
+        "module.unregistered",
+        HEAD + "class MultiHeadAttentionWrapper(nn.Module):\n"
+        "    def __init__(self, d, n):\n"
+        "        super().__init__()\n"
+        "        self.heads = []  # HERE\n"
+        "        for _ in range(n):\n"
+        "            self.heads.append(nn.Linear(d, d))\n"
+        "    def forward(self, x):\n"
+        "        return torch.cat([h(x) for h in self.heads], -1)\n",
+    ),
+    (
+        "module.repeated",
+        HEAD + "class MultiHeadAttentionWrapper(nn.Module):\n"
+        "    def __init__(self, d, n):\n"
+        "        super().__init__()\n"
+        "        self.heads = nn.ModuleList([nn.Linear(d, d)] * n)  # HERE\n",
+    ),
+    (
+        "classifier.softmax",
+        HEAD + "class AttentionClassifier(nn.Module):\n"
+        "    def forward(self, t):\n"
+        "        w = F.softmax(t @ t.mT, -1)\n"
+        "        logits = self.classifier(w @ t)\n"
+        "        return F.softmax(logits, dim=-1)  # HERE\n",
+    ),
+]
 
 CASES = SCALE + SOFTMAX + MASK + HEADS + REST
 

@@ -88,6 +88,8 @@ def diagnose(
         if len(ids) == smallest
     ]
     notes = ["two equal calls gave two different answers"] if evidence.unsteady else []
+    if not diagnoses and not evidence.values_right:
+        notes.append("no known mistake reproduces this; the properties that fail are the evidence")
     torch.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") and time.monotonic() < deadline else []
     return Diagnosed(diagnoses=diagnoses, pictures=drawn, notes=notes)

@@ -16,6 +16,10 @@ class PropertyFailed(Exception):
         self.example = example
 
 
+class NoAnswer(PropertyFailed):
+    """There was no tensor to judge: where the property would have one look says nothing about it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Raised:
     """An exception of the attempt's: the names of its type and bases, its message, and its own frames' (line, function)."""
@@ -30,7 +34,7 @@ class Raised:
         return self.frames[-1][0] if self.frames else None
 
 
-class AttemptRaised(PropertyFailed):
+class AttemptRaised(NoAnswer):
     """The attempt raised where the property needs an answer."""
 
     def __init__(self, raised: Raised) -> None:
@@ -45,7 +49,7 @@ class AttemptRaised(PropertyFailed):
         return "NotImplementedError" in self.raised.types
 
 
-class MissingName(PropertyFailed):
+class MissingName(NoAnswer):
     """The attempt has no function or class of the name that the contract gives."""
 
     def __init__(self, name: str, found: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..engine import wire
 from ..engine.executor import Executor
-from .failures import AttemptRaised, MissingName, PropertyFailed, Raised
+from .failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised
 
 
 _numbers = itertools.count()  # of built modules, over all handles of this process
@@ -240,11 +240,11 @@ def ask(transport: Transport, op: str, fields: dict[str, Any], tensors: list[Ten
     if reply.status == wire.RAISED:
         raise AttemptRaised(read_raised(reply.texts))
     if reply.status == wire.BAD_RESULT:
-        raise PropertyFailed(reply.texts[0] if reply.texts else "returned something that is no tensor")
+        raise NoAnswer(reply.texts[0] if reply.texts else "returned something that is no tensor")
     if reply.status == wire.NO_ENTRY:
         raise MissingName(fields["name"], reply.texts[1:])
     if op == "call" and not reply.tensors:
-        raise PropertyFailed("answered without a tensor")
+        raise NoAnswer("answered without a tensor")
     return reply
 
 

@@ -19,7 +19,7 @@ import torch
 from ..engine.remote import AttemptDied, OutOfTime
 from ..report.model import Finding, FindingOutcome
 from .claims import Property
-from .failures import AttemptRaised, PropertyFailed
+from .failures import AttemptRaised, NoAnswer, PropertyFailed
 from .handle import Handle
 
 MAX_DEATHS = 3
@@ -139,12 +139,13 @@ class _Gatherer:
             if "sizes" in arguments:
                 arguments["sizes"] = sizes
             outcome: FindingOutcome
-            example = None
+            example, look_at = None, None
             try:
                 test(**arguments)
                 continue
             except PropertyFailed as failure:
                 outcome, message, example = "failed", failure.message, failure.example
+                look_at = None if isinstance(failure, NoAnswer) else tested.look_at
                 self.failures[tested.name] = failure
                 if isinstance(failure, AttemptRaised) and failure.not_written:
                     message = "not written yet: it raises NotImplementedError"
@@ -153,7 +154,8 @@ class _Gatherer:
             except AttemptDied as death:
                 outcome, message = "errored", death.reason
             case = None if sizes is None else sizes.as_dict()
-            return _finding(tested, outcome, message, case=case, example=example, seconds=time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            return _finding(tested, outcome, message, look_at, case=case, example=example, seconds=seconds)
         return _finding(tested, "passed", None, seconds=time.perf_counter() - started)
 
 
@@ -163,7 +165,14 @@ def seed_case(seed: int, tested: Property, place: int) -> None:
 
 
 def _finding(
-    tested: Property, outcome: FindingOutcome, message: str | None, *, case: Any = None, example: Any = None, seconds: float = 0.0
+    tested: Property,
+    outcome: FindingOutcome,
+    message: str | None,
+    look_at: str | None = None,
+    *,
+    case: Any = None,
+    example: Any = None,
+    seconds: float = 0.0,
 ) -> Finding:
     return Finding(
         property=tested.name,
@@ -171,7 +180,7 @@ def _finding(
         tier=tested.tier,
         outcome=outcome,
         message=message,
-        look_at=tested.look_at if outcome == "failed" else None,
+        look_at=look_at,
         case=case,
         needs=list(tested.needs),
         example=example,

@@ -1,4 +1,4 @@
-# style: a loop over heads on slices of the columns, torch.cat; -1e9 fill; a list of layers beside the named ones
+# style: a loop over heads on slices of the columns, torch.cat; -1e9 fill
 # edge fails: empty_rows, half_precision
 import math
 

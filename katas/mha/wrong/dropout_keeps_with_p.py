@@ -1,5 +1,5 @@
 # breaks: dropout_rate
-# mistake: none
+# mistake: dropout.keep_probability
 import math
 
 import torch

@@ -1,4 +1,4 @@
-# breaks: dropout_acts_on_weights, dropout_rate, dropout_is_fresh
+# breaks: dropout_acts_on_weights
 # mistake: dropout.never
 import math
 

@@ -1,5 +1,5 @@
 # breaks: dropout_acts_on_weights
-# mistake: none
+# mistake: dropout.not_rescaled
 import math
 
 import torch

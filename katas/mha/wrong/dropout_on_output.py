@@ -1,5 +1,5 @@
 # breaks: dropout_acts_on_weights
-# mistake: none
+# mistake: dropout.on_output
 import math
 
 import torch

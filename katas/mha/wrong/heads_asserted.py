@@ -1,5 +1,5 @@
 # breaks: heads_must_divide
-# mistake: none
+# mistake: arguments.unchecked
 import math
 
 import torch

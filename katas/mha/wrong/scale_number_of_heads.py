@@ -1,5 +1,5 @@
 # breaks: values
-# mistake: none
+# mistake: scale.heads
 import math
 
 import torch

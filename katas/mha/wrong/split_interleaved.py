@@ -1,5 +1,5 @@
 # breaks: values, heads_own_columns
-# mistake: none
+# mistake: split.interleaved
 import math
 
 import torch

@@ -1,4 +1,4 @@
-# breaks: large_scores, dropout_rate
+# breaks: large_scores, dropout_acts_on_weights
 # mistake: dropout.never
 import math
 

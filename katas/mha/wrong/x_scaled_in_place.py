@@ -1,5 +1,5 @@
 # breaks: inputs_unmodified, values
-# mistake: none
+# mistake: inputs.modified
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: output_shape
-# mistake: context.query_length
+# mistake: none
 import math
 
 

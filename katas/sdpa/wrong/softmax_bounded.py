@@ -1,5 +1,5 @@
 # breaks: strong_scores, large_scores
-# mistake: none
+# mistake: numerics.clamped
 import math
 
 import torch

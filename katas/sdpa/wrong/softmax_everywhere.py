@@ -1,5 +1,5 @@
 # breaks: values, weights_sum_to_one, queries_are_independent
-# mistake: none
+# mistake: softmax.flattened
 import math
 
 

@@ -1,5 +1,5 @@
 # breaks: split_shape
-# mistake: none
+# mistake: split.no_transpose
 def split_heads(x, num_heads):
     B, T, E = x.shape
     if E % num_heads:

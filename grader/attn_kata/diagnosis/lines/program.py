@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .live import Function, live
 from .syntax import callee, on_self, position
 
-_MOST_BYTES, _MOST_NODES = 200_000, 12_000  # people write a tenth of it; finders are not made for more
+_MOST_BYTES, _MOST_NODES = 200_000, 6_000  # people write a tenth of it; finders are not made for more
 _DEEPEST = 12  # assignments followed
 
 
@@ -39,10 +40,19 @@ class Program:
         if len(self.parents) > _MOST_NODES:
             raise ValueError("too long to look at")
         self.nodes = sorted(live(self.tree), key=position)
+        self.known: dict[tuple[str, ast.AST], bool] = {}  # answers of `values`, by question and node
+        self._scopes: dict[ast.AST, ast.AST] = {}
+        self._reached: dict[ast.expr, Binding | None] = {}
+        self._calls: dict[str, list[ast.Call]] = {}
+        self._loads: dict[str, list[ast.Name]] = {}
         self._bindings: dict[tuple[ast.AST, str], list[Binding]] = {}
         self._attributes: dict[tuple[ast.AST | None, str], list[Binding]] = {}
         for node in self.nodes:
             self._bind(node)
+            if isinstance(node, ast.Call):
+                self._calls.setdefault(callee(node), []).append(node)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self._loads.setdefault(node.id, []).append(node)
 
     def each(self, *types: type[ast.AST]) -> Iterator[ast.AST]:
         """Live nodes of these types in the order of the source."""
@@ -64,7 +74,10 @@ class Program:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function around a node, or the module."""
-        return self.function(node) or self.tree
+        found = self._scopes.get(node)
+        if found is None:
+            found = self._scopes[node] = self.function(node) or self.tree
+        return found
 
     def owner(self, node: ast.AST) -> ast.ClassDef | None:
         """The class around a node."""
@@ -117,6 +130,11 @@ class Program:
 
     def binding(self, node: ast.expr) -> Binding | None:
         """The one binding that a name or `self.<attr>` has where it is used, if that is sure."""
+        if node not in self._reached:
+            self._reached[node] = self._find_binding(node)
+        return self._reached[node]
+
+    def _find_binding(self, node: ast.expr) -> Binding | None:
         if isinstance(node, ast.Attribute):
             found = self.attribute(node)
             return found[0] if len(found) == 1 else None
@@ -145,32 +163,28 @@ class Program:
     def loads(self, scope: ast.AST, name: str) -> list[ast.Name]:
         """Where `name` is read in `scope`, nested functions included."""
         return [
-            node
-            for node in self.nodes
-            if isinstance(node, ast.Name)
-            and node.id == name
-            and isinstance(node.ctx, ast.Load)
-            and (self.scope(node) is scope or scope in self.ancestors(node))
+            node for node in self._loads.get(name, ()) if self.scope(node) is scope or scope in self.ancestors(node)
         ]
 
     def _reaching(self, use: ast.Name, found: list[Binding]) -> Binding | None:
         statement = self.statement(use)
-        before = [one for one in found if position(one.node) < position(statement) or isinstance(one.node, ast.arg)]
-        if not before:
+        here = position(statement)
+        places = [(0, 0) if isinstance(one.node, ast.arg) else position(one.node) for one in found]
+        if places[0] >= here:
             return None
-        last = before[-1]
+        last = found[bisect_left(places, here) - 1]
         if isinstance(last.node, ast.arg):
             return last
-        sure = self.blocks(last.node)[:1] and self.blocks(last.node)[0] in self.blocks(use)
-        later = any(position(one.node) >= position(statement) for one in found)
-        return last if sure and not (later and self.in_loop(use)) else None
+        around = self.blocks(last.node)
+        sure = bool(around) and around[0] in self.blocks(use)
+        return last if sure and not (places[-1] >= here and self.in_loop(use)) else None
 
     def _argument(self, parameter: ast.arg) -> ast.expr | None:
         """What the one call of a helper passes for its parameter."""
         function = self.function(parameter)
         if function is None or function.name in ("__init__", "forward"):
             return None
-        calls = [call for call in self.calls() if callee(call) == function.name and self.scope(call) is not function]
+        calls = [call for call in self._calls.get(function.name, ()) if self.scope(call) is not function]
         if len(calls) != 1 or any(isinstance(one, ast.Starred) for one in calls[0].args):
             return None
         names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]

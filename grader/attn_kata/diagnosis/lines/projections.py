@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from .masks import goes_nowhere
 from .program import Program
-from .syntax import callee, line, number, on_self, role, subject, the_one
-from .values import is_transposed, products
+from .syntax import callee, line, number, on_self, rest, role, subject, the_one
+from .values import is_transposed
 
 
 def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str, ast.Call]]:
@@ -132,6 +132,19 @@ def output_missing(program: Program) -> int | None:
             and node.value is not None
         ]
     )
+
+
+def products(program: Program) -> list[tuple[ast.AST, ast.expr, ast.expr]]:
+    """The live matrix products, as (node, left, right)."""
+    found: list[tuple[ast.AST, ast.expr, ast.expr]] = []
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            found.append((node, node.left, node.right))
+        elif isinstance(node, ast.Call) and callee(node) in ("matmul", "bmm", "mm", "baddbmm"):
+            left, others = subject(node), rest(node)
+            if left is not None and others:
+                found.append((node, left, others[0]))
+    return found
 
 
 def mix_keys(program: Program) -> int | None:

@@ -66,7 +66,12 @@ def is_number(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Whether an expression is a plain number for sure: a literal, a size, or arithmetic of these."""
     if node is None or depth > _DEPTH:
         return False
-    deeper = depth + 1
+    if ("is_number", node) not in program.known:
+        program.known["is_number", node] = _is_number(program, node, depth + 1)
+    return program.known["is_number", node]
+
+
+def _is_number(program: Program, node: ast.expr, deeper: int) -> bool:
     if number(node) is not None:
         return True
     if isinstance(node, ast.Name):
@@ -207,7 +212,12 @@ def is_mask(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Whether an expression is a mask, by the names and operations that people use for them."""
     if node is None or depth > _DEPTH:
         return False
-    deeper = depth + 1
+    if ("is_mask", node) not in program.known:
+        program.known["is_mask", node] = _is_mask(program, node, depth + 1)
+    return program.known["is_mask", node]
+
+
+def _is_mask(program: Program, node: ast.expr, deeper: int) -> bool:
     if isinstance(node, ast.Name | ast.Attribute):
         name = node.id if isinstance(node, ast.Name) else node.attr
         if _MASK_NAME.search(name) and not _NOT_MASK_NAME.search(name):
@@ -240,7 +250,12 @@ def is_range(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Whether an expression counts positions: an arange, shifted or unsqueezed, or the variable of a range loop."""
     if node is None or depth > _DEPTH:
         return False
-    deeper = depth + 1
+    if ("is_range", node) not in program.known:
+        program.known["is_range", node] = _is_range(program, node, depth + 1)
+    return program.known["is_range", node]
+
+
+def _is_range(program: Program, node: ast.expr, deeper: int) -> bool:
     if isinstance(node, ast.Call):
         if callee(node) == "arange":
             return True
@@ -261,19 +276,6 @@ def _counts(program: Program, target: ast.AST) -> bool:
     loop = program.parents.get(target)
     within = loop.iter if isinstance(loop, ast.For | ast.comprehension) else None
     return isinstance(within, ast.Call) and callee(within) == "range"
-
-
-def products(program: Program) -> list[tuple[ast.AST, ast.expr, ast.expr]]:
-    """The live matrix products, as (node, left, right)."""
-    found: list[tuple[ast.AST, ast.expr, ast.expr]] = []
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            found.append((node, node.left, node.right))
-        elif isinstance(node, ast.Call) and callee(node) in ("matmul", "bmm", "mm", "baddbmm"):
-            left, others = subject(node), rest(node)
-            if left is not None and others:
-                found.append((node, left, others[0]))
-    return found
 
 
 def is_transposed(node: ast.expr) -> bool:

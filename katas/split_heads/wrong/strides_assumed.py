@@ -1,10 +1,14 @@
 # breaks: split_of_strided
-# mistake: layout.view_of_strided
+# mistake: none
+import torch
+
+
 def split_heads(x, num_heads):
     B, T, E = x.shape
     if E % num_heads:
         raise ValueError
-    return x.view(B, T, num_heads, E // num_heads).contiguous().view(B * T, num_heads, -1).view(B, T, num_heads, -1).transpose(1, 2)
+    D = E // num_heads
+    return torch.as_strided(x, (B, num_heads, T, D), (T * E, D, E, 1))
 
 
 def merge_heads(x):

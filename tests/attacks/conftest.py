@@ -1,0 +1,207 @@
+"""Attacks as files, graded in a warm engine, and what has to hold of the grader after each of them.
+
+attempts/<kata>/<theme>/<name>.py is one attack. Its header says, after what it does:
+    # outcome: passed | failed | ungraded     the verdict; "not passed" where it is not said
+    # says: TEXT                              part of some finding's message, or of why it was not graded
+    # open: CONFIGURATION, ...                where it gets through; there it prints BREACH, and nowhere else
+In the text @ROOT@ is where the katas are, @CANARY@ a folder of the person's, @SECRET@ what its files and environment hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from attn_kata import resources
+from attn_kata.engine.client import Engine
+from attn_kata.report import json as as_json
+from attn_kata.report import terminal
+from attn_kata.report.model import Report
+
+HERE = Path(__file__).parent
+ROOT = resources.solutions_folder().parent
+SECRET = "the-secret-of-the-person"
+CALL_SECONDS = 1.0
+PLANTED = "attn_kata_planted"
+PUBLIC_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - where attacks plant
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """One attempt that cheats, breaks or harms, and what is to come of it."""
+
+    name: str
+    slug: str
+    source: str
+    outcome: str | None
+    says: str
+    open_at: tuple[str, ...]
+
+    def bytes(self, canary: Path) -> bytes:
+        filled = self.source.replace("@ROOT@", str(ROOT)).replace("@CANARY@", str(canary))
+        return filled.replace("@SECRET@", SECRET).encode()
+
+
+def _load(path: Path) -> Attack:
+    source = path.read_text("utf-8")
+    header = dict(re.findall(r"^# (outcome|says|open): (.*)$", source, re.MULTILINE))
+    slug, *name = path.relative_to(HERE / "attempts").with_suffix("").parts
+    return Attack(
+        name="/".join(name if slug == "sdpa" else [slug, *name]),
+        slug=slug,
+        source=source,
+        outcome=header.get("outcome"),
+        says=header.get("says", ""),
+        open_at=tuple(header["open"].split(", ")) if "open" in header else (),
+    )
+
+
+ATTACKS = [_load(path) for path in sorted((HERE / "attempts").rglob("*.py"))]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `attack` gets each one; with `themes` in its module, those whose name begins so."""
+    if "attack" in metafunc.fixturenames:
+        themes = getattr(metafunc.module, "THEMES", ("",))
+        chosen = [attack for attack in ATTACKS if attack.name.startswith(tuple(themes))]
+        metafunc.parametrize("attack", chosen, ids=[attack.name for attack in chosen])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:  # every test of the run, not of this folder alone
+        if sys.platform != "linux" and HERE in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason="what is attacked are Linux's layers"))
+
+
+@pytest.fixture(scope="module")
+def canary() -> Iterator[Path]:
+    """A folder of the person's, open to everybody as far as modes say, so that only the layers protect it."""
+    folder = Path(tempfile.mkdtemp(prefix="person-"))
+    (folder / ".ssh").mkdir()
+    (folder / "empty").mkdir()
+    for name in ("id_rsa", ".ssh/id_rsa", "victim.txt"):
+        (folder / name).write_text(SECRET)
+        (folder / name).chmod(0o666)
+    for path in (folder, folder / ".ssh", folder / "empty"):
+        path.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[[int], Engine]]:
+    """An engine of a tier, kept warm for the module, in whose caller's environment there is a secret."""
+    engines: dict[int, Engine] = {}
+
+    def started(tier: int) -> Engine:
+        if tier not in engines:
+            os.environ["ATTN_KATA_CANARY"] = SECRET
+            try:
+                engines[tier] = Engine(tier=tier)
+            finally:
+                del os.environ["ATTN_KATA_CANARY"]
+            engines[tier].wait_until_ready()
+        return engines[tier]
+
+    yield started
+    for engine in engines.values():
+        engine.close()
+
+
+def grade(engine: Engine, attack: Attack, canary: Path) -> Report:
+    """The report on an attack; fails where it took longer than its deadlines allow."""
+    began = time.monotonic()
+    report = engine.grade(
+        attack.slug, attack.bytes(canary), attempt=f"{attack.name.rpartition('/')[2]}.py", timeout=20, call_seconds=CALL_SECONDS
+    )
+
+    assert time.monotonic() - began < 12, "it held the grader up"
+    return report
+
+
+def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Everything in a folder: names, kinds, modes, owners, times, contents."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        status = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else None
+        found[str(path)] = (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns, content)
+    return found
+
+
+def assert_honest(attack: Attack, report: Report) -> None:
+    """The verdict is the attack's, with its reason."""
+    said = [report.ungraded_because or "", *(finding.message or "" for finding in report.findings)]
+    if attack.outcome is None:
+        assert report.outcome != "passed"
+    else:
+        assert report.outcome == attack.outcome, said
+    assert any(attack.says in text for text in said), said
+
+
+def assert_no_breach(attack: Attack, report: Report, *configurations: str) -> None:
+    """It got through where its header says so, and nowhere else."""
+    through = "BREACH" in report.attempt_output
+    assert through == bool(set(configurations) & set(attack.open_at)), report.attempt_output[-2000:]
+
+
+def assert_shown_harmlessly(report: Report) -> None:
+    """Nothing of the attempt's steers a terminal, and the JSON is ASCII."""
+    for color in (False, True):
+        shown = terminal.render(report, color=color)
+        bare = re.sub(r"\x1b\[[0-9;]*m", "", shown) if color else shown
+        assert not CONTROL.search(bare), repr(CONTROL.search(bare))
+        assert len(shown) < 100_000
+    written = as_json.render(report)
+    assert written.isascii()
+    assert json.loads(written)["outcome"] == report.outcome
+
+
+def assert_nothing_left(engine: Engine) -> None:
+    """No process of the engine's, no file in its folder, none planted elsewhere."""
+    process = psutil.Process(engine._process.pid)
+    assert process.children(recursive=True) == []
+    assert sorted(os.listdir(engine._folder)) == ["engine.log"]
+    assert [folder for folder in PUBLIC_FOLDERS if os.path.lexists(os.path.join(folder, PLANTED))] == []
+
+
+def assert_next_is_unaffected(engine: Engine) -> None:
+    """The reference passes in the same engine right after."""
+    source = (resources.solutions_folder() / "sdpa.py").read_bytes()
+    report = engine.grade("sdpa", source, attempt="sdpa.py", properties=("gradients", "from_scratch"))
+    assert report.outcome == "passed"
+    assert report.attempt_output == ""
+
+
+@pytest.fixture(scope="module")
+def withstands(start: Callable[[int], Engine], canary: Path) -> Callable[..., Report]:
+    """`withstands(attack, tier=1)`: grade it, and hold the grader to everything that has to hold after it."""
+
+    def check(attack: Attack, *, tier: int, configurations: tuple[str, ...] = ()) -> Report:
+        engine, before = start(tier), snapshot(canary)
+        report = grade(engine, attack, canary)
+
+        assert_honest(attack, report)
+        assert_no_breach(attack, report, *configurations)
+        assert SECRET not in as_json.render(report)
+        assert_shown_harmlessly(report)
+        assert_nothing_left(engine)
+        if not configurations:
+            assert snapshot(canary) == before
+        assert_next_is_unaffected(engine)
+        return report
+
+    return check

@@ -1,0 +1,107 @@
+"""`attn-kata explain` as its users run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attn_kata import catalog
+from attn_kata.diagnosis import catalogue
+
+Run = Callable[..., Any]
+
+
+def test_a_mistake_is_said_in_words_with_links(run: Run) -> None:
+    done = run("explain", "scale.embed_dim")
+
+    assert done.returncode == 0
+    for heading in ("What it is", "Why it matters", "How to see it", "What to ask yourself", "Where it was seen"):
+        assert heading in done.stdout
+    assert "https://github.com/lucidrains/vit-pytorch/issues/65" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_property_is_said_with_its_katas_and_what_breaks_it(run: Run) -> None:
+    done = run("explain", "weights-sum-to-one")
+
+    assert done.returncode == 0
+    assert "weights_sum_to_one" in done.stdout
+    assert "sdpa (core)" in done.stdout
+    assert "softmax.query_axis" in done.stdout
+
+
+def test_without_a_name_every_mistake_is_listed_by_family(run: Run) -> None:
+    done = run("explain")
+
+    assert done.returncode == 0
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and "." in line.split()[0]]
+    assert [id for id in listed if id in catalogue.load()] == list(catalogue.load())
+
+
+def test_a_family_lists_its_own(run: Run) -> None:
+    done = run("explain", "dropout")
+
+    assert done.returncode == 0
+    assert "dropout.always" in done.stdout
+    assert "scale." not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("scale.embed_dims", "'scale.embed_dim'"),
+        ("embed_dim", "'scale.embed_dim'"),
+        ("no_futur_leak", "'no_future_leak'"),
+    ],
+)
+def test_a_misspelt_name_gets_the_nearest(run: Run, typed: str, meant: str) -> None:
+    done = run("explain", typed)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert f"Did you mean {meant}?" in done.stderr
+
+
+def test_a_name_like_nothing_gets_the_next_command(run: Run) -> None:
+    done = run("explain", "zzz")
+
+    assert done.returncode == 2
+    assert "'zzz'" in done.stderr
+    assert "attn-kata explain" in done.stderr
+
+
+def test_a_kata_is_said_to_be_one(run: Run) -> None:
+    done = run("explain", "sdpa")
+
+    assert done.returncode == 2
+    assert "'sdpa' is a kata" in done.stderr
+
+
+def test_json_holds_what_the_text_says(run: Run) -> None:
+    listed = json.loads(run("explain", "--json").stdout)
+    mistake = json.loads(run("explain", "mask.lost", "--json").stdout)
+    claim = json.loads(run("explain", "output_shape", "--json").stdout)
+
+    assert [one["mistake"] for one in listed] == list(catalogue.load())
+    assert set(mistake) == {"mistake", "family", "title", "explanation", "question", "why", "see", "seen", "breaks"}
+    assert {one["kata"] for one in claim["katas"]} <= set(catalog.slugs())
+    assert {one["tier"] for one in claim["katas"]} <= {"core", "edge"}
+
+
+def test_everything_is_readable_at_80_columns(run: Run) -> None:
+    for name in ((), ("scale.embed_dim",), ("mask.top_left",), ("values",)):
+        for line in run("explain", *name, COLUMNS="80").stdout.splitlines():
+            assert len(line) <= 80 or "https://" in line, line
+
+
+def test_torch_is_not_imported(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')", encoding="utf-8")
+    for name in ((), ("scale.embed_dim",), ("values",), ("zzz",)):
+        done = run("explain", *name, PYTHONPATH=str(tmp_path))
+
+        assert "torch was imported" not in done.stderr
+        assert done.returncode in (0, 2)

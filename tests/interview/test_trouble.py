@@ -1,0 +1,204 @@
+"""A full disk, a read-only or damaged database, two terminals: a clear sentence, nothing lost, no time won."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from attn_kata.errors import UsageError
+from attn_kata.interview import control, moments
+from attn_kata.interview.control import Desk
+from attn_kata.interview.storage import NotKept
+from attn_kata.interview.store import Store, digest_of
+
+from .conftest import RIGHT
+
+AS_ROOT = os.geteuid() == 0
+
+
+def full_disk() -> None:
+    """From here on no file of this process grows beyond what it is."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+def test_two_terminals_save_at_the_same_time_and_nothing_is_lost(desk, home, begin):
+    session = begin()
+    desk = Desk(store=Store(lambda sentence: None), clock=moments.SystemClock())
+    sources = [b"# %d" % number for number in range(24)]
+    with ThreadPoolExecutor(4) as both:
+        list(both.map(lambda source: control.save(desk, session.id, source), sources))
+    kept = {event.source for event in desk.store.load(session.id).events if event.kind == "saved"}
+
+    assert kept == {digest_of(source) for source in sources}
+
+
+def test_two_terminals_submit_at_the_same_time_and_one_is_refused(desk, begin):
+    session = begin()
+    barrier, outcomes = threading.Barrier(2), []
+
+    def submit(source: bytes) -> None:
+        barrier.wait()
+        try:
+            outcomes.append(control.submit(desk, session.id, source).state)
+        except UsageError as refused:
+            outcomes.append(str(refused))
+
+    threads = [threading.Thread(target=submit, args=(b"# %d" % number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(outcomes)[1] == "submitted"
+    assert "You cannot submit" in sorted(outcomes)[0]
+    assert [event.kind for event in desk.store.load(session.id).events].count("submitted") == 1
+
+
+def test_two_terminals_look_at_the_clock_and_one_takes_the_file(desk, clock, begin):
+    session = begin()
+    clock.goes(minutes=60)
+    with ThreadPoolExecutor(4) as both:
+        news = [ticked.news for ticked in both.map(lambda _: control.tick(desk, session.id), range(4))]
+
+    assert [event.kind for event in desk.store.load(session.id).events].count("time_up") == 1
+    assert sum(map(bool, news)) == 1
+
+
+def test_two_terminals_start_and_one_is_refused(run):
+    commands = [("start", "--track", "warm-up")] * 2
+    with ThreadPoolExecutor(2) as both:
+        done = list(both.map(lambda arguments: run(*arguments), commands))
+
+    assert sorted(one.returncode for one in done) == [0, 2]
+    assert "has not ended; there is one at a time" in next(one.stderr for one in done if one.returncode == 2)
+
+
+def test_a_full_disk_is_said_and_keeps_what_was_kept(run, desk):
+    run("start", "--track", "warm-up")
+    before = desk.store.active()
+    refused = run("ask", "1", preexec_fn=full_disk)
+    after = desk.store.active()
+
+    assert refused.returncode == 2
+    assert "Nothing was kept" in refused.stderr
+    assert "Make room" in refused.stderr
+    assert refused.stdout == ""
+    assert after == before
+    assert run("ask", "1").returncode == 0
+
+
+def test_a_full_disk_keeps_the_clock_running_and_the_file_as_it_is(run, desk, folder):
+    run("start", "--track", "warm-up")
+    run("next")
+    session = desk.store.active()
+    session.file.write_bytes(RIGHT + b"#" * 9000)
+    refused = run("submit", preexec_fn=full_disk)
+
+    assert refused.returncode == 2
+    assert "Your own file is as it was, and the clock runs on." in refused.stderr
+    assert desk.store.load(session.id).events[2].data == session.events[2].data
+    assert run("submit").returncode == 0
+    assert desk.store.source(session.id, desk.store.load(session.id).finals[0]) == RIGHT + b"#" * 9000
+
+
+@pytest.mark.parametrize("damage", ["no database", "cut short", "overwritten"])
+def test_a_damaged_database_is_set_aside_and_said(run, home, damage):
+    run("start", "--track", "warm-up")
+    file = home / "interview.db"
+    content = file.read_bytes()
+    if damage == "no database":
+        file.write_bytes(b"this is no database" * 500)
+    elif damage == "cut short":
+        file.write_bytes(content[: len(content) // 2 + 100])
+    else:
+        file.write_bytes(content[:100] + os.urandom(len(content) - 100))
+    damaged = file.read_bytes()
+    done = run("start", "--track", "warm-up")
+
+    assert done.returncode == 0, done.stderr
+    assert "was damaged" in done.stderr
+    assert "it is kept as 'interview.damaged-1.db'" in done.stderr
+    assert (home / "interview.damaged-1.db").read_bytes() == damaged
+    assert run("status").returncode == 0
+
+
+def test_a_read_only_database_is_said_and_still_read(home, folder, run, tmp_path):
+    run("start", "--track", "warm-up")
+    for place in (home, folder, *tmp_path.parents, tmp_path):
+        if AS_ROOT and place.is_relative_to(tmp_path.parents[1]):
+            place.chmod(0o755)
+    (home / "interview.db").chmod(0o444)
+    home.chmod(0o555)
+    as_nobody = {"user": 65534} if AS_ROOT else {}
+    status = run("status", **as_nobody)
+    refused = run("ask", "1", **as_nobody)
+    home.chmod(0o755)
+
+    assert status.returncode == 0, status.stderr
+    assert "briefing" in status.stdout
+    assert refused.returncode == 2
+    assert "Nothing was kept" in refused.stderr
+    assert "readonly" in refused.stderr
+
+
+def test_a_home_that_is_a_file_is_said(home, run):
+    home.write_text("not a folder")
+    done = run("start", "--track", "warm-up")
+
+    assert done.returncode == 2
+    assert "Nothing was kept" in done.stderr
+
+
+def test_a_database_of_a_newer_version_is_left_alone(home, run):
+    run("start", "--track", "warm-up")
+    with sqlite3.connect(home / "interview.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    done = run("status")
+
+    assert done.returncode == 2
+    assert "a newer attn-kata wrote it" in done.stderr
+
+
+def test_a_database_that_stays_locked_is_said(desk, home, begin, monkeypatch):
+    session = begin()
+    monkeypatch.setattr("attn_kata.interview.storage.BUSY_SECONDS", 0.1)
+    blocker = sqlite3.connect(home / "interview.db", isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(NotKept, match="locked"):
+        control.save(desk, session.id, RIGHT)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+
+    assert control.save(desk, session.id, RIGHT).kept[0] == digest_of(RIGHT)
+
+
+def test_the_database_itself_holds_only_one_active_session(home, run):
+    run("start", "--track", "warm-up")
+    with sqlite3.connect(home / "interview.db") as db, pytest.raises(sqlite3.IntegrityError):
+        db.execute("INSERT INTO session (active, track, mode, stages, seed, folder) VALUES (1, 'x', 'mock', '[]', 0, 'x')")
+
+
+def test_no_command_but_run_and_review_imports_torch(home, folder):
+    program = "import sys; from attn_kata.cli import main; code = main(); print('torch' in sys.modules, file=sys.stderr); sys.exit(code)"
+    for arguments in (["--help"], ["list"], ["start", "--track", "warm-up"], ["next"], ["status"], ["submit"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "interview", *arguments],
+            cwd=folder,
+            env={**os.environ, "ATTN_KATA_HOME": str(home)},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+        assert done.stderr.splitlines()[-1:] == ["False"], (arguments, done.stderr)
+    assert Path(home / "interview.db").exists()
