@@ -4,7 +4,7 @@ import torch
 
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.pictures import of_heads
+from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.properties import randn
 
 
@@ -29,6 +29,8 @@ def probes():
         probe(2, 5, 6, 12, 7, 3),
         probe(3, 6, 4, 10, 9, 2),
         probe(2, 5, 5, 12, 12, 3),  # all alike: what takes one length or width for another raises nowhere
+        probe(2, 5, 5, 12, 9, 3),  # lengths alike, widths not
+        probe(2, 5, 6, 12, 12, 3),  # widths alike, lengths not
         probe(4, 3, 7, 15, 8, 5, masked=False),
     ]
 
@@ -69,6 +71,9 @@ PIPELINES = (
             "output": s.project_out,
         },
         variants=(
+            *variants("layout.batch_as_time", {"project": s.across_the_batch(s.project()),
+                                               "output": s.back_to_batch_first(s.project_out)},
+                      {"split": s.context_across_the_batch(s.split_heads)}),
             *variants("context.swapped", {"project": project_from("context", "x", "x")}),
             *variants("context.ignored", {"project": project_from("x", "x", "x")},
                       {"project": project_from("x", "context", "x")}, {"project": project_from("x", "x", "context")}),
@@ -113,4 +118,5 @@ def pictures():
         of_heads(
             "CrossAttention", (12, 12, 2), heads=2, head_dim=6, length=5, mask=keep, context=True, queries=4
         ),
+        of_layout("CrossAttention", (6, 6, 2), heads=2, head_dim=3, length=4, context=True),
     )

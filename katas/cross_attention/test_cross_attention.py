@@ -27,14 +27,14 @@ SIZES = (
     Sizes(B=2, H=1, Tq=1, Tk=3, E=5, context_dim=7),
     Sizes(B=4, H=5, Tq=3, Tk=1, E=15, context_dim=10),
     Sizes(B=1, H=7, Tq=3, Tk=150, E=7, context_dim=14),
-    Sizes(B=2, H=6, Tq=131, Tk=8, E=18, context_dim=12),
+    Sizes(B=3, H=2, Tq=131, Tk=8, E=10, context_dim=12),
 )
 SMALL = SIZES[:2]
 KEPT = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
-# As many tokens in x as in the context; then one each, of one size.
+# As many tokens in x as in the context.
 SAME_LENGTH = (
     Sizes(B=2, H=3, Tq=5, Tk=5, E=6, context_dim=9),
-    Sizes(B=3, H=2, Tq=1, Tk=1, E=10, context_dim=10),
+    Sizes(B=3, H=2, Tq=1, Tk=1, E=10, context_dim=8),
 )
 # B equal to one other size each, then to all of them.
 EQUAL = (
@@ -57,7 +57,7 @@ def shapes(sizes):
 def some_weights(sizes, dtype=torch.float64):
     """Random weights whose scores are about 1: softmax rows neither flat nor with nearly all weight on one key."""
     weights = random_weights(shapes(sizes), dtype)
-    weights["q_proj.weight"] *= 0.5
+    weights["q_proj.weight"] *= 0.4
     return weights
 
 
@@ -142,7 +142,7 @@ def test_output_shape(attempt, sizes):
     "x and the context may have different lengths.",
     look_at="whose length the keys, the values and the result have",
     needs="output_shape",
-    cases=SIZES[:4],
+    cases=SIZES[:3],
 )
 def test_lengths_are_free(attempt, sizes):
     out = built(attempt, sizes, dtype=torch.float32)(*inputs(sizes, torch.float32))
@@ -155,7 +155,6 @@ def test_lengths_are_free(attempt, sizes):
     look_at="what is checked or split by the size of the context",
     needs="lengths_are_free",
     cases=(
-        Sizes(B=2, H=3, Tq=4, Tk=5, E=6, context_dim=8),
         Sizes(B=2, H=3, Tq=4, Tk=5, E=6, context_dim=1),
         Sizes(B=2, H=3, Tq=4, Tk=5, E=6, context_dim=6),
         Sizes(B=2, H=5, Tq=3, Tk=2, E=10, context_dim=7),
@@ -174,7 +173,7 @@ def test_context_dim_is_free(attempt, sizes):
     "Without keep, the output is multi-head attention from x to the whole context.",
     look_at="the scale, the dimension of the softmax, the split into heads, and which projection makes what",
     needs="lengths_are_free",
-    cases=(*SIZES, *SAME_LENGTH),
+    cases=(*SIZES, Sizes(B=3, H=2, Tq=5, Tk=5, E=6, context_dim=6)),
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -296,11 +295,11 @@ def test_values_with_keep(attempt, reference, sizes):
     "Scores far from 0, about 30 either way, give the formula's values too, with keep and without.",
     look_at="whether anything bounds the scores, and what hidden ones are filled with",
     needs=("values", "values_with_keep"),
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_strong_scores(attempt, reference, sizes):
     weights = some_weights(sizes)
-    spread = {name: 5 * weight if name[0] in "qk" else weight for name, weight in weights.items()}
+    spread = {name: 6 * weight if name[0] in "qk" else weight for name, weight in weights.items()}
     first = torch.arange(sizes.E) % (sizes.E // sizes.H) == 0  # (E,): each head's feature that takes 30 off every score
     low = {name: weight.clone() for name, weight in weights.items()}
     low["q_proj.weight"][first], low["q_proj.bias"][first] = 0.0, -6 * (sizes.E // sizes.H) ** 0.5

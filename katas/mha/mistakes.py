@@ -1,10 +1,13 @@
 """mha as a pipeline, and the ways each stage goes wrong."""
 
+import re
+
 import torch
 
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.pictures import of_heads
+from attn_kata.diagnosis.pictures import of_heads, of_layout
+from attn_kata.diagnosis.symptoms import Symptom, breaks
 from attn_kata.properties import randn
 
 
@@ -97,6 +100,45 @@ PIPELINES = (
 )  # fmt: skip
 
 
+def keeps_with_p(evidence):
+    """The rate that was seen is 1 - p."""
+    failure = evidence.failures.get("dropout_rate")
+    told = failure and re.match(r"([\d.]+) of \d+ weights were dropped, with dropout=([\d.]+)", failure.message)
+    return 0 if told and abs(float(told[1]) + float(told[2]) - 1) < 0.05 else None
+
+
+def drops_the_result(evidence):
+    """Features of one query are dropped one by one: the result is, unless the values are."""
+    failure = evidence.failures.get("dropout_acts_on_weights")
+    if failure is None or "of two numbers that one weight multiplies" not in failure.message:
+        return None
+    return None if re.search(r"drop\w*\((?:self\.)?v\w*\b", evidence.code) else 0
+
+
+def bounds_the_scores(evidence):
+    """Right until the scores are strong, and something bounds them."""
+    if "strong_scores" not in evidence.failures or not evidence.values_right:
+        return None
+    return 0 if re.search(r"clamp|clip|tanh|min\(|minimum", evidence.code) else None
+
+
+SYMPTOMS = (
+    breaks("dropout.always", "no_dropout_in_eval"),
+    breaks("dropout.never", "dropout_acts_on_weights", saying="nothing is dropped"),
+    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0: each query's still sum to 1"),
+    breaks("dropout.renormalised", "dropout_acts_on_weights", saying="eval\\(\\), and each query's still sum to 1"),
+    breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided by 1 - dropout"),
+    breaks("dropout.shared", "dropout_is_independent", saying="^two of the"),
+    breaks("arguments.unchecked", "heads_must_divide"),
+    Symptom(id="dropout.keep_probability", shows=keeps_with_p),
+    Symptom(id="dropout.on_output", shows=drops_the_result),
+    Symptom(id="numerics.clamped", shows=bounds_the_scores),
+)
+
+
 def pictures():
     causal = torch.ones(4, 4, dtype=torch.bool).tril()
-    return (of_heads("MultiHeadAttention", (12, 2), heads=2, head_dim=6, length=4, mask=causal),)
+    return (
+        of_heads("MultiHeadAttention", (12, 2), heads=2, head_dim=6, length=4, mask=causal),
+        of_layout("MultiHeadAttention", (6, 2), heads=2, head_dim=3, length=4),
+    )

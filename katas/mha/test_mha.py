@@ -41,13 +41,12 @@ SIZES = (
     sized(B=1, H=2, T=130, D=3),
 )
 SMALL = SIZES[:2]
-# Where the sizes of a mask could be taken for one another.
-ALIKE = (sized(B=4, H=2, T=4, D=3), sized(B=3, H=3, T=5, D=2), sized(B=2, H=5, T=5, D=3))
 LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj")
 MASKS = ("(T, T)", "(H, T, T)", "(B, 1, 1, T)", "(B, 1, T, T)", "(B, H, T, T)", "(1, 1, T, T)")
 
 DROPOUT = tuple(sized(B=4, H=3, T=12, D=24, dropout=p, mask=mask) for p, mask in (("0.3", "none"), ("0.8", "causal")))
 AXES = {1: "sample", 2: "head", 3: "query", 4: "key"}  # of the weights of several calls, (calls, B, H, T, T)
+HARDLY = 1e-12  # a dropout that runs and drops nothing: what is recorded is asked twice, and has to give the same twice
 UNLIKELY = 1e-11  # how often bad luck may fail a right attempt, in one comparison
 
 
@@ -129,11 +128,32 @@ def test_heads_must_divide(attempt, sizes):
     )
 
 
-@claims("The output is one tensor of shape (B, T, E).", look_at="how the heads are merged", needs="parameters", cases=SIZES[:5])
+@claims(
+    "The output is one tensor of shape (B, T, E).",
+    look_at="how the heads are merged",
+    needs="parameters",
+    cases=SIZES[:5],
+)
 def test_output_shape(attempt, sizes):
     out = loaded(attempt, sizes, weights_of(sizes))(tokens(sizes))
 
     assert_shape(out, (sizes.B, sizes.T, sizes.E))
+
+
+@claims(
+    "With dropout=0.0 the module gives the same in train() and in eval().",
+    look_at="what becomes of the probability that the constructor is given",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_alike_in_train_and_eval(attempt, sizes):
+    module = loaded(attempt, sizes, weights_of(sizes))
+    x = tokens(sizes)
+
+    trained = module.run(x, training=True).output
+    evaluated = module.run(x, training=False).output
+
+    assert_close(trained, evaluated, atol=1e-5, what="out in train(), with dropout=0.0: out", rows="token")
 
 
 # ----------------------------------------------------------------------------------------------------- without a mask
@@ -142,16 +162,36 @@ def test_output_shape(attempt, sizes):
 @claims(
     "Without a mask the output is o_proj of the heads' softmax(q kᵀ / sqrt(D)) v, side by side.",
     look_at="the scale, the dimension of the softmax, and how heads are split and merged",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SIZES,
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
+    expected = theirs(x)
 
-    assert_close(ours(x), theirs(x), atol=1e-5, rows="token")
-    x = x.flip(0, 1, 2)  # right on the first call only is not right
-    assert_close(ours(x, None), theirs(x), atol=1e-5, what="out of a second call, with mask=None: out", rows="token")
+    assert_close(ours(x), expected, atol=1e-5, rows="token")
+    # Right on the first call only is not right. The tokens come in reverse order, and so does the output.
+    what = "out of a second call, with mask=None: out"
+    assert_close(ours(x.flip(1), None), expected.flip(1), atol=1e-5, what=what, rows="token")
+
+
+@claims(
+    "Scores far from 0, about 30 either way, give the definition's values too.",
+    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    needs="values",
+    cases=SMALL[:1],
+)
+def test_strong_scores(attempt, reference, sizes):
+    weights = weights_of(sizes)
+    weights["q_proj.weight"], weights["q_proj.bias"] = 10 * weights["q_proj.weight"], 10 * weights["q_proj.bias"]
+    x = tokens(sizes)
+
+    out = loaded(attempt, sizes, weights)(x)
+    right = loaded(reference, sizes, weights)(x)
+
+    # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+    assert_close(out, right, atol=1e-4, rows="token")
 
 
 @claims(
@@ -171,7 +211,7 @@ def test_sizes_may_change(attempt, reference, sizes):
 @claims(
     "Head h owns columns h*D to (h+1)*D: changing its rows of q_proj, k_proj and v_proj changes these columns only.",
     look_at="the two moves of the split, and of the merge",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL,
 )
 def test_heads_own_columns(attempt, sizes):
@@ -195,7 +235,7 @@ def test_heads_own_columns(attempt, sizes):
 @claims(
     "Samples do not mix: changing one leaves the others as they were.",
     look_at="whether a reshape or the softmax reaches across the batch",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
 def test_samples_are_independent(attempt, sizes):
@@ -211,7 +251,7 @@ def test_samples_are_independent(attempt, sizes):
 @claims(
     "Tokens have no order: exchanging tokens of x exchanges the same tokens of the output.",
     look_at="whether a reshape mixes tokens, and whether something masks without a mask",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
 def test_tokens_have_no_order(attempt, sizes):
@@ -228,7 +268,7 @@ def test_tokens_have_no_order(attempt, sizes):
 @claims(
     "Each query's weights sum to 1, with and without a mask.",
     look_at="which dimension of the scores the softmax normalises, and whether the mask comes before it",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL,
 )
 def test_weights_sum_to_one(attempt, sizes):
@@ -239,7 +279,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
     for mask in (None, mask_of("(T, T)", sizes), mask_of("(B, 1, 1, T)", sizes)):
         total = module(x, mask)
-        what = f"the sum of the weights, {'without' if mask is None else 'with'} a mask:"
+        what = f"the sum of a query's weights, {'without' if mask is None else 'with'} a mask: out"
         assert_close(total, torch.ones_like(total), atol=1e-5, what=what, rows="token")
 
 
@@ -249,7 +289,7 @@ def test_weights_sum_to_one(attempt, sizes):
 @claims(
     "A mask that allows everything changes nothing.",
     look_at="what True means",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
 def test_all_true_mask(attempt, sizes):
@@ -265,7 +305,7 @@ def test_all_true_mask(attempt, sizes):
 @claims(
     "A key that is masked for every query does not matter to the others; a key that is kept does.",
     look_at="what True means, which dimension of the mask is keys, and whether the masked weights are 0",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL,
 )
 def test_masked_keys_do_not_matter(attempt, sizes):
@@ -292,7 +332,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
     "With a (T, T) mask the output is that of the keys that each query may attend to.",
     look_at="what True means, which dimension is keys, and where in the pipeline the mask acts",
     needs="values",
-    cases=(*SMALL, SIZES[5], SIZES[6], SIZES[7]),
+    cases=(SIZES[0], SIZES[5], SIZES[7]),
 )
 def test_mask(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -312,7 +352,7 @@ def test_mask(attempt, reference, sizes):
     "A mask of any shape that broadcasts to (B, H, T, T) is used as it is.",
     look_at="dimensions that are added to the mask, or taken for others",
     needs="mask",
-    cases=(SIZES[0], *ALIKE),
+    cases=(SIZES[0], SIZES[6]),  # all sizes different; then all alike, where a mask could be taken for another
 )
 def test_mask_broadcasts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -330,7 +370,7 @@ def test_mask_broadcasts(attempt, reference, sizes):
     "Gradients to x and to every parameter are those of the definition.",
     look_at="whether anything on the way is detached, rounded or rewritten in place",
     needs="values",
-    cases=(*SMALL, SIZES[3]),
+    cases=SMALL,
 )
 def test_gradients(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -342,7 +382,7 @@ def test_gradients(attempt, reference, sizes):
     "With a mask the gradients are those of the definition too.",
     look_at="how the masked weights become 0",
     needs=("mask", "gradients"),
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_gradients_with_mask(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -354,27 +394,27 @@ def test_gradients_with_mask(attempt, reference, sizes):
 
 
 @claims(
-    "Without dropout the module gives the same in train() and in eval(), and none is the default.",
-    look_at="what dropout does when its probability is 0",
-    needs="output_shape",
+    "No dropout is the default.",
+    look_at="the signature of the constructor",
+    needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
 def test_no_dropout_by_default(attempt, sizes):
     weights = weights_of(sizes)
     x = tokens(sizes)
-
     default = attempt.MultiHeadAttention(sizes.E, sizes.H)
     default.load(weights)
-    for module in (default, loaded(attempt, sizes, weights)):
-        evaluated = module.run(x, training=False).output
-        trained = module.run(x, training=True).output
-        assert_close(trained, evaluated, atol=1e-5, what="out in train(), without dropout: out", rows="token")
+
+    out = default.run(x, training=True).output
+    expected = loaded(attempt, sizes, weights).run(x, training=True).output
+
+    assert_close(out, expected, atol=1e-5, what="out in train(), built without dropout: out", rows="token")
 
 
 @claims(
     "In eval() dropout does nothing.",
     look_at="what tells dropout whether the module is training",
-    needs="output_shape",
+    needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
 def test_no_dropout_in_eval(attempt, sizes):
@@ -394,7 +434,7 @@ class Readable:
     changes nothing. So D = 2 T, and twice, so that dropping a weight differs from dropping a number of the output."""
 
     def __init__(self, attempt, reference, sizes):
-        T, D, E = sizes.T, sizes.D, sizes.E
+        T, E = sizes.T, sizes.E
         self.sizes, self.p = sizes, float(sizes.dropout)
         places = torch.zeros(E, E, dtype=torch.float64)
         places[torch.arange(E), torch.arange(E) % T] = 1  # column c of v is feature c % T of x
@@ -430,7 +470,7 @@ def seed():
 
 
 def luck(count, tries=1):
-    """How far a share of `count` independent draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
+    """How far a share of `count` draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
 
     Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
     """
@@ -440,7 +480,7 @@ def luck(count, tries=1):
 @claims(
     "In train() each weight after the softmax is either 0 or its value in eval() divided by 1 - dropout.",
     look_at="what dropout is applied to, and what happens to the weights afterwards",
-    needs="values",
+    needs="mask",
     cases=DROPOUT,
 )
 def test_dropout_acts_on_weights(attempt, reference, sizes):
@@ -450,14 +490,18 @@ def test_dropout_acts_on_weights(attempt, reference, sizes):
     kept = readable.kept(once)
 
     assert_holds(not near(once, in_eval), "nothing is dropped: the weights in train() are those in eval()")
-    assert_holds(near(once, again), "of two numbers that one weight multiplies, one is dropped and the other is not")
+    lost = once == 0  # where numbers of v are dropped, for every query alike
+    where = "for all queries the same" if bool((lost == lost[:, :, :1]).all()) else "for each query others"
+    apart = f"of two numbers that one weight multiplies, one is dropped and not the other, {where}"
+    assert_holds(near(once, again), apart)
     if near(once.sum(-1), torch.ones_like(once[..., 0])):
         zeros = "and" if bool(((once == 0) & (in_eval > 0)).any()) else "and none is 0:"
         assert_holds(False, f"the weights differ from those in eval(), {zeros} each query's still sum to 1")
     scaled = "not divided by 1 - dropout: the weights that are kept in train() are those in eval()"
     assert_holds(not near(once, kept * in_eval), scaled)
     expected = kept * in_eval / (1 - readable.p)
-    assert_close(weights, expected.expand_as(weights), atol=1e-5, what="the weight in train()", rows="query", columns="key")
+    what = "the weight in train(): weight"
+    assert_close(weights, expected.expand_as(weights), atol=1e-5, what=what, rows="query", columns="key")
 
 
 def near(actual, expected):
@@ -496,16 +540,17 @@ def test_dropout_is_independent(attempt, reference, sizes):
     readable = Readable(attempt, reference, sizes)
     kept = readable.kept(readable.train(calls=3)[:, 0])  # (3, B, H, T, T)
 
+    seen = []
     for axis, name in AXES.items():
         rows = kept.movedim(axis, 0).flatten(1).double()  # one row for each sample, or head, ...
-        alike = rows @ rows.T + (1 - rows) @ (1 - rows).T  # in how many places two rows agree: half of them, by chance
-        share = alike / rows.shape[1] - torch.eye(len(rows)) / 2
-        worst = float((share - 0.5).abs().amax())
-        several = f"{len(rows)} {name.replace('query', 'querie')}s"
-        assert_holds(
-            worst <= luck(rows.shape[1], tries=len(rows) ** 2),
-            f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as much",
-        )
+        alike = (rows @ rows.T + (1 - rows) @ (1 - rows).T) / rows.shape[1]  # in what share of places two rows agree
+        by_chance = torch.where(torch.eye(len(rows), dtype=torch.bool), 0.5, alike) - 0.5
+        farthest = float(by_chance.flatten()[by_chance.abs().argmax()])
+        seen.append((abs(farthest), luck(rows.shape[1], tries=len(rows) ** 2), 0.5 + farthest, name, len(rows)))
+    for distance, limit, share, name, count in sorted(seen, reverse=True):
+        several = f"{count} {'queries' if name == 'query' else name + 's'}"
+        told = f"two of the {several} drop the same in {share:.0%} of the places, with dropout=0.5"
+        assert_holds(distance <= limit, told)
     counts = kept.sum(-1)  # (3, B, H, T)
     assert_holds(bool((counts != counts.flatten()[0]).any()), "every query has the same number of weights dropped")
 
@@ -611,13 +656,14 @@ def test_non_contiguous_inputs(attempt, reference, sizes):
 
     check_takes_strided(ours, theirs, x)
     check_takes_strided(ours, theirs, x, mask_of("(B, 1, T, T)", sizes))
-    assert_close(ours(one, masks), theirs(one, masks), atol=1e-5, what="out with expanded x and mask: out", rows="token")
+    what = "out with expanded x and mask: out"
+    assert_close(ours(one, masks), theirs(one, masks), atol=1e-5, what=what, rows="token")
 
 
 @claims("Everything lies on the device of x.", needs="output_shape", cases=SMALL[:1],
         look_at="tensors made without device=")  # fmt: skip
 def test_device(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), 0.5)  # as built: in train()
+    module = loaded(attempt, sizes, weights_of(sizes), HARDLY)  # as built: in train()
 
     check_stays_on_device(module, tokens(sizes))
     check_stays_on_device(module, tokens(sizes), mask_of("(T, T)", sizes))
@@ -626,7 +672,7 @@ def test_device(attempt, sizes):
 @claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), 0.5)
+    module = loaded(attempt, sizes, weights_of(sizes), HARDLY)
     x = tokens(sizes)
 
     for training, args in ((True, (x, causal(sizes))), (False, (x,))):
@@ -643,16 +689,17 @@ def test_from_scratch(attempt, sizes):
 def test_empty_rows(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
-    some, all_of_one = mask_of("(T, T)", sizes), torch.ones(sizes.B, 1, 1, sizes.T, dtype=torch.bool)
-    some[1], all_of_one[0] = False, False
+    mask = torch.ones(sizes.B, 1, sizes.T, sizes.T, dtype=torch.bool)
+    mask[0] = False  # a sample that is nothing but padding
+    mask[1:, :, 1] = False  # and one query of the others
 
-    for mask in (some, all_of_one):
-        assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, rows="token")
-        check_gradients(ours, theirs, x, mask)
+    assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, rows="token")
+    check_gradients(ours, theirs, x, mask)
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge", needs="mask",
-        cases=(sized(B=2, H=3, T=5, D=16),), look_at="exp of a large number, and what a masked score becomes")  # fmt: skip
+@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge",
+        needs="mask", cases=(sized(B=2, H=3, T=5, D=16),),
+        look_at="exp of a large number, and what a masked score becomes")  # fmt: skip
 def test_large_scores(attempt, reference, sizes):
     # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
     whole = [(torch.randint(-7, 8, (sizes.E, sizes.E)).double(), torch.zeros(sizes.E)) for _ in range(2)]

@@ -122,6 +122,7 @@ PIPELINES = (
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.swapped", {"score": s.score_swapped}),
+            *variants("layout.batch_as_time", {"read": s.context_across_the_batch(s.nothing)}),
             *variants("context.query_length", {"read": s.context_by_query_length}),
         ),
         probes=probes,

@@ -36,16 +36,17 @@ SMALL = SIZES[:2]
 
 def pair(attempt, reference, sizes, dtype=torch.float64):
     """The attempt's module and the reference's, with the same random weights."""
-    return build_pair(attempt, reference, "SelfAttention", sizes.input_dim, sizes.key_dim, sizes.value_dim, dtype=dtype)
+    build = sizes.input_dim, sizes.key_dim, sizes.value_dim
+    return build_pair(attempt, reference, "SelfAttention", *build, dtype=dtype)
 
 
-def tokens(sizes):
-    """x (B, T, input_dim)."""
-    return randn(sizes.B, sizes.T, sizes.input_dim)
+def tokens(sizes, *lead):
+    """x (*lead, T, input_dim); the leading dimension is B unless given."""
+    return randn(*(lead or (sizes.B,)), sizes.T, sizes.input_dim)
 
 
 @claims(
-    "The parameters are qkv_proj.weight (3 * output_dim, input_dim) and qkv_proj.bias (3 * output_dim), and no others.",
+    "The parameters are q_proj.weight, k_proj.weight and v_proj.weight, and no others: no biases.",
     look_at="the layers made in __init__: their names, their sizes, their biases",
     cases=SMALL,
 )
@@ -54,20 +55,20 @@ def test_parameters(attempt, reference, sizes):
 
 
 @claims(
-    "The output is one tensor of shape (B, T, output_dim).",
-    look_at="which dimension the weights sum over",
+    "The output is one tensor of shape (..., T, value_dim).",
+    look_at="which dimension the weights sum over, and which projection makes what",
     needs="parameters",
-    cases=SIZES,
+    cases=SIZES[:6],
 )
 def test_output_shape(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
 
-    assert_shape(ours(tokens(sizes)), (sizes.B, sizes.T, sizes.output_dim))
+    assert_shape(ours(tokens(sizes)), (sizes.B, sizes.T, sizes.value_dim))
 
 
 @claims(
-    "The output is softmax(q kᵀ / sqrt(output_dim)) v.",
-    look_at="the order of q, k and v, the scale, and the dimension of the softmax",
+    "The output is softmax(q kᵀ / sqrt(key_dim)) v.",
+    look_at="the scale, the dimension of the softmax, and which projection makes what",
     needs="output_shape",
     cases=SIZES,
 )
@@ -75,37 +76,30 @@ def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     for call in ("out", "out on a second call: out", "out after new weights were copied in: out"):
         x = tokens(sizes)
-        if "second" in call:
-            x[:, -1] = 0  # a token like any other
         assert_close(ours(x), theirs(x), atol=1e-5, what=call)
         if "second" in call:
             weights = random_weights(theirs.parameters)
             ours.load(weights)
             theirs.load(weights)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(
-    "The rows of qkv_proj are ordered q, k, v: output_dim rows for the queries, then the keys, then the values.",
-    look_at="how the output of qkv_proj is cut into three",
+    "Any number of leading dimensions works, none included.",
+    look_at="what takes x to have a certain number of dimensions",
     needs="output_shape",
     cases=SMALL,
 )
-def test_row_order(attempt, reference, sizes):
+def test_any_leading_dimensions(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-    # Scores that are all 0 make the output the mean of the values, whatever the scale; so do keys that are all alike.
-    for zero, what in ((slice(0, 2), "queries and keys"), (slice(1, 2), "keys")):
-        weights = random_weights(theirs.parameters)
-        weights["qkv_proj.weight"].view(3, sizes.output_dim, sizes.input_dim)[zero] = 0
-        weights["qkv_proj.bias"].view(3, sizes.output_dim)[zero.start : 1] = 0  # the keys keep their bias
-        ours.load(weights)
-        theirs.load(weights)
-
-        assert_close(ours(x), theirs(x), atol=1e-5, what=f"out when the rows of the {what} are 0: out")
+    for x in (tokens(sizes)[0], tokens(sizes), tokens(sizes, sizes.B, 2), tokens(sizes, 2, 1, sizes.B)):
+        what = f"out of a {x.dim()}-dimensional x: out"
+        assert_close(ours(x), theirs(x), atol=1e-5, what=what)
 
 
 @claims(
-    "Each token's weights sum to 1: a feature in which all values are equal comes out as it went in.",
+    "Each token's weights sum to 1: where the values of all tokens are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -113,23 +107,20 @@ def test_row_order(attempt, reference, sizes):
 def test_weights_sum_to_one(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # The same rows for queries, keys and values, so that their order does not matter; the last feature is its bias.
-    weight = weights["qkv_proj.weight"][: sizes.output_dim]
-    weight[-1] = 0
-    bias = weights["qkv_proj.bias"][: sizes.output_dim]
-    bias[-1] = 2.0
-    ours.load({"qkv_proj.weight": weight.repeat(3, 1), "qkv_proj.bias": bias.repeat(3)})
+    weights["v_proj.weight"][:, 1:] = 0  # the values read the first feature only, and that is 2 for every token
+    ours.load(weights)
+    x = tokens(sizes)
+    x[..., 0] = 2.0
 
-    feature = ours(tokens(sizes))[..., -1:]  # (B, T, 1)
+    out = ours(x)
 
-    assert_close(
-        feature, torch.full_like(feature, 2.0), atol=1e-5, what="the last feature of out where all values have 2: out"
-    )
+    expected = 2.0 * weights["v_proj.weight"][:, 0]  # (value_dim,)
+    assert_close(out, expected.expand_as(out), atol=1e-5, what="out where all values are equal: out")
 
 
 @claims(
     "Samples do not mix: changing one leaves the others as they were.",
-    look_at="whether the softmax, a product or a reshape reaches across the batch",
+    look_at="whether the softmax, a product or a reshape reaches across leading dimensions",
     needs="output_shape",
     cases=SMALL,
 )
@@ -151,13 +142,16 @@ def test_samples_are_independent(attempt, reference, sizes):
     cases=SMALL,
 )
 def test_every_token_counts(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters)
+    # Scores near 0, so that every token keeps a weight that shows, whatever the scale.
+    ours.load({name: weight if "v_proj" in name else 0.2 * weight for name, weight in weights.items()})
     x = tokens(sizes)
     before = ours(x)
     for token in range(sizes.T):
         changed = x.clone()
         changed[:, token] = randn(sizes.B, sizes.input_dim)
-        moved = (ours(changed) - before).abs().amax(dim=-1) > 1e-9  # (B, T)
+        moved = (ours(changed) - before).abs().amax(dim=-1) > 1e-9  # (B, T); NaN has not moved
 
         if not bool(moved.all()):
             sample, query = (int(i) for i in (~moved).nonzero()[0])
@@ -179,38 +173,13 @@ def test_token_order(attempt, reference, sizes):
 
 
 @claims(
-    "Gradients to x and to qkv_proj are those of the formula.",
+    "Gradients to x and to every weight are those of the formula.",
     look_at="whether anything on the way is detached, rounded or rewritten in place",
     needs="values",
     cases=SIZES[:5],
 )
 def test_gradients(attempt, reference, sizes):
     check_gradients(*pair(attempt, reference, sizes), tokens(sizes))
-
-
-@claims(
-    "In one call exactly one matrix product reads qkv_proj.weight.",
-    look_at="how often the weight, or a slice of it, is multiplied",
-    needs="output_shape",
-    cases=COUNTED,
-)
-def test_one_product(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-    recording = ours.run(tokens(sizes), record=True).recording
-    # A product that reads the weight sums over input_dim, a size that nothing else here has.
-    sums_over = {sizes.input_dim, sizes.input_dim + 1}
-    reading = [
-        operation
-        for operation, operands in recording.products
-        if operation != "aten::thnn_conv2d"  # another product runs inside it
-        and any(sums_over & set(operand) for operand in operands)
-    ]
-
-    assert_holds(len(reading) > 0, "no matrix product reads qkv_proj.weight over the whole of input_dim")
-    assert_holds(
-        len(reading) == 1,
-        f"{len(reading)} matrix products read qkv_proj.weight in one call, expected 1",
-    )
 
 
 @claims(
@@ -269,7 +238,7 @@ def test_device(attempt, reference, sizes):
     check_stays_on_device(ours, tokens(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[7]),
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[3], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, reference, sizes):
     for dtype, training in ((torch.float64, True), (torch.float32, False)):
@@ -279,16 +248,20 @@ def test_from_scratch(attempt, reference, sizes):
         check_from_scratch(ours, x)
 
 
+# --------------------------------------------------------------------------------------------------- beyond the bar
+
+
 @claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
         look_at="exp of a large number")  # fmt: skip
 def test_large_scores(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
-    weights = random_weights(theirs.parameters)
-    # Integers for queries and keys, so that float32 scores are nearly exact; ordinary values.
-    weights["qkv_proj.weight"][: 2 * sizes.output_dim] = (20 * randn(2 * sizes.output_dim, sizes.input_dim)).round()
-    weights["qkv_proj.bias"][: 2 * sizes.output_dim] = 0
-    theirs.load({name: weight.float().double() for name, weight in weights.items()})
-    ours.load({name: weight.float() for name, weight in weights.items()})
+    weights = random_weights(theirs.parameters, torch.float32)
+    for name, weight in weights.items():
+        if "v_proj" not in name:
+            # Integers for queries and keys, so that float32 scores are nearly exact; ordinary values.
+            weights[name] = (20 * randn(*weight.shape)).round().float()
+    theirs.load({name: weight.double() for name, weight in weights.items()})
+    ours.load(weights)
     x = (3 * tokens(sizes)).round()
 
     assert_close(ours(x.float()), theirs(x), atol=2e-2)

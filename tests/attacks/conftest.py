@@ -20,12 +20,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from attn_kata import resources
 from attn_kata.engine.client import Engine
+from attn_kata.engine.isolation import namespaces
 from attn_kata.report import json as as_json
 from attn_kata.report import terminal
 from attn_kata.report.model import Report
@@ -50,6 +52,16 @@ class Attack:
     says: str
     open_at: tuple[str, ...]
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The arguments of its grading: a right attempt may be slow on a busy machine, a wrong one has a second a call."""
+        return {
+            "attempt": self.name.rpartition("/")[2] + ".py",
+            "timeout": 20.0,
+            "call_seconds": 10.0 if self.outcome == "passed" else CALL_SECONDS,
+            "diagnose": "break/" not in self.name,
+        }
+
     def bytes(self, canary: Path) -> bytes:
         filled = self.source.replace("@ROOT@", str(ROOT)).replace("@CANARY@", str(canary))
         return filled.replace("@SECRET@", SECRET).encode()
@@ -72,11 +84,20 @@ def _load(path: Path) -> Attack:
 ATTACKS = [_load(path) for path in sorted((HERE / "attempts").rglob("*.py"))]
 
 
+# What is graded under every configuration but tier 1, which meets everything.
+ESSENTIAL = (
+    "read/", "harm/", "right/streams_replaced", "break/forks", "break/daemon", "break/signals_to", "break/loop_in_call",
+    "break/segfault", "break/memory_of", "break/garbage_flood", "break/shared_memory", "break/system_v",
+    "break/descriptors_closed", "forge/exits_in_call", "forge/reply_of_its_own", "forge/answers_in_frames_and_gc",
+    "forge/patched_comparisons", "forge/lying_subclass",
+)  # fmt: skip
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes `attack` gets each one; with `themes` in its module, those whose name begins so."""
+    """A test that takes `attack` gets each one; in a module that says ONLY_ESSENTIAL, the essential ones."""
     if "attack" in metafunc.fixturenames:
-        themes = getattr(metafunc.module, "THEMES", ("",))
-        chosen = [attack for attack in ATTACKS if attack.name.startswith(tuple(themes))]
+        begins = ESSENTIAL if getattr(metafunc.module, "ONLY_ESSENTIAL", False) else ("",)
+        chosen = [attack for attack in ATTACKS if attack.name.startswith(begins)]
         metafunc.parametrize("attack", chosen, ids=[attack.name for attack in chosen])
 
 
@@ -114,6 +135,7 @@ def start() -> Iterator[Callable[[int], Engine]]:
             finally:
                 del os.environ["ATTN_KATA_CANARY"]
             engines[tier].wait_until_ready()
+            time.sleep(0.5)  # in which it warms up
         return engines[tier]
 
     yield started
@@ -124,9 +146,7 @@ def start() -> Iterator[Callable[[int], Engine]]:
 def grade(engine: Engine, attack: Attack, canary: Path) -> Report:
     """The report on an attack; fails where it took longer than its deadlines allow."""
     began = time.monotonic()
-    report = engine.grade(
-        attack.slug, attack.bytes(canary), attempt=f"{attack.name.rpartition('/')[2]}.py", timeout=20, call_seconds=CALL_SECONDS
-    )
+    report = engine.grade(attack.slug, attack.bytes(canary), **attack.asked)
 
     assert time.monotonic() - began < 12, "it held the grader up"
     return report
@@ -172,7 +192,9 @@ def assert_shown_harmlessly(report: Report) -> None:
 
 def assert_nothing_left(engine: Engine) -> None:
     """No process of the engine's, no file in its folder, none planted elsewhere."""
-    process = psutil.Process(engine._process.pid)
+    process, until = psutil.Process(engine._process.pid), time.monotonic() + 2
+    while process.children(recursive=True) and time.monotonic() < until:
+        time.sleep(0.01)  # the report is told before the last child is reaped
     assert process.children(recursive=True) == []
     assert sorted(os.listdir(engine._folder)) == ["engine.log"]
     assert [folder for folder in PUBLIC_FOLDERS if os.path.lexists(os.path.join(folder, PLANTED))] == []
@@ -181,7 +203,7 @@ def assert_nothing_left(engine: Engine) -> None:
 def assert_next_is_unaffected(engine: Engine) -> None:
     """The reference passes in the same engine right after."""
     source = (resources.solutions_folder() / "sdpa.py").read_bytes()
-    report = engine.grade("sdpa", source, attempt="sdpa.py", properties=("gradients", "from_scratch"))
+    report = engine.grade("sdpa", source, attempt="sdpa.py", properties=("output_shape",))
     assert report.outcome == "passed"
     assert report.attempt_output == ""
 
@@ -201,7 +223,32 @@ def withstands(start: Callable[[int], Engine], canary: Path) -> Callable[..., Re
         assert_nothing_left(engine)
         if not configurations:
             assert snapshot(canary) == before
-        assert_next_is_unaffected(engine)
+        if tier == 1 or attack.name.startswith("break/"):
+            assert_next_is_unaffected(engine)
         return report
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def practice() -> set[str]:
+    """What tier 0 is called here, in the headers."""
+    named = {"tier 0"} if namespaces.switched_off() else {"tier 0", "tier 0 with user namespaces"}
+    return named | ({"tier 0 as root"} if os.geteuid() == 0 else set())
+
+
+@pytest.fixture(scope="module")
+def attacks() -> list[Attack]:
+    return [attack for attack in ATTACKS if attack.name.startswith(ESSENTIAL)]
+
+
+@pytest.fixture
+def judge() -> Callable[..., None]:
+    """What a report alone has to satisfy: `judge(attack, report, *configurations)`."""
+
+    def check(attack: Attack, report: Report, *configurations: str) -> None:
+        assert_honest(attack, report)
+        assert_no_breach(attack, report, *configurations)
+        assert_shown_harmlessly(report)
 
     return check

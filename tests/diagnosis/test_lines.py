@@ -97,6 +97,10 @@ SCALE = [
     ("scale.value_dim", sdpa("q = q * v.size(-1) ** -0.5  # HERE\nreturn F.softmax(q @ k.mT, dim=-1) @ v")),
     ("scale.key_length", sdpa("s = q @ k.mT / k.size(-2) ** 0.5  # HERE\nreturn s.softmax(-1) @ v")),
     ("scale.key_length", sdpa("s = q @ k.mT\ns = s / math.sqrt(s.size(-1))  # HERE\nreturn s.softmax(-1) @ v")),
+    (
+        "scale.key_length",
+        sdpa("kt = k.transpose(-2, -1)\nreturn (q @ kt / kt.size(-1) ** 0.5).softmax(-1) @ v  # HERE"),
+    ),
     ("scale.heads", mha(SPLIT + "w = (q @ k.mT / math.sqrt(self.num_heads)).softmax(-1)  # HERE\n" + MERGE)),
     ("scale.no_sqrt", sdpa("s = q @ k.transpose(-2, -1) / q.size(-1)  # HERE\nreturn s.softmax(-1) @ v")),
     (

@@ -16,10 +16,7 @@ from attn_kata.interview.control import Desk
 from attn_kata.interview.session import Session
 from attn_kata.interview.store import Store
 
-RIGHT = b"""import torch
-
-
-def scaled_dot_product_attention(q, k, v):
+RIGHT = b"""def scaled_dot_product_attention(q, k, v):
     return (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1) @ v
 """
 

@@ -83,7 +83,10 @@ def test_the_stub_is_python_has_the_entry_points_and_gives_no_more_away(slug, de
 def test_no_line_of_an_interview_is_too_wide_for_eighty_columns(slug):
     known = content.of_kata(slug)
 
-    assert max(len(line) for text in (known.task, known.example.code, known.example.says) for line in text.splitlines()) <= 78
+    assert (
+        max(len(line) for text in (known.task, known.example.code, known.example.says) for line in text.splitlines())
+        <= 78
+    )
 
 
 def test_every_formula_is_used_by_some_kata():

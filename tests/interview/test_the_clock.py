@@ -25,7 +25,9 @@ def moment(wall: float, boot: float, boot_id: str = "one") -> Moment:
         pytest.param(moment(100, 10), moment(9100, 70), 60, id="the wall clock set forward"),
         pytest.param(moment(100, 10), moment(100, 8), 0, id="read in one order, written in the other"),
         pytest.param(moment(100, 5000), moment(400, 60, "two"), 300, id="started again"),
-        pytest.param(moment(100, 5000), moment(-900, 60, "two"), 60, id="started again and set back: it was up a minute"),
+        pytest.param(
+            moment(100, 5000), moment(-900, 60, "two"), 60, id="started again and set back: it was up a minute"
+        ),
         pytest.param(moment(100, 10, ""), moment(400, 70, ""), 300, id="no name for the start: whatever is longer"),
         pytest.param(moment(100, 5000, ""), moment(110, 60, ""), 60, id="no name for the start, and started again"),
     ],

@@ -28,14 +28,14 @@ class Destination:
         """Import what will be needed, while something else is being waited for."""
         renderer(self._form)
 
-    def write(self, report: Report) -> None:
-        """Show the report; with a file, stdout stays empty and stderr has the verdict."""
+    def write(self, report: Report, source: bytes) -> None:
+        """Show the report on `source`; with a file, stdout stays empty and stderr has the verdict."""
         render = renderer(self._form)
         if self._path is None:
-            emit(render(report, width=width(), color=color()))
+            emit(render(report, width=width(), color=color(), source=source))
             return
         try:
-            self._path.write_text(render(report), encoding="utf-8", errors="replace", newline="\n")
+            self._path.write_text(render(report, source=source), encoding="utf-8", errors="replace", newline="\n")
         except OSError as problem:
             raise UsageError(f"'{_shown(self._path)}' cannot be written: {why(problem)}.") from problem
         warn(f"{report.kata}: {report.outcome}. The report is in '{_shown(self._path)}'.")

@@ -10,6 +10,7 @@ from attn_kata.cli import signals
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
+    from attn_kata.engine.warm import WarmEngine
 
 
 @contextmanager
@@ -21,6 +22,22 @@ def started() -> Iterator[Engine]:
     try:
         with signals.held():
             engine = Engine()
+        yield engine
+    finally:
+        if engine is not None:
+            with signals.held():
+                engine.close()
+
+
+@contextmanager
+def kept() -> Iterator[WarmEngine]:
+    """An engine for many gradings, begun anew when it fell over or the package changed; ended like `started`'s."""
+    from attn_kata.engine.warm import WarmEngine
+
+    engine: WarmEngine | None = None
+    try:
+        with signals.held():
+            engine = WarmEngine()
         yield engine
     finally:
         if engine is not None:

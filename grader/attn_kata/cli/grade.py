@@ -73,5 +73,5 @@ def command(
             target.kata.slug, source, attempt=target.name, seed=seed, timeout=timeout, properties=properties
         )
     history.record(report, target.path, whole=not properties)
-    destination.write(report)
+    destination.write(report, source)
     return report.exit_code

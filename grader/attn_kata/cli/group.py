@@ -13,7 +13,10 @@ from attn_kata.cli.output import emit, warn
 from attn_kata.errors import AttnKataError
 
 # In the order of `--help`. Each is the one command of the module of its name, imported only when it is wanted.
-COMMANDS = ("list", "start", "grade", "hint", "explain", "solution", "reset", "status", "demo", "interview", "dev")
+COMMANDS = (
+    "list", "start", "grade", "watch", "hint", "explain", "solution", "reset", "status", "demo", "interview", "completion",
+    "dev",
+)  # fmt: skip
 
 
 class LazyGroup(click.Group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,14 @@ def _here() -> tuple[Desk, Session]:
 
     desk = _desk()
     return desk, actions.active(desk, warn)
+
+
+def _progress(done: int, of: int) -> None:
+    """Versions graded, on a terminal only: there may be dozens."""
+    if of > 1 and sys.stderr.isatty():
+        end = "\r\x1b[K" if done == of else f"\rGrading version {done + 1} of {of} …"
+        sys.stderr.write(end)
+        sys.stderr.flush()
 
 
 def _number(text: str | None) -> int | None:
@@ -104,7 +113,8 @@ def status() -> None:
     """Where the session stands, what is left, and what to type next."""
     from attn_kata.interview import actions
 
-    emit(actions.status(*_here()))
+    desk = _desk()
+    emit(actions.status(desk, actions.active(desk, warn, only_look=True)))
 
 
 @command.command("ask")
@@ -141,7 +151,12 @@ def next_(skip: bool) -> None:
     from attn_kata.history import History
     from attn_kata.interview import actions
 
-    emit(actions.advance(*_here(), engine.started, History(warn), skip=skip, width=width(), color=color()))
+    desk, session = _here()
+    emit(
+        actions.advance(
+            desk, session, engine.started, History(warn), skip=skip, width=width(), color=color(), tell=_progress
+        )
+    )
 
 
 @command.command("answer", context_settings={"ignore_unknown_options": True})
@@ -220,11 +235,12 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
     from attn_kata.workspace import printable
 
     desk = _desk()
-    running = desk.store.active()
-    if running is not None:
-        actions.active(desk, warn)
+    if desk.store.active() is not None:
+        actions.active(desk, warn, only_look=True)
     session = actions.pick(desk, _number(number))
-    told = actions.show(desk, session, engine.started, History(warn), form=form, width=width(), color=color())
+    told = actions.show(
+        desk, session, engine.started, History(warn), form=form, width=width(), color=color(), tell=_progress
+    )
     if output is None:
         emit(told)
         return
@@ -244,6 +260,10 @@ def list_(as_json: bool) -> None:
     from attn_kata.interview import words
 
     desk = _desk()
+    if desk.store.active() is not None:
+        from attn_kata.interview import actions
+
+        actions.active(desk, warn, only_look=True)
     overall = {number: str(card["overall"]) for number, card in desk.store.scorecards().items()}
     sessions = desk.store.sessions()
     emit(words.listing_json(sessions, overall) if as_json else words.listing(sessions, overall))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import io
 import itertools
 import time
+import tokenize
 import types
 from dataclasses import dataclass, field
 
 import torch
 
 from ..engine.remote import AttemptDied
-from ..properties.failures import AttemptRaised, PropertyFailed, Raised
+from ..properties.failures import AttemptRaised, NoAnswer, PropertyFailed, Raised
 from ..properties.handle import Handle, Module, Target, random_weights
 from ..report.model import Diagnosis, Example, Finding, NamedMistake
 from . import catalogue, lines
@@ -58,7 +60,7 @@ def diagnose(
     pipelines: tuple[Pipeline, ...] = kata.PIPELINES
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     compared = [_compare(pipeline, attempt, reference, deadline) for pipeline in pipelines]
-    text = source.decode("utf-8", "replace")
+    text = _text(source)
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
@@ -103,6 +105,16 @@ def _failing_sizes(findings: list[Finding]) -> dict[str, int]:
     return {}
 
 
+def _text(source: bytes) -> str:
+    """The source as Python reads it (PEP 263), with "\\n" between lines."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        text = source.decode(encoding, "replace")
+    except (SyntaxError, LookupError):
+        text = source.decode("utf-8", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _code(source: bytes) -> str:
     """The source without comments and docstrings; "" where it cannot be parsed. Nothing is run."""
     try:
@@ -118,7 +130,7 @@ def _code(source: bytes) -> str:
 
 def _named(entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_line: int | None) -> NamedMistake:
     line = lines.find(entry.id, source, raised_line=raised_line)
-    texts = source.decode("utf-8", "replace").splitlines()
+    texts = _text(source).split("\n")  # as Python counts lines
     return NamedMistake(
         id=entry.id,
         title=entry.title,
@@ -141,7 +153,7 @@ def _compare(pipeline: Pipeline, attempt: Handle, reference: Handle, deadline: f
     for place, probe in enumerate(probes):
         weights = _weights(pipeline, reference, probe)
         begun.append(pipeline.begin(weights, probe.build, *probe.args) if pipeline.module else pipeline.begin(*probe.args))
-        answer = Answer(output=None)
+        answer: Answer | None = Answer(output=None)
         # float64 first; an attempt that cannot is asked again with strides forgiven, then in float32: what it computes is
         # still to be explained when how it computes is already known to be wrong.
         for dtype, lenient in ((torch.float64, False), (torch.float64, True), (torch.float32, True)):
@@ -156,16 +168,22 @@ def _compare(pipeline: Pipeline, attempt: Handle, reference: Handle, deadline: f
             except AttemptRaised as failure:
                 raised.append(failure.raised)
                 answer = Answer(output=None, raised=failure.raised.text)
-            except PropertyFailed as failure:
+            except NoAnswer as failure:
                 answer = Answer(output=None, raised=failure.message)
+                break
+            except PropertyFailed:  # the weights do not fit its parameters: nothing can be asked at these sizes
+                answer = None
                 break
             except AttemptDied:  # once is enough: the next probe would cost as long
                 return _Compared(sets=[], raised=tuple(raised), unsteady=unsteady, parameters=parameters, sizes={})
-        answers.append(answer)
+        if answer is None:
+            begun.pop()
+        else:
+            answers.append(answer)
     sets: list[frozenset[str]] = []
     if not unsteady and any(answer.output is not None for answer in answers):
         # The first probe steers the search: one that was answered with a tensor.
-        order = sorted(range(len(probes)), key=lambda place: answers[place].output is None)
+        order = sorted(range(len(answers)), key=lambda place: answers[place].output is None)
         sets = explain(pipeline, [begun[i] for i in order], [answers[i] for i in order], deadline=deadline)
     return _Compared(
         sets=sets, raised=tuple(raised), unsteady=unsteady, parameters=parameters, sizes=probes[0].sizes

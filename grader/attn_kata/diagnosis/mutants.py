@@ -16,7 +16,7 @@ from ..properties.failures import PropertyFailed
 from ..properties.handle import Handle, Local, load_namespace, local_handle, random_weights
 from ..properties.runner import seed_case
 from .pipeline import Pipeline, State, Variant, load
-from .search import EQUAL, Answer, distance
+from .search import EQUAL, Answer, distance, outcome
 
 SEED = 0
 
@@ -125,18 +125,13 @@ def _begun(pipeline: Pipeline, reference: Handle) -> list[State]:
     return states
 
 
-def _outcomes(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[State | None]:
-    found: list[State | None] = []
-    for state in begun:
-        try:
-            found.append(pipeline.result(state, chosen))
-        except (RuntimeError, IndexError, ValueError):
-            found.append(None)
-    return found
+def _outcomes(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[State | str]:
+    return [outcome(pipeline, state, chosen) for state in begun]
 
 
-def _equal(one: list[State | None], other: list[State | None]) -> bool:
-    return all(
-        distance(Answer(output=None if state is None else state.out), rival) <= EQUAL
-        for state, rival in zip(one, other, strict=True)
-    )
+def _equal(one: list[State | str], other: list[State | str]) -> bool:
+    return all(distance(_answer(mine), theirs) <= EQUAL for mine, theirs in zip(one, other, strict=True))
+
+
+def _answer(result: State | str) -> Answer:
+    return Answer(output=None, raised=result) if isinstance(result, str) else Answer(output=result.out)

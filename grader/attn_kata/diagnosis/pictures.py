@@ -33,6 +33,7 @@ class Picture:
     parameters: dict[str, Tensor] = field(default_factory=dict)
     rows: str = "query"
     columns: str = "key"
+    numbered: bool = False  # the numbers are places: shown where every one of them is the name of one
 
 
 def of_function(entry: str, args: tuple[Any, ...], *, what: str = "the weights") -> Picture:
@@ -55,6 +56,10 @@ def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> l
             got = picture.read(_ask(picture, attempt).to(torch.float64))
         except (PropertyFailed, AttemptDied, RuntimeError, IndexError):
             continue
+        if picture.numbered:
+            if not bool((((got - got.round()).abs() <= 1e-6) & torch.isin(got.round(), right)).all()):
+                continue  # numbers that were mixed come from no one place
+            got = got.round()
         if got.shape == right.shape and not torch.allclose(got, right, atol=1e-6, rtol=0):
             drawn.append(
                 Example(
@@ -130,4 +135,49 @@ def of_heads(
     return Picture(
         entry=entry, what="the weights of the first head", read=lambda out: out[0, :, :length], args=args, build=build,
         parameters=parameters,
+    )  # fmt: skip
+
+
+def of_layout(
+    entry: str,
+    build: tuple[Any, ...],
+    *,
+    heads: int,
+    head_dim: int,
+    length: int,
+    fused: str | None = None,
+    output: str | None = "o_proj",
+    context: bool = False,
+) -> Picture:
+    """Where each number of the value projection ends among the merged heads of a module.
+
+    Token t's value in column c of head h is the number 100 t + 10 h + c, every token attends to itself only, and the output
+    projection is the identity: the output is the numbers as they were split and merged. Every size is below 10. `context`
+    says that keys and values have an input of their own, with a padding mask: sample t then keeps its key t alone.
+    """
+    width = heads * head_dim
+    number = torch.tensor([10.0 * (column // head_dim) + column % head_dim for column in range(width)], dtype=torch.float64)
+    nothing = torch.zeros(width, width, dtype=torch.float64)
+    values = nothing.clone()
+    values[:, 0], values[:, 1] = number, 100.0  # x is (1, t, 0, ...)
+    tokens = torch.zeros(1, length, width, dtype=torch.float64)
+    tokens[0, :, 0], tokens[0, :, 1] = 1.0, torch.arange(length, dtype=torch.float64)
+    bias = torch.zeros(width, dtype=torch.float64)
+    if fused is not None:
+        parameters = {f"{fused}.weight": torch.cat([nothing, nothing, values]), f"{fused}.bias": bias.repeat(3)}
+    else:
+        parameters = {
+            "q_proj.weight": nothing, "k_proj.weight": nothing, "v_proj.weight": values,
+            **{f"{name}.bias": bias for name in ("q_proj", "k_proj", "v_proj")},
+        }  # fmt: skip
+    if output is not None:
+        parameters[f"{output}.weight"] = torch.eye(width, dtype=torch.float64)
+        parameters[f"{output}.bias"] = bias
+    keep = torch.eye(length, dtype=torch.bool)
+    samples = tokens.expand(length, length, width).contiguous()
+    args = (samples[:, :1].contiguous(), samples, keep) if context else (tokens, keep)
+    return Picture(
+        entry=entry, what="token, head, column of the value that ends here, as three digits", args=args, build=build,
+        read=lambda out: out[:, 0] if context else out[0], parameters=parameters, rows="token",
+        columns="column of the merged heads", numbered=True,
     )  # fmt: skip

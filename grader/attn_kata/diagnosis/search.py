@@ -26,13 +26,28 @@ class Answer:
     raised: str = ""  # the exception's message
 
 
-def distance(answer: Answer, state: State | None) -> float:
-    """How far an answer lies from a pipeline's result: 0 where both raise, infinity where one does or shapes differ.
+# How torch words what went wrong; two errors are alike when the same of these is in both messages.
+_ERRORS = (
+    "is invalid for input of size", "must match the size of tensor", "expanded size of the tensor", "Dimension out of range",
+    "shapes cannot be multiplied", "Expected size for first two dimensions of batch2 tensor", "not broadcastable",
+)  # fmt: skip
 
-    The largest difference relative to 1 + |expected|, over what is compared. NaN is equal to NaN only.
+
+def error_kind(message: str) -> str:
+    """Which of torch's errors a message is; the message itself where it is none that is known."""
+    return next((error for error in _ERRORS if error in message), message)
+
+
+def distance(answer: Answer, result: State | str) -> float:
+    """How far an answer lies from a pipeline's result: a state, or the kind of error that it raised.
+
+    The largest difference relative to 1 + |expected|, over what is compared. NaN is equal to NaN only. 0 where both raise the
+    same kind of error; infinity where one raises, or they raise different ones, or the shapes differ.
     """
-    if answer.output is None or state is None:
-        return 0.0 if answer.output is None and state is None else float("inf")
+    if answer.output is None or isinstance(result, str):
+        alike = answer.output is None and isinstance(result, str) and error_kind(answer.raised) == result
+        return 0.0 if alike else float("inf")
+    state = result
     got, expected = answer.output.to(torch.float64), state.out.to(torch.float64)
     if got.shape != expected.shape:
         return float("inf")
@@ -45,19 +60,25 @@ def distance(answer: Answer, state: State | None) -> float:
     return float(away.max()) if away.numel() else 0.0
 
 
-def comparable(state: State | None) -> bool:
+def comparable(state: State | str) -> bool:
     """Whether anything of the result is left to compare."""
-    if state is None:
+    if isinstance(state, str):
         return False
     empty = getattr(state, "empty", None)
     return empty is None or not bool(_rows_like(empty, state.out).all())
 
 
 def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
-    """`empty` rows (..., Tq, 1) as they show in the result: (B, H, Tq, 1) in (B, Tq, E) shows where any head is empty."""
+    """`empty` rows (..., Tq, 1) as they show in the result: (B, H, Tq, 1) in (B, Tq, E) shows where any head is empty.
+
+    Where a mistake has mixed up the dimensions so that no row can be told, every row counts as empty.
+    """
     if empty.dim() == out.dim() + 1:
         empty = empty.any(dim=1)
-    return empty.expand(out.shape)
+    try:
+        return empty.expand(out.shape)
+    except RuntimeError:
+        return torch.ones_like(out, dtype=torch.bool)
 
 
 def explain(pipeline: Pipeline, begun: list[State], answers: list[Answer], *, deadline: float) -> list[frozenset[str]]:
@@ -77,7 +98,7 @@ def explain(pipeline: Pipeline, begun: list[State], answers: list[Answer], *, de
                 continue
             worst, evidence = away, answers[0].output is not None and comparable(first)
             for state, answer in zip(begun[1:], answers[1:], strict=True):
-                other = _result(pipeline, state, chosen)
+                other = outcome(pipeline, state, chosen)
                 worst = max(worst, distance(answer, other))
                 if worst >= RIVAL:
                     break
@@ -93,14 +114,12 @@ def explain(pipeline: Pipeline, begun: list[State], answers: list[Answer], *, de
     return []
 
 
-def _result(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> State | None:
-    try:
-        return pipeline.result(begun, chosen)
-    except (RuntimeError, IndexError, ValueError):
-        return None
+def outcome(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> State | str:
+    """The pipeline's result with these mistakes made, or the kind of error that they raise."""
+    return _advance(pipeline, begun, list(pipeline.stages), chosen)
 
 
-def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | None]]:
+def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
     """Every set of `count` variants that replace different stages, with the first probe's result.
 
     Stages before the first replaced one are computed once: the states after each prefix are shared down the tree.
@@ -112,7 +131,7 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
 
     def walk(
         state: State, done: int, chosen: tuple[Variant, ...], start: int
-    ) -> Iterator[tuple[tuple[Variant, ...], State | None]]:
+    ) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
         """`state` is what the stages before `done` left, with `chosen` made; variants from `start` on may be added."""
         if len(chosen) == count:
             yield chosen, _advance(pipeline, state, names[done:], chosen)
@@ -125,10 +144,10 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
                 continue
             together = (*chosen, variant)
             reached = _advance(pipeline, state, names[done:first], chosen)
-            if reached is not None:
+            if not isinstance(reached, str):
                 yield from walk(reached, first, together, index + 1)
             elif len(together) == count:
-                yield together, None  # it raises before the last mistake is met
+                yield together, reached  # it raises before the last mistake is met
 
     yield from walk(begun, 0, (), 0)
 
@@ -137,8 +156,8 @@ def _first(variant: Variant, place: dict[str, int]) -> int:
     return min(place[name] for name in variant.stages)
 
 
-def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[Variant, ...]) -> State | None:
-    """The state after the stages of these names, with the chosen mistakes made; None where one raises."""
+def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[Variant, ...]) -> State | str:
+    """The state after the stages of these names, with the chosen mistakes made, or the kind of error that one raises."""
     stages = dict(pipeline.stages)
     for variant in chosen:
         stages.update(variant.stages)
@@ -146,6 +165,6 @@ def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[V
     try:
         for name in names:
             stages[name](reached)
-    except (RuntimeError, IndexError, ValueError):
-        return None
+    except (RuntimeError, IndexError, ValueError) as error:
+        return error_kind(str(error))
     return reached

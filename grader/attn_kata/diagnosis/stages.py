@@ -59,6 +59,17 @@ def all_tokens_together(state: State) -> None:
     state.q, state.k, state.v = (part.reshape(-1, part.shape[-1]) for part in (state.q, state.k, state.v))
 
 
+def context_across_the_batch(stage: Stage) -> Stage:
+    """A stage that leaves k and v (B, H, Tk, D), which are then one long context for every sample, the mask with them."""
+
+    def wrong(state: State) -> None:
+        stage(state)
+        state.k, state.v = (part.transpose(0, 1).flatten(1, 2)[None] for part in (state.k, state.v))
+        state.keep = None if state.keep is None else state.keep.reshape(1, 1, 1, -1)
+
+    return wrong
+
+
 def apart_again(state: State) -> None:
     """The other end of `all_tokens_together`, given the shape of x or q before: `state.lead`."""
     state.out = state.out.reshape(*state.lead, state.out.shape[-1])
@@ -70,6 +81,9 @@ def back_to_batch_first(stage: Stage) -> Stage:
     def wrong(state: State) -> None:
         stage(state)
         state.out = state.out.transpose(0, 1)
+        empty = getattr(state, "empty", None)
+        if empty is not None:  # (T, H, B, 1) or less: back in the order of the result
+            state.empty = (empty.any(dim=1) if empty.dim() == 4 else empty).transpose(0, -2)
 
     return wrong
 
@@ -105,7 +119,9 @@ def split_context_by_query_length(state: State) -> None:
     """k and v read with the queries' length: an error where the lengths differ."""
     batch, length = state.q.shape[:2]
     state.q = split(state.q, state.H)
-    state.k, state.v = (part.reshape(batch, length, state.H, -1).transpose(1, 2) for part in (state.k, state.v))
+    state.k, state.v = (
+        part.reshape(batch, length, state.H, part.shape[-1] // state.H).transpose(1, 2) for part in (state.k, state.v)
+    )
 
 
 def context_by_query_length(state: State) -> None:
@@ -195,7 +211,6 @@ def fill(state: State, keep: Tensor | None, value: float = float("-inf")) -> Non
     """Fill the scores where `keep` is False."""
     if keep is None:
         return
-    keep = keep.expand(torch.broadcast_shapes(keep.shape, state.scores.shape))
     state.scores = state.scores.masked_fill(~keep, value)
     if value == float("-inf"):
         note_empty(state, keep)
@@ -230,6 +245,12 @@ def mask_on_queries(state: State) -> None:
     if keep.shape[-2] not in (1, state.scores.shape[-2]):
         raise RuntimeError("the size of tensor a must match the size of tensor b")
     fill(state, keep)
+
+
+def hide_later_keys(state: State) -> None:
+    """A causal mask that nobody asked for; no row becomes empty."""
+    later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
+    state.scores = state.scores.masked_fill(later, float("-inf"))
 
 
 def mask_weights(state: State) -> None:

@@ -29,7 +29,7 @@ class Evidence:
 
     def line_text(self, line: int | None) -> str:
         """A line of the source, "" where there is none."""
-        lines = self.source.splitlines()
+        lines = self.source.split("\n")
         return lines[line - 1] if line and 0 < line <= len(lines) else ""
 
 

@@ -24,7 +24,7 @@ from .recorder import Recorder
 
 # Taken before any attempt runs: what an attempt does to torch later does not reach these.
 _grad = torch.autograd.grad
-_manual_seed = torch.manual_seed
+_manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stacks for devices that nobody uses
 
 MODULE_NAME = "attempt"
 MAX_MESSAGE = 4000
@@ -150,6 +150,8 @@ class Executor:
                 texts = recorder.told(result)
             else:
                 result = _one_tensor(target(*arguments))
+        if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
+            raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
         told: list[tuple[Tensor, int]] = [(result, wire.SHARES_INPUT if _shares(result, given) else 0)]
         if fields.get("inputs_after"):
             told += [(value.detach(), 0) for value in given]
@@ -301,7 +303,8 @@ def _gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[
     found: tuple[Tensor | None, ...] = (None,) * len(leaves)
     if result.requires_grad:
         # A scalar, because the first `grad_outputs` that torch is given makes it import half a second's worth of sympy.
-        found = _grad((result * cotangent.to(result.dtype)).sum(), leaves, allow_unused=True)
+        with torch.enable_grad():  # an attempt may have switched it off for itself
+            found = _grad((result * cotangent.to(result.dtype)).sum(), leaves, allow_unused=True)
     return [
         (leaf.detach(), wire.ABSENT) if gradient is None else (gradient.detach(), 0)
         for leaf, gradient in zip(leaves, found, strict=True)

@@ -78,15 +78,18 @@ class _Grading:
         known = (folder / "mistakes.py").is_file()  # a kata that is being written may have none yet
         if outcome == "failed" and not not_written and known and self._asked["diagnose"]:
             started = time.perf_counter()
-            diagnosed = diagnose(
-                load(folder),
-                handle,
-                reference,
-                findings,
-                failures,
-                self._source,
-                seconds=min(DIAGNOSIS_SECONDS, self._deadline - time.monotonic()),
-            )
+            try:
+                diagnosed = diagnose(
+                    load(folder),
+                    handle,
+                    reference,
+                    findings,
+                    failures,
+                    self._source,
+                    seconds=min(DIAGNOSIS_SECONDS, self._deadline - time.monotonic()),
+                )
+            except Exception as error:  # the verdict stands without its diagnosis
+                diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
             self._seconds["diagnosis"] = time.perf_counter() - started
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 

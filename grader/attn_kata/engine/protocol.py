@@ -35,7 +35,8 @@ def _answers_call(request: wire.Request, reply: wire.Reply) -> bool:
     fields, parts = request.fields, reply.tensors
     if not parts or (reply.texts and not fields.get("record")):
         return False
-    if parts[0].data is None and parts[0].device == wire.CPU:
+    asked_for_a_device = any("device" in described for described in fields["args"])
+    if parts[0].data is None and (parts[0].device == wire.CPU or not asked_for_a_device):
         return False
     given = [request.tensors[described["tensor"]] for described in fields["args"] if "tensor" in described]
     after = len(given) if fields.get("inputs_after") else 0

@@ -48,7 +48,10 @@ _FACTORIES = frozenset(
                  "tensor", "tril_indices", "triu_indices", "zeros", "as_tensor", "from_numpy")
 )  # fmt: skip
 # Functions in which tensors of two devices may meet.
-_CROSS_DEVICE = frozenset((Tensor.__getitem__, Tensor.__setitem__, Tensor.copy_, Tensor.index_put_))
+_CROSS_DEVICE = frozenset((
+    Tensor.__getitem__, Tensor.__setitem__, Tensor.copy_, Tensor.index_put_,
+    Tensor.expand_as, Tensor.view_as, Tensor.reshape_as,  # where only the shape of the other is read
+))  # fmt: skip
 
 
 class Recorder:
@@ -81,7 +84,7 @@ class Recorder:
         self._profile.__exit__(*error)
         for event in self._profile.function_events or ():
             self._ops.add(event.name)
-            if event.name in PRODUCTS:
+            if event.name in PRODUCTS and not _multiplies_within(event):
                 self._products.append(f"product {event.name} {event.input_shapes}")
 
     def _python_call(self, frame: types.FrameType, event: str, _: Any) -> None:
@@ -98,6 +101,11 @@ class Recorder:
             *self._products[:200],
             *(f"op {name}" for name in sorted(self._ops)),
         )
+
+
+def _multiplies_within(event: Any) -> bool:
+    """Whether an operation hands the product to another one that is counted."""
+    return any(child.name in PRODUCTS or _multiplies_within(child) for child in event.cpu_children)
 
 
 class _Devices(TorchFunctionMode):

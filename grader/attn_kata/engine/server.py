@@ -21,7 +21,7 @@ def main() -> None:
     """Play the role that argv names."""
     gc.disable()  # importing torch makes no garbage, and looking for it costs a third of the import
     role, *folders = sys.argv[1:]
-    sys.path += [folder for folder in folders if folder not in sys.path]
+    _import_from(*folders)
     if role == "engine" and _forks():
         _serve_forking()
     elif role in ("engine", "spawning"):
@@ -33,6 +33,16 @@ def main() -> None:
         from attn_kata.engine import spawned
 
         spawned.ROLES[role]()
+
+
+def _import_from(ours: str, *others: str) -> None:
+    """Find attn-kata where the face found it, and the rest behind what this Python finds by itself.
+
+    Only a folder of our own goes first: one of many packages might hold a module of the standard library's name.
+    """
+    if ours not in sys.path and ours not in others:
+        sys.path.insert(0, ours)
+    sys.path += [folder for folder in others if folder not in sys.path]
 
 
 def _forks() -> bool:

@@ -8,30 +8,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attn_kata import workspace
-from attn_kata.engine.client import Engine
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History, Progress
-from attn_kata.interview import control, moments, pages, refusals, review, scorecard, smoke, words
+from attn_kata.interview import active_mock, control, moments, refusals, words
 from attn_kata.interview.attempts import look
 from attn_kata.interview.control import Desk
 from attn_kata.interview.plans import Plan, Stage
 from attn_kata.interview.session import Session
+from attn_kata.interview.storage import NotKept
 
-Engines = Callable[[], AbstractContextManager[Engine]]
+if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
+
+Tell = Callable[[int, int], None]
+Engines = Callable[[], "AbstractContextManager[Engine]"]
 REVIEWED = ("review", "closed")
 
 
-def active(desk: Desk, warn: Callable[[str], None]) -> Session:
-    """The session that runs, with whatever the clock has to say said. Raises UsageError where there is none."""
+def _silent(done: int, of: int) -> None:
+    """For callers that need not hear how the grading goes."""
+
+
+def active(desk: Desk, warn: Callable[[str], None], *, only_look: bool = False) -> Session:
+    """The session that runs, with whatever the clock has to say said and the file as it is kept.
+
+    Raises UsageError where there is none, and NotKept unless the caller will `only_look`.
+    """
     found = desk.store.active()
     if found is None:
         raise UsageError("No interview is running.", next_step="Begin one: attn-kata interview start")
-    ticked = control.tick(desk, found.id)
-    for sentence in ticked.news:
-        warn(sentence)
-    return control.observe(desk, found.id)[0]
+    try:
+        for sentence in control.tick(desk, found.id).news:
+            warn(sentence)
+        return control.observe(desk, found.id)[0]
+    except NotKept as problem:
+        if not only_look:
+            raise
+        warn(problem.what)
+        return found
 
 
 def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History) -> str:
@@ -93,6 +110,8 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
             desk.store.keep_report(session.id, session.stage, session.kept[session.stage], report.to_dict())
             told, code = terminal.render(report, width=width, color=color).rstrip(), report.exit_code
         else:
+            from attn_kata.interview import smoke
+
             seen = smoke.run(engine, session.kata, found.source, attempt=name, seed=session.seed)
             session = control.ran(desk, session.id, found.source, outcome=seen.outcome)
             told, code = "\n".join(seen.lines), {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
@@ -116,7 +135,15 @@ def submit(desk: Desk, session: Session) -> str:
 
 
 def advance(
-    desk: Desk, session: Session, engines: Engines, history: History, *, skip: bool, width: int, color: bool
+    desk: Desk,
+    session: Session,
+    engines: Engines,
+    history: History,
+    *,
+    skip: bool,
+    width: int,
+    color: bool,
+    tell: Tell = _silent,
 ) -> str:
     """Go on to whatever comes next, and say what that is."""
     open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
@@ -130,7 +157,7 @@ def advance(
         told = words.coding(session, moments.read(desk.clock))
         return told if session.stage == 0 else f"{words.briefing(session)}\n\n{told}"
     if session.state == "review":
-        return show(desk, session, engines, history, form="terminal", width=width, color=color)
+        return show(desk, session, engines, history, form="terminal", width=width, color=color, tell=tell)
     if session.state == "closed":
         return f"Interview {session.id} is closed. It stays: attn-kata interview show {session.id}"
     return status(desk, session)
@@ -159,9 +186,27 @@ def resume(desk: Desk, session: Session) -> str:
 
 
 def show(
-    desk: Desk, session: Session, engines: Engines, history: History, *, form: str, width: int = 80, color: bool = False
+    desk: Desk,
+    session: Session,
+    engines: Engines,
+    history: History,
+    *,
+    form: str,
+    width: int = 80,
+    color: bool = False,
+    tell: Tell = _silent,
 ) -> str:
-    """The review of a session in one of pages.FORMATS. Grades what was not graded yet. Raises UsageError before it."""
+    """The review of a session in one of pages.FORMATS. Grades what was not graded yet. Raises UsageError before it.
+
+    `tell` hears how many versions of how many are graded.
+    """
+    from attn_kata.interview import pages, review, scorecard  # only here: most commands need none of them
+
+    running = active_mock()
+    if running is not None and running != session.name:
+        raise UsageError(
+            f"Past interviews stay closed while mock {running} runs.", next_step="attn-kata interview status"
+        )
     if not (session.state in REVIEWED or session.state == "abandoned"):
         raise UsageError(
             f"Interview {session.id} has not come to its review: {words.STATES[session.state]}.",
@@ -169,7 +214,7 @@ def show(
         )
     if not review.graded(desk.store, session):
         with engines() as engine:
-            review.grade(desk.store, session, engine)
+            review.grade(desk.store, session, engine, tell)
     reviewed = review.gather(desk.store, session)
     card = None
     if session.state in REVIEWED:

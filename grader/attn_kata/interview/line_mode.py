@@ -11,13 +11,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from attn_kata.engine.client import Engine
 from attn_kata.errors import UsageError
 from attn_kata.history import History
 from attn_kata.interview import actions, control, moments, plans, words
 from attn_kata.interview.control import Desk
 from attn_kata.interview.session import Session
+
+if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
 
 LOOK_SECONDS = 1.0
 

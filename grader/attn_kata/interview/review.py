@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attn_kata import catalog, workspace
-from attn_kata.engine.client import Engine
 from attn_kata.interview import quality, timeline
 from attn_kata.interview.quality import LintFinding
 from attn_kata.interview.session import Event, Session
@@ -16,7 +15,11 @@ from attn_kata.interview.store import Store
 from attn_kata.interview.timeline import Gap, Point
 from attn_kata.report.model import Report
 
+if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
+
 _CODE = ("import ", "from ", "def ", "class ", "@")
+FINAL_SECONDS, VERSION_SECONDS = 60.0, 15.0  # for a grading of what was taken, and of what was on the way
 MOST_VERSIONS = 40  # graded for the timeline of one stage; more are thinned out evenly, the last always kept
 
 
@@ -58,7 +61,12 @@ def grade(
         slug = session.stages[stage].kata
         final = digest == session.finals.get(stage)
         report = engine.grade(
-            slug, store.source(session.id, digest), attempt=f"{slug}.py", seed=session.seed, diagnose=final
+            slug,
+            store.source(session.id, digest),
+            attempt=f"{slug}.py",
+            seed=session.seed,
+            timeout=FINAL_SECONDS if final else VERSION_SECONDS,
+            diagnose=final,
         )
         store.keep_report(session.id, stage, digest, report.to_dict())
     tell(len(pending), len(pending))

@@ -14,7 +14,7 @@ from attn_kata.interview.review import Review
 
 OVERALL_RULE = (
     "strong yes: every dimension 3 or more, Correctness 4, mean 3.5 or more; yes: Correctness 3 or more, mean 3 or "
-    "more; strong no: Correctness 1 and mean below 2; no: everything else."
+    "more, at most one dimension at 1; strong no: Correctness 1 and mean below 2; no: everything else."
 )
 SPREAD_OVER = 5
 
@@ -94,7 +94,7 @@ def overall(judged: Sequence[Dimension], mean: float) -> str:
     correct = next(one.score for one in judged if one.name == "Correctness")
     if correct == 4 and mean >= 3.5 and min(one.score for one in judged) >= 3:
         return "strong yes"
-    if correct >= 3 and mean >= 3:
+    if correct >= 3 and mean >= 3 and sum(one.score == 1 for one in judged) <= 1:
         return "yes"
     if correct == 1 and mean < 2:
         return "strong no"

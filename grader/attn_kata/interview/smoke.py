@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from attn_kata.engine.client import Engine
 from attn_kata.interview import content, stubs
 from attn_kata.report.plain import plain
 
+if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
+
 SHAPE_PROPERTY = "output_shape"
-SECONDS = 20.0
+SECONDS = 10.0  # as for a single call of a grading
 MOST_LINES = 60
 
 
@@ -48,11 +50,10 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
     printed = report.attempt_output.split(end)[0].strip("\n")  # after it come the prints of calls with random inputs
     output = _first_lines(plain(printed))
     if report.outcome == "ungraded":
-        return Smoke(
-            outcome="ungraded",
-            shape=f"It does not run: {plain(report.ungraded_because or 'no reason given')}",
-            output=output,
+        because = (report.ungraded_because or "no reason given").replace(
+            "while it was imported", "while it was imported, or in the example"
         )
+        return Smoke(outcome="ungraded", shape=f"It does not run: {plain(because)}", output=output)
     if report.not_written:
         return Smoke(outcome="failed", shape="Not written yet.", output=output)
     shape = next(finding for finding in report.findings if finding.property == SHAPE_PROPERTY)

@@ -26,7 +26,7 @@ def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...] = FO
     """No ready-made operation ran, under whatever name it was called."""
     recording = ours.run(*args, record=True).recording
     assert recording is not None
-    # An operation's name has a namespace; a name without one is the attempt's own (record_function, an autograd.Function).
+    # An operation's name has a namespace; one without is the attempt's own (record_function, an autograd.Function).
     for name in (*recording.calls, *sorted(name for name in recording.ops if "::" in name)):
         if any(part in name for part in forbidden):
             raise PropertyFailed(f"{name} ran during the call; the contract asks for it from scratch")
@@ -64,9 +64,8 @@ def check_leaves_inputs(ours: Target, *args: Any) -> None:
         raise PropertyFailed("an argument was given other storage by the call: write to a tensor of your own")
     for place, (before, now) in enumerate(zip(given, after, strict=True), start=1):
         if before.shape != now.shape or before.dtype != now.dtype:  # k.transpose_(), x.data = x.float()
-            raise PropertyFailed(
-                f"tensor argument {place} was changed by the call, from {_kind(before)} to {_kind(now)}: make a tensor of your own"
-            )
+            became = f"from {_kind(before)} to {_kind(now)}"
+            raise PropertyFailed(f"tensor argument {place} was changed by the call, {became}: make a tensor of your own")
         same = torch.equal(before, now) or bool(((before == now) | (before.isnan() & now.isnan())).all())
         if not same:
             index = [int(i) for i in (before != now).nonzero()[0]]
@@ -121,7 +120,7 @@ def check_takes_strided(ours: Target, theirs: Target, *args: Any, atol: float = 
 
 
 def strided(value: Tensor) -> Tensor:
-    """The same numbers in a non-contiguous layout: dimensions stored in reverse order, with gaps, so that no two merge."""
+    """The same numbers, non-contiguous: dimensions stored in reverse order, with gaps, so that no two merge."""
     backwards = tuple(reversed(range(value.dim())))
     return torch.stack([value.permute(backwards)] * 2, dim=-1)[..., 0].permute(backwards)
 

@@ -46,7 +46,7 @@ class AttemptRaised(NoAnswer):
     @property
     def not_written(self) -> bool:
         """Whether it is the stub's own NotImplementedError."""
-        return "NotImplementedError" in self.raised.types
+        return self.raised.types[0] == "NotImplementedError" and "is not written yet" in self.raised.text
 
 
 class MissingName(NoAnswer):

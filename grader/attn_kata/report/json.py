@@ -9,8 +9,8 @@ from attn_kata.report.model import Report
 from attn_kata.report.plain import unicode
 
 
-def render(report: Report, *, width: int = 80, color: bool = False) -> str:
-    """The report as indented JSON in ASCII, which every encoding carries. `width` and `color` mean nothing here."""
+def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
+    """The report as indented JSON in ASCII, which every encoding carries; nothing else means anything here."""
     return json.dumps(_valid(report.to_dict()), indent=2, allow_nan=False) + "\n"
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Iterable
 from itertools import groupby
 
 from rich.console import Console
@@ -17,25 +16,34 @@ from rich.text import Text
 from attn_kata.report.matrices import picture
 from attn_kata.report.model import Diagnosis, Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
+from attn_kata.report.summary import (
+    MESSAGE_CHARACTERS,
+    MESSAGE_LINES,
+    counts,
+    diagnosis_lead,
+    listed,
+    sizes,
+    skipped_because,
+    verdict,
+)  # fmt: skip
 
 PICTURE_LINES = 24  # of pictures in all, but the first is always drawn; the numbers of every failure are there
 OUTPUT_LINES = 20
 OUTPUT_CHARACTERS = 2_000
-MESSAGE_LINES = 12
-MESSAGE_CHARACTERS = 1_500
 
-_VERDICTS = {
-    "passed": ("PASSED", "bold green"),
-    "failed": ("FAILED", "bold red"),
-    "ungraded": ("UNGRADED", "bold yellow"),
-}
+_STYLES = {"passed": "bold green", "failed": "bold red", "ungraded": "bold yellow"}
 _MARKS = {"failed": ("FAIL", "bold red"), "errored": ("ERROR", "bold magenta")}
 _BODY = 7  # columns before the text of a finding
 _PICTURE = 4  # and before its picture
 
 
-def render(report: Report, *, width: int = 80, color: bool = False, advice: bool = True) -> str:
-    """The report as text of `width` columns, coloured where `color`; with what to type next where `advice`."""
+def render(
+    report: Report, *, width: int = 80, color: bool = False, source: bytes = b"", advice: bool = True
+) -> str:
+    """The report as text of `width` columns, coloured where `color`; with what to type next where `advice`.
+
+    `source` is not shown: the person has it open.
+    """
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -61,11 +69,6 @@ def render(report: Report, *, width: int = 80, color: bool = False, advice: bool
     written = console.file
     assert isinstance(written, io.StringIO)
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
-
-
-def headline(report: Report) -> str:
-    """The verdict in one line without colour."""
-    return f"{_VERDICTS[report.outcome][0]}  {report.kata}  {one_line(report.attempt)}  {_counts(report)}"
 
 
 class _Page:
@@ -98,11 +101,9 @@ class _Page:
 
 
 def _verdict(page: _Page, report: Report) -> None:
-    word, style = _VERDICTS[report.outcome]
-    if report.not_written:
-        word, style = "NOT WRITTEN YET", "bold yellow"
+    word, style = verdict(report), "bold yellow" if report.not_written else _STYLES[report.outcome]
     what = f"  {one_line(report.attempt)}  {report.seconds.get('total', 0.0):.1f} s"
-    said = _counts(report)
+    said = counts(report)
     if report.not_written:
         said = "It still raises NotImplementedError everywhere: nothing to grade yet."
     if report.outcome == "ungraded":
@@ -112,22 +113,6 @@ def _verdict(page: _Page, report: Report) -> None:
     page.line((word, style), "  ", (report.kata, "bold"), what)
     if said:
         page.line(said)
-
-
-def _counts(report: Report) -> str:
-    """`9 of 14 core properties hold, 3 fail, 2 skipped; beyond the bar 4 of 5`."""
-    if report.outcome == "ungraded":
-        return "not graded"
-    core = [finding.outcome for finding in report.findings if finding.tier == "core"]
-    edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
-    held = core.count("passed")
-    said = [f"{held} of {len(core)} core properties hold" if held < len(core) else f"all {held} core properties hold"]
-    said += [f"{core.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in core]
-    beyond = f"; beyond the bar {edge.count('passed')} of {len(edge)}" if edge else ""
-    return ", ".join(said) + beyond
-
-
-_COUNTED = {"failed": "fail", "errored": "errored", "skipped": "skipped"}
 
 
 def _ungraded(page: _Page, report: Report) -> None:
@@ -142,13 +127,7 @@ def _diagnosis(page: _Page, sets: list[Diagnosis]) -> None:
     if not sets:
         return
     page.section("Diagnosis")
-    together = len(sets[0].mistakes)
-    if len(sets) > 1:
-        page.line("Each of these gives exactly the numbers of your code; they cannot be told apart:")
-    elif together > 1:
-        page.line(f"These {together} mistakes together give exactly the numbers of your code:")
-    else:
-        page.line("This mistake gives exactly the numbers of your code:")
+    page.line(diagnosis_lead(sets))
     for found in sets:
         for number, mistake in enumerate(found.mistakes):
             page.console.print()
@@ -215,12 +194,12 @@ def _failure(page: _Page, finding: Finding) -> None:
         page.line((mark.ljust(_BODY), style), (name, "bold"))
         page.line(claim, indent=_BODY)
 
-    sizes = " ".join(f"{one_line(name)}={one_line(str(value))}" for name, value in (finding.case or {}).items())
+    case = sizes(finding)
     message, left_out = capped(finding.message or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
-    if sizes and message and _BODY + len(sizes) + 3 + len(message[0]) <= page.width:
-        message[0] = f"{sizes}   {message[0]}"
-    elif sizes:
-        message.insert(0, sizes)
+    if case and message and _BODY + len(case) + 3 + len(message[0]) <= page.width:
+        message[0] = f"{case}   {message[0]}"
+    elif case:
+        message.insert(0, case)
     for line in message:
         page.line(line, indent=_BODY)
     _left_out(page, left_out, indent=_BODY)
@@ -234,24 +213,14 @@ def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> Non
     skipped: dict[str, list[str]] = {}
     for finding in findings:
         if finding.outcome == "skipped":
-            unmet = [need for need in finding.needs if need not in holds]
-            because = one_line(finding.message or "") or _unmet(unmet)
-            skipped.setdefault(because, []).append(finding.property)
+            skipped.setdefault(skipped_because(finding, holds), []).append(finding.property)
     passed = [finding.property for finding in findings if finding.outcome == "passed"]
     if (skipped or passed) and not first:
         page.console.print()
     for because, names in skipped.items():
-        page.hanging(("SKIP", "bold yellow"), Text.assemble(_listed(names), (f"  ({because})", "dim")))
+        page.hanging(("SKIP", "bold yellow"), Text.assemble(listed(names), (f"  ({because})", "dim")))
     if passed:
-        page.hanging(("PASS", "bold green"), _listed(passed))
-
-
-def _unmet(needs: list[str]) -> str:
-    return f"needs {_listed(needs)}, which {'do' if len(needs) > 1 else 'does'} not hold"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(one_line, names))
+        page.hanging(("PASS", "bold green"), listed(passed))
 
 
 def _attempt_output(page: _Page, report: Report) -> None:

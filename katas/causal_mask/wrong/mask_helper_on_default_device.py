@@ -1,5 +1,5 @@
 # breaks: mask_device, device
-# mistake: none
+# mistake: device.default
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: mask_values
-# mistake: none
+# mistake: mask.inverted
 import math
 
 import torch

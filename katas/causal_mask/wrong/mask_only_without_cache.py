@@ -1,5 +1,5 @@
 # breaks: values, no_future_leak
-# mistake: mask.lost
+# mistake: none
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: mask_values, values, past_and_self_count, last_queries_alone
-# mistake: mask.shifted
+# mistake: none
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: gradients
-# mistake: none
+# mistake: gradient.detached
 import math
 
 import torch

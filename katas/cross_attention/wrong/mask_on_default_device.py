@@ -1,5 +1,5 @@
 # breaks: device
-# mistake: none
+# mistake: device.default
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: inputs_unmodified, large_scores
-# mistake: none
+# mistake: inputs.modified + numerics.no_max
 import math
 
 import torch

@@ -26,7 +26,7 @@ class CrossAttention(nn.Module):
         q, k, v = self.split(self.q_proj(x)), self.split(self.k_proj(context)), self.split(self.v_proj(context))
         scores = q @ k.transpose(-2, -1) / math.sqrt(self.head_dim)
         if keep is not None:
-            scores = scores.masked_fill(~keep[:, None, None, :], -1e9)
+            scores = scores.masked_fill(~keep[:, None, None, :], float("-inf"))
         weights = torch.softmax(scores, dim=-2)
         out = weights @ v
         out = out.transpose(1, 2).reshape(x.size(0), x.size(1), -1)

@@ -1,5 +1,5 @@
 # breaks: values, head_owns_its_columns
-# mistake: none
+# mistake: split.interleaved
 import math
 
 import torch

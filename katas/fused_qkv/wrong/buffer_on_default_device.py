@@ -1,5 +1,5 @@
 # breaks: output_dtype, device
-# mistake: none
+# mistake: device.default + numerics.default_dtype
 import math
 
 import torch

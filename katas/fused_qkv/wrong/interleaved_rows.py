@@ -1,5 +1,5 @@
 # breaks: values, row_order
-# mistake: project.chunk_order
+# mistake: project.interleaved
 import math
 
 import torch.nn.functional as F

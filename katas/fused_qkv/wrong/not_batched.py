@@ -1,5 +1,5 @@
 # breaks: output_shape
-# mistake: none
+# mistake: layout.T_of_batch
 import math
 
 import torch.nn.functional as F

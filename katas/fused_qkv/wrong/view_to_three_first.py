@@ -1,5 +1,5 @@
 # breaks: values, row_order
-# mistake: split.no_transpose
+# mistake: project.interleaved
 import math
 
 import torch.nn.functional as F

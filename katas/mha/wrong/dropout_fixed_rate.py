@@ -1,4 +1,4 @@
-# breaks: no_dropout_by_default
+# breaks: alike_in_train_and_eval
 # mistake: none
 import math
 

@@ -1,5 +1,5 @@
 # breaks: half_precision, empty_rows, heads_must_divide
-# mistake: none
+# mistake: arguments.unchecked
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: mask_marks_real_tokens, mask_of_empty_and_full
-# mistake: none
+# mistake: mask.shifted
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: output_shape, flags_belong_to_their_sample
-# mistake: none
+# mistake: mask.broadcast
 import math
 
 import torch

@@ -11,5 +11,5 @@ def padding_mask(lengths, max_len):
 
 def padded_attention(q, k, v, keep):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    scores = scores.masked_fill(~keep[:, None, None, :], -1e9)
+    scores = scores.masked_fill(~keep[:, None, None, :], float("-inf"))
     return torch.softmax(scores, dim=-2) @ v

@@ -1,5 +1,5 @@
 # breaks: output_shape
-# mistake: none
+# mistake: context.query_length
 import math
 
 

@@ -1,4 +1,4 @@
-# breaks: values, any_leading_dimensions
+# breaks: values
 # mistake: scale.missing
 import torch
 

@@ -1,5 +1,5 @@
 # breaks: strong_scores, large_scores
-# mistake: numerics.clamped
+# mistake: none
 import math
 
 import torch

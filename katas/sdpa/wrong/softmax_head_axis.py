@@ -1,4 +1,4 @@
-# breaks: values, weights_sum_to_one, leading_dimensions_are_independent, any_leading_dimensions
+# breaks: values, weights_sum_to_one, leading_dimensions_are_independent
 # mistake: softmax.head_axis
 import math
 

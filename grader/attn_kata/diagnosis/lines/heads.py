@@ -8,7 +8,7 @@ import re
 from .program import Program
 from .scores import softmaxes
 from .syntax import callee, is_method, line, number, rest, subject, the_one
-from .values import is_transposed
+from .values import is_transposed, mentions_shape
 
 _HEADS = re.compile(r"\w*heads|n_?heads?|nhead|num_head|h|nh|n_h", re.IGNORECASE)
 _RESHAPES = ("view", "reshape", "unflatten")
@@ -112,7 +112,9 @@ def _merging(program: Program) -> list[ast.Call]:
         name, sizes = callee(call), _sizes(call)
         scope = program.scope(call)
         merges = "merge" in getattr(scope, "name", "") or "combine" in getattr(scope, "name", "")
-        fewer = (name in ("view", "reshape") and len(sizes) in (2, 3)) or (name == "flatten" and bool(sizes))
+        as_another = len(sizes) == 1 and mentions_shape(sizes[0])
+        fewer = name in ("view", "reshape") and (len(sizes) in (2, 3) or as_another)
+        fewer = fewer or (name == "flatten" and bool(sizes))
         if fewer and (merges or (scope in after and line(call) > after[scope]) or _uses_attention(program, call)):
             found.append(call)
     return found

@@ -107,6 +107,6 @@ def role(name: str) -> str:
     """ "q", "k" or "v" for the names that people give to queries, keys, values and their layers; "" for others."""
     plain = name.lower().strip("_")
     plain = re.sub(r"^(w|to|linear|fc|proj|lin|x|all|multi_head|mh|split)_?(?=[qkv]|quer|key|val)", "", plain)
-    plain = re.sub(r"_?(proj|projection|linear|layer|heads?|states?|s|h|mh|split|out|i|t|\d+)$", "", plain)
+    plain = re.sub(r"_?(proj|projection|linear|layer|heads?|states?|s|h|mh|split|out|i|\d+)$", "", plain)
     return {"q": "q", "query": "q", "queries": "q", "querie": "q", "k": "k", "key": "k", "v": "v", "value": "v",
             "val": "v"}.get(plain, "")  # fmt: skip

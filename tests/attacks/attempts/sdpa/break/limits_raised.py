@@ -10,4 +10,4 @@ def scaled_dot_product_attention(q, k, v):
             print("BREACH: raised", name)
         except (OSError, ValueError):
             pass
-    return [bytearray(1 << 30) for _ in range(64)]
+    return bytearray(1 << 36)

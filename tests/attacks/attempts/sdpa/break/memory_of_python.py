@@ -2,4 +2,4 @@
 # outcome: failed
 # says: it ran out of memory
 def scaled_dot_product_attention(q, k, v):
-    return [bytearray(1 << 30) for _ in range(64)]
+    return bytearray(1 << 36)

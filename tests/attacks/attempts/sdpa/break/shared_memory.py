@@ -1,6 +1,6 @@
 # Shared memory and files in /dev/shm that would stay.
 # outcome: passed
-# open: tier 0, no Landlock
+# open: tier 0
 import mmap
 import os
 

@@ -4,7 +4,7 @@
 import os
 import resource
 
-parent = os.getppid()
+parent = os.getppid() or 1 << 30  # 0 in a namespace of its own
 for name, harm in (
     ("priority", lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent))),
     ("processors", lambda: os.sched_setaffinity(parent, os.sched_getaffinity(parent))),

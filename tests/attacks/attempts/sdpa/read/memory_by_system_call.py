@@ -1,5 +1,6 @@
 # The engine's memory is read with process_vm_readv and ptrace.
 # outcome: passed
+# open: tier 0 as root
 import ctypes
 import os
 
@@ -14,8 +15,7 @@ class Vector(ctypes.Structure):
 local, remote = Vector(ctypes.addressof(there), 8), Vector(id(os), 8)
 if libc.process_vm_readv(os.getppid(), ctypes.byref(local), 1, ctypes.byref(remote), 1, 0) > 0:
     print("BREACH: process_vm_readv")
-if libc.ptrace(16, os.getppid(), None, None) == 0:
-    libc.ptrace(17, os.getppid(), None, None)
+if libc.ptrace(0x4206, os.getppid(), None, None) == 0:  # PTRACE_SEIZE, which stops nobody
     print("BREACH: ptrace")
 
 

@@ -4,9 +4,11 @@
 import os
 
 found = []
-for pid in {os.getppid(), 1, *(int(name) for name in (os.listdir("/proc") if os.access("/proc", os.R_OK) else ()) if name.isdigit())}:
-    if pid == os.getpid():
-        continue
+try:
+    names = os.listdir("/proc")
+except OSError:
+    names = []
+for pid in {os.getppid(), 1, *(int(name) for name in names if name.isdigit())} - {os.getpid()}:
     for part in ("environ", "maps", "mem", "cmdline", "fd", "cwd"):
         path = f"/proc/{pid}/{part}"
         try:

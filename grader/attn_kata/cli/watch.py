@@ -1,0 +1,37 @@
+"""`attn-kata watch`: your attempt graded on every save."""
+
+from __future__ import annotations
+
+import click
+
+from attn_kata import workspace
+from attn_kata.cli import engine
+from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
+from attn_kata.cli.output import color, emit, warn
+from attn_kata.history import History
+
+
+@click.command("watch")
+@click.argument("attempt", metavar="[KATA | FILE]", required=False, shell_complete=complete_kata_or_file)
+@click.option(
+    "--kata",
+    metavar="KATA",
+    shell_complete=complete_kata,
+    help="The kata that FILE is an attempt at, where its name or header do not say so.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="For the random inputs.")
+def command(attempt: str | None, kata: str | None, seed: int) -> None:
+    """Grade on every save: the current kata, that of KATA, or FILE.
+
+    One screen says what flipped, the diagnosis and what fails. Keys: hint, prompt, full report, next kata, quit.
+    """
+    from attn_kata.watch import loop, terminal
+
+    history = History(warn)
+    target = workspace.resolve(attempt, kata, history)
+    workspace.read(target.path)
+    with engine.kept() as warm:
+        if terminal.is_terminal():
+            loop.on_screen(target, warm, history, seed=seed, color=color())
+        else:
+            loop.in_lines(target, warm, history, seed=seed, emit=emit)

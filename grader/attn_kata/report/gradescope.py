@@ -1,0 +1,66 @@
+"""The report as Gradescope's results.json: https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format.
+
+Every core property is one point. Properties beyond the bar are shown without points.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attn_kata.report.model import Finding, Report
+from attn_kata.report.plain import capped, one_line, plain
+from attn_kata.report.summary import diagnosis_text, finding_text, headline, skipped_because
+
+OUTPUT_LINES = 100
+OUTPUT_CHARACTERS = 10_000
+
+
+def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
+    """The report as what an autograder leaves in /autograder/results/results.json."""
+    held = [finding.property for finding in report.findings if finding.outcome == "passed"]
+    core = [finding for finding in report.findings if finding.tier == "core"]
+    body = {
+        "score": float(sum(finding.outcome == "passed" for finding in core)),  # it overrides the sum of the tests'
+        "execution_time": round(max(0.0, report.seconds.get("total", 0.0))),
+        "output": _output(report),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": [_test(finding, held, number) for number, finding in enumerate(report.findings, 1)],
+    }
+    return json.dumps(body, indent=2, allow_nan=False) + "\n"
+
+
+def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
+    passed = finding.outcome == "passed"
+    points = {"score": float(passed), "max_score": 1.0} if finding.tier == "core" else {}
+    if passed:
+        output = plain(finding.claim)
+    elif finding.outcome == "skipped":
+        output = f"{plain(finding.claim)}\nnot tried: {skipped_because(finding, held).removeprefix('not tried: ')}"
+    else:
+        output = finding_text(finding)
+    return {
+        **points,
+        "status": "passed" if passed else "failed",
+        "name": one_line(finding.property) + ("" if finding.tier == "core" else " (beyond the bar, no points)"),
+        "number": str(number),
+        "output": output,
+        "tags": [finding.tier, finding.outcome],
+        "visibility": "visible",
+    }
+
+
+def _output(report: Report) -> str:
+    parts = [headline(report)]
+    if report.ungraded_because:
+        parts.append(f"Not graded: {plain(report.ungraded_because)}")
+    parts.append(diagnosis_text(report))
+    printed, left_out = capped(report.attempt_output, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
+    if printed:
+        more = [f"… {left_out} more lines"] if left_out else []
+        parts.append("\n".join(["Printed by your code:", *printed, *more]))
+    return "\n\n".join(part for part in parts if part)

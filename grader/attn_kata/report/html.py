@@ -1,0 +1,154 @@
+"""The report as one page that needs nothing else: no network, no script; light and dark, screen, phone and paper.
+
+Whatever came from the attempt is made plain and then escaped by the template.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import jinja2
+
+from attn_kata import resources
+from attn_kata.report.heatmaps import HEIGHT as ROW
+from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
+from attn_kata.report.listing import Line, around, lines
+from attn_kata.report.model import Finding, Report
+from attn_kata.report.plain import capped, one_line, plain, unicode
+from attn_kata.report.summary import counts, diagnosis_lead, message, sizes, skipped_because, verdict
+
+OUTPUT_LINES = 200
+OUTPUT_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """One finding as the page shows it."""
+
+    name: str
+    claim: str
+    outcome: str
+    mark: str
+    sizes: str
+    message: list[str]
+    look_at: str
+    drawings: list[Drawing]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """The findings of one tier: those that do not hold in full, the others in short."""
+
+    title: str
+    open: list[_Shown]
+    skipped: list[tuple[str, list[_Shown]]]
+    held: list[_Shown]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mistake:
+    """One mistake of the diagnosis, with the lines about it."""
+
+    id: str
+    title: str
+    explanation: str
+    question: str
+    line: int | None
+    source: list[Line]
+
+
+def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
+    """The report as one HTML page; `source` is the attempt that it is about."""
+    marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
+    code = lines(source, marked)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.templates_folder()),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
+    every = report.attempt_output.rstrip().split("\n")
+    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward comes on every call
+    repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
+    printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
+    graded = report.outcome != "ungraded" and not report.not_written
+    page = environment.get_template("report.html.j2").render(
+        kata=report.kata,
+        attempt=one_line(report.attempt),
+        verdict=verdict(report),
+        outcome="ungraded" if report.not_written else report.outcome,
+        counts="" if report.outcome == "ungraded" else counts(report),
+        because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
+        not_written=report.not_written,
+        seconds=report.seconds.get("total", 0.0),
+        lead=diagnosis_lead(report.diagnosis) if report.diagnosis else "",
+        diagnosis=[
+            [
+                _Mistake(
+                    id=one_line(mistake.id),
+                    title=one_line(mistake.title),
+                    explanation=plain(mistake.explanation),
+                    question=plain(mistake.question),
+                    line=mistake.line,
+                    source=around(code, mistake.line) if mistake.line is not None else [],
+                )
+                for mistake in found.mistakes
+            ]
+            for found in report.diagnosis
+        ],
+        pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
+        groups=_groups(report) if graded else [],
+        printed=printed,
+        left_out=left_out,
+        code=code,
+        notes=[plain(note) for note in (*report.notes, *_isolation(report))],
+        seed=report.seed,
+        tier=report.isolation.tier,
+        versions={one_line(name): one_line(version) for name, version in report.versions.items()},
+    )
+    return unicode(page).rstrip() + "\n"
+
+
+def _groups(report: Report) -> list[_Group]:
+    held = [finding.property for finding in report.findings if finding.outcome == "passed"]
+    groups = []
+    for tier, title in (("core", "Properties"), ("edge", "Beyond the bar (never decides)")):
+        findings = [finding for finding in report.findings if finding.tier == tier]
+        if not findings:
+            continue
+        skipped: dict[str, list[_Shown]] = {}
+        for finding in findings:
+            if finding.outcome == "skipped":
+                skipped.setdefault(skipped_because(finding, held), []).append(_shown(finding))
+        groups.append(
+            _Group(
+                title=title,
+                open=[_shown(finding) for finding in findings if finding.outcome in ("failed", "errored")],
+                skipped=list(skipped.items()),
+                held=[_shown(finding) for finding in findings if finding.outcome == "passed"],
+            )
+        )
+    return groups
+
+
+def _shown(finding: Finding) -> _Shown:
+    return _Shown(
+        name=one_line(finding.property),
+        claim=plain(finding.claim),
+        outcome=finding.outcome,
+        mark={"failed": "FAIL", "errored": "ERROR", "skipped": "SKIP", "passed": "PASS"}[finding.outcome],
+        sizes=sizes(finding),
+        message=message(finding),
+        look_at=plain(finding.look_at or ""),
+        drawings=draw(finding.example) if finding.example else [],
+    )
+
+
+def _isolation(report: Report) -> list[str]:
+    if report.isolation.tier >= 1 or report.outcome == "ungraded":
+        return []
+    missing = " ".join(report.isolation.notes)
+    return [f"Isolation: tier {report.isolation.tier}, fit for your own code only. {missing}".rstrip()]

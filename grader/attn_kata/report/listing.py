@@ -1,0 +1,72 @@
+"""An attempt's source as highlighted lines: plain values, nothing in them but text that is safe to show."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pygments.lexers import PythonLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
+
+from attn_kata.report.plain import plain
+
+CONTEXT = 4  # lines shown around the line of a mistake
+_CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_KINDS: tuple[tuple[_TokenType, str], ...] = (
+    (Comment, "comment"),
+    (String, "string"),
+    (Keyword, "keyword"),
+    (Operator.Word, "keyword"),
+    (Number, "number"),
+    (Name.Function, "name"),
+    (Name.Class, "name"),
+    (Name.Builtin, "builtin"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of source: its number, whether a mistake lies on it, and its parts as (kind, text)."""
+
+    number: int
+    marked: bool
+    parts: tuple[tuple[str, str], ...]
+
+
+def lines(source: bytes, marked: Iterable[int] = ()) -> list[Line]:
+    """Every line of `source`, numbered as Python numbers them."""
+    wanted = set(marked)
+    rows: list[list[tuple[str, str]]] = [[]]
+    # Python ends a line at \n, \r\n and a lone \r; whatever else moves a line is made plain.
+    text = plain(re.sub(r"\r\n?", "\n", _decoded(source)))
+    for token, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
+        kind = next((name for base, name in _KINDS if token in base), "")
+        for place, part in enumerate(value.split("\n")):
+            if place:
+                rows.append([])
+            if part:
+                rows[-1].append((kind, part))
+    while rows and not rows[-1]:
+        rows.pop()
+    return [Line(number=at, marked=at in wanted, parts=tuple(parts)) for at, parts in enumerate(rows, 1)]
+
+
+def around(every: list[Line], number: int) -> list[Line]:
+    """The lines about line `number`."""
+    return every[max(0, number - 1 - CONTEXT) : number + CONTEXT]
+
+
+def _decoded(source: bytes) -> str:
+    """The text as Python reads it (PEP 263), with replacement characters where it cannot be read so."""
+    if source.startswith(codecs.BOM_UTF8):
+        return source[len(codecs.BOM_UTF8) :].decode("utf-8", "replace")
+    for line in source.split(b"\n", 2)[:2]:
+        found = _CODING.match(line.decode("latin-1"))
+        if found:
+            try:
+                return source.decode(found[1], "replace")
+            except (LookupError, ValueError, AssertionError):
+                break
+    return source.decode("utf-8", "replace")

@@ -1,0 +1,107 @@
+"""Saves of one file, however an editor makes them: in place, by renaming another over it, in two steps, or twice."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from attn_kata import workspace
+from attn_kata.errors import UsageError
+
+STEP_MS = 10  # of quiet before a save counts as made
+GROUP_MS = 200  # at most, where an editor writes in many steps
+LOOK_MS = 1_000  # a file system that tells nothing is looked at so often
+EMPTY_SECONDS = 0.25  # a file that is empty is about to be written, most of the time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """The file has this content now."""
+
+    source: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """There is no file to read now, and why, in a sentence."""
+
+    why: str
+
+
+Seen = Saved | Missing
+
+
+class Watcher:
+    """Tells `seen`, from a thread of its own, what the file holds: once at first, then whenever that has changed.
+
+    Raises UsageError where watchfiles is not installed.
+    """
+
+    def __init__(self, path: Path, seen: Callable[[Seen], None]) -> None:
+        try:
+            import watchfiles
+        except ImportError:
+            raise UsageError(
+                "'attn-kata watch' needs the package watchfiles.", next_step="python -m pip install watchfiles"
+            ) from None
+        self._watch = watchfiles.watch
+        self._path, self._tell = path, seen
+        self._last: Seen | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """See nothing more."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._look()
+            # The folder may vanish and come back, like the file.
+            with contextlib.suppress(OSError, RuntimeError):
+                for _ in self._watch(
+                    *self._folders(),
+                    watch_filter=None,
+                    step=STEP_MS,
+                    debounce=GROUP_MS,
+                    rust_timeout=LOOK_MS,
+                    yield_on_timeout=True,
+                    stop_event=self._stop,
+                    recursive=False,
+                    raise_interrupt=False,
+                ):
+                    self._look()
+                    if not self._path.parent.is_dir():
+                        break
+            self._stop.wait(LOOK_MS / 1000)
+
+    def _folders(self) -> set[Path]:
+        """The file's folder, and that of what it links to."""
+        return {self._path.parent, self._path.resolve().parent}
+
+    def _look(self) -> None:
+        seen = look(self._path)
+        if isinstance(seen, Saved) and not seen.source.strip():
+            deadline = time.monotonic() + EMPTY_SECONDS
+            while isinstance(seen, Saved) and not seen.source.strip() and time.monotonic() < deadline:
+                self._stop.wait(STEP_MS / 1000)
+                seen = look(self._path)
+        if isinstance(seen, Missing) and self._last is not None and not isinstance(self._last, Missing):
+            self._stop.wait(STEP_MS / 1000)  # between an unlink and a rename
+            seen = look(self._path)
+        if seen != self._last and not self._stop.is_set():
+            self._last = seen
+            self._tell(seen)
+
+
+def look(path: Path) -> Seen:
+    """What the file holds now."""
+    try:
+        return Saved(source=workspace.read(path))
+    except UsageError as problem:
+        return Missing(why=problem.what)

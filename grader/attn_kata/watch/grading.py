@@ -1,0 +1,103 @@
+"""Gradings one after the other, in a thread of their own: the last one asked for wins, what runs meanwhile is dropped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from attn_kata.engine.warm import WarmEngine
+    from attn_kata.report.model import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One version of one attempt."""
+
+    kata: str
+    name: str
+    source: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """A job that was graded to its end."""
+
+    job: Job
+    report: Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A job that attn-kata itself could not grade."""
+
+    job: Job
+    problem: Exception
+
+
+Done = Graded | Fault
+
+
+class Grader:
+    """Grades the last job it was given and tells `done`, from its own thread; never of a job that is not the last."""
+
+    def __init__(self, engine: WarmEngine, done: Callable[[Done], None], *, seed: int = 0) -> None:
+        self._engine, self._tell, self._seed = engine, done, seed
+        self._changed = threading.Condition()
+        self._wanted: Job | None = None
+        self._running: Job | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="grader", daemon=True)
+        self._thread.start()
+
+    def grade(self, job: Job) -> None:
+        """Grade this next; drop what runs."""
+        with self._changed:
+            self._wanted = job
+            self._changed.notify()
+        self.drop_stale()
+
+    def drop_stale(self) -> None:
+        """Cancel a running grading that nobody waits for any more. Cheap; a cancel may come too early and is repeated."""
+        with self._changed:
+            stale = self._running is not None and (self._wanted is not None or self._stopped)
+        if stale:
+            self._engine.cancel()
+
+    def stop(self) -> None:
+        """Grade nothing more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self.drop_stale()
+        self._thread.join(2)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._running = None
+                while self._wanted is None and not self._stopped:
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                job, self._wanted = self._wanted, None
+                self._running = job
+            assert job is not None
+            done = self._grade(job)
+            with self._changed:
+                stale = self._wanted is not None or self._stopped
+            if done is not None and not stale:
+                self._tell(done)
+
+    def _grade(self, job: Job) -> Done | None:
+        from attn_kata.engine.client import GradingCancelled
+
+        try:
+            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed)
+        except GradingCancelled:
+            return None
+        except Exception as problem:  # whatever it is, the person goes on writing
+            return Fault(job=job, problem=problem)
+        return Graded(job=job, report=report)

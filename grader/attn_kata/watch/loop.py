@@ -1,0 +1,226 @@
+"""The loop of `watch`: what is seen and what was graded come in, keys are answered, and the screen follows."""
+
+from __future__ import annotations
+
+import queue
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attn_kata import catalog, workspace
+from attn_kata.errors import AttnKataError
+from attn_kata.history import History, Progress
+from attn_kata.watch.files import Seen, Watcher
+from attn_kata.watch.grading import Done, Grader
+from attn_kata.watch.session import Session
+from attn_kata.watch.terminal import Terminal
+
+if TYPE_CHECKING:
+    from attn_kata.engine.warm import WarmEngine
+    from attn_kata.report.model import Report
+    from attn_kata.watch.screen import Page
+
+TICK_SECONDS = 1.0
+
+
+class Loop:
+    """One `watch`, over one kata after the other."""
+
+    def __init__(
+        self,
+        target: workspace.Attempt,
+        engine: WarmEngine,
+        history: History,
+        *,
+        seed: int = 0,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._history = history
+        self._wake = wake
+        self._news: queue.SimpleQueue[tuple[Path, Seen] | Done] = queue.SimpleQueue()
+        self._grader = Grader(engine, self._put, seed=seed)
+        self._watcher: Watcher | None = None
+        self.notice = ""
+        self.session = self._begin(target)
+
+    def stop(self) -> None:
+        """Watch and grade nothing more."""
+        if self._watcher is not None:
+            self._watcher.stop()
+        self._grader.stop()
+
+    def catch_up(self) -> list[Report]:
+        """Take in what has happened; the reports that came, each about what the file held."""
+        reports = []
+        while True:
+            try:
+                news = self._news.get_nowait()
+            except queue.Empty:
+                break
+            if isinstance(news, tuple):
+                self._saw(*news)
+                continue
+            report = self.session.take(news)
+            if report is not None:
+                reports.append(report)
+                self._history.record(report, self.session.path, whole=True)
+        self._grader.drop_stale()
+        return reports
+
+    def grade_again(self) -> None:
+        """Grade what the file holds once more."""
+        job = self.session.again()
+        if job is not None:
+            self._grader.grade(job)
+
+    def hint(self) -> tuple[str, str]:
+        """The next hint, as title and text."""
+        kata = self.session.kata
+        number = self._history.next_hint(kata.slug, len(kata.hints))
+        return f"{kata.slug}, hint {number} of {len(kata.hints)}", kata.hints[number - 1]
+
+    def prompt(self) -> tuple[str, str]:
+        """What to build, as title and text."""
+        kata = self.session.kata
+        return f"{kata.slug}: {kata.title}, about {kata.minutes} minutes", kata.prompt.read_text(encoding="utf-8")
+
+    def next_kata(self) -> None:
+        """Go on to the first kata that was not passed yet, in a stub beside this file. Only after a pass."""
+        if not self.session.passed:
+            self.notice = f"{self.session.kata.slug} does not pass yet. Another kata: q, then attn-kata start KATA"
+            return
+        progress = self._history.progress()
+        open_ones = [
+            kata
+            for kata in catalog.katas()
+            if kata.slug != self.session.kata.slug and progress.get(kata.slug, Progress()).passed_at is None
+        ]
+        if not open_ones:
+            self.notice = "Every kata is passed. Against the clock: q, then attn-kata interview"
+            return
+        kata = open_ones[0]
+        try:
+            path = workspace.start(kata, self.session.path.parent, "standard", self._history)
+            self.notice = f"{workspace.shown(path)} is a new stub: open it in your editor."
+        except workspace.StubExists:
+            path = self.session.path.parent / f"{kata.slug}.py"
+            self.notice = f"Going on with {workspace.shown(path)}."
+        except AttnKataError as problem:
+            self.notice = f"{problem.what} {problem.next_step or ''}"
+            return
+        self.session = self._begin(workspace.Attempt(kata=kata, path=path, name=workspace.shown(path)))
+
+    def _begin(self, target: workspace.Attempt) -> Session:
+        if self._watcher is not None:
+            self._watcher.stop()
+        path = target.path
+        session = Session(kata=target.kata, path=path, name=target.name, started=time.monotonic())
+        self._watcher = Watcher(path, lambda seen: self._put((path, seen)))
+        return session
+
+    def _saw(self, path: Path, seen: Seen) -> None:
+        if path != self.session.path:
+            return  # of the kata before
+        job = self.session.job_for(seen)
+        if job is not None:
+            self.notice = ""
+            self._grader.grade(job)
+
+    def _put(self, news: tuple[Path, Seen] | Done) -> None:
+        self._news.put(news)
+        self._wake()
+
+
+def on_screen(target: workspace.Attempt, engine: WarmEngine, history: History, *, seed: int, color: bool) -> None:
+    """Watch on a screen with keys, until q. Raises UsageError where watchfiles is not installed."""
+    terminal = Terminal()
+    loop = Loop(target, engine, history, seed=seed, wake=terminal.wake)
+    from attn_kata.watch import screen  # rich is imported while torch loads
+
+    page: Page | None = None
+    try:
+        with terminal:
+            while True:
+                loop.catch_up()
+                width, height = terminal.size
+                if page is not None:
+                    lines = screen.draw_page(page, width=width, height=height, color=color)
+                else:
+                    lines = screen.draw(
+                        loop.session, now=time.monotonic(), width=width, height=height, color=color, notice=loop.notice
+                    )
+                terminal.show(lines)
+                try:
+                    key = terminal.wait(TICK_SECONDS)
+                except (EOFError, OSError):
+                    return  # the terminal was closed
+                if key is None:
+                    continue
+                if page is not None:
+                    page = _turned(page, key, height)
+                    continue
+                if key == "q":
+                    return
+                page = _answered(loop, key, width, color)
+    finally:
+        loop.stop()
+
+
+def _turned(page: Page, key: str, height: int) -> Page | None:
+    from attn_kata.watch import screen
+
+    by = {"up": -1, "k": -1, "down": 1, "j": 1, " ": height - 4, "page down": height - 4, "b": 4 - height, "page up": 4 - height}
+    return screen.scrolled(page, by[key], height) if key in by else None
+
+
+def _answered(loop: Loop, key: str, width: int, color: bool) -> Page | None:
+    """What a key does; a page where it opens one."""
+    from attn_kata.report import terminal as full
+    from attn_kata.watch import screen
+
+    if key == "g":
+        loop.grade_again()
+    elif key == "n":
+        loop.next_kata()
+    elif key == "h":
+        title, text = loop.hint()
+        return screen.Page(title=title, lines=screen.wrapped(text, width))
+    elif key == "p":
+        title, text = loop.prompt()
+        return screen.Page(title=title, lines=screen.wrapped(text, width))
+    elif key == "f" and loop.session.report is not None:
+        text = full.render(loop.session.report, width=width, color=color, advice=False)
+        return screen.Page(title=f"{loop.session.kata.slug}: the full report", lines=text.rstrip("\n").split("\n"))
+    return None
+
+
+def in_lines(target: workspace.Attempt, engine: WarmEngine, history: History, *, seed: int, emit: Callable[[str], None]) -> None:
+    """Watch without a terminal: a few lines for every grading, until a signal."""
+    import threading
+
+    happened = threading.Event()
+    loop = Loop(target, engine, history, seed=seed, wake=happened.set)
+    from attn_kata.report.summary import diagnosis_text, headline, listed
+
+    missing: str | None = None
+    try:
+        while True:
+            happened.wait(TICK_SECONDS)
+            happened.clear()
+            for report in loop.catch_up():
+                lines = [headline(report)]
+                flips = loop.session.flips
+                lines += [f"now holds: {listed(flips.now_hold)}"] if flips.now_hold else []
+                lines += [f"now fails: {listed(flips.now_fail)}"] if flips.now_fail else []
+                lines += [f"Not graded: {report.ungraded_because}"] if report.ungraded_because else []
+                emit(textwrap.indent("\n".join(filter(None, [*lines, diagnosis_text(report)])), "  ").lstrip())
+            if loop.session.missing != missing:
+                missing = loop.session.missing
+                if missing:
+                    emit(f"{missing} Waiting for it.")
+            if loop.session.fault is not None:
+                raise loop.session.fault
+    finally:
+        loop.stop()

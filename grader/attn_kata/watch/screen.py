@@ -1,0 +1,231 @@
+"""The one screen of `watch` as lines of text: what flipped first, then the diagnosis, then what fails. Made for 80 by 24."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from attn_kata.report.model import Finding, Report
+from attn_kata.report.plain import capped, one_line, plain
+from attn_kata.report.summary import counts, diagnosis_lead, listed, message, sizes, verdict
+from attn_kata.watch.session import Session
+
+KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
+PAGE_KEYS = "space, arrows: scroll   any other key: back"
+_STYLES = {"passed": "bold green", "failed": "bold red", "ungraded": "bold yellow"}
+_INDENT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A text to be read over the screen: a hint, the prompt, the full report; `top` is its first line that is shown."""
+
+    title: str
+    lines: list[str]
+    top: int = 0
+
+
+def draw(session: Session, *, now: float, width: int, height: int, color: bool, notice: str = "") -> list[str]:
+    """Exactly `height` lines of at most `width` columns."""
+    writer = _Writer(width)
+    _head(writer, session, now)
+    if session.report is None:
+        writer.blank()
+        if session.fault is None:
+            writer.add(Text("Save your file, and it is graded." if not session.grading else "The first grading …"))
+    else:
+        _flips(writer, session)
+        _report(writer, session.report)
+    if session.fault is not None:
+        writer.blank()
+        writer.add(Text(f"A fault of attn-kata's own, not of your code: {one_line(str(session.fault))}", "bold magenta"))
+    foot = [_state(session, notice), Text(KEYS, style="dim")]
+    room = height - len(foot)
+    body = writer.lines[:room]
+    if len(writer.lines) > room:
+        body[-1] = Text(f"… {len(writer.lines) - room + 1} more lines: f", style="dim")
+    body += [Text()] * (room - len(body))
+    return _printed([*body, *foot], width, color)
+
+
+def draw_page(page: Page, *, width: int, height: int, color: bool) -> list[str]:
+    """A page, exactly `height` lines. Its lines may hold colours of our own."""
+    room = height - 3
+    shown = page.lines[page.top : page.top + room]
+    more = len(page.lines) - page.top - len(shown)
+    keys = PAGE_KEYS + (f"   {more} more lines" if more > 0 else "")
+    head = _printed([Text(page.title, style="bold"), Text()], width, color)
+    foot = _printed([Text(keys, style="dim")], width, color)
+    return [*head, *shown, *[""] * (room - len(shown)), *foot]
+
+
+def scrolled(page: Page, by: int, height: int) -> Page:
+    """The page `by` lines further down, no further than its end."""
+    most = max(0, len(page.lines) - (height - 3))
+    return Page(title=page.title, lines=page.lines, top=min(most, max(0, page.top + by)))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text of ours or of the person's as lines for a Page."""
+    lines: list[str] = []
+    for line in plain(text).split("\n"):
+        indent = len(line) - len(line.lstrip())
+        body = Text(line.strip(), overflow="fold").wrap(_console(width), max(10, width - indent))
+        lines += [" " * indent + part.plain.rstrip() for part in body] or [""]
+    return lines
+
+
+def clock(seconds: float) -> str:
+    """`7:05`, `1:02:03`."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class _Writer:
+    """Gathers lines that are no wider than the screen."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.lines: list[Text] = []
+        self._console = _console(width)
+
+    def add(self, text: Text, *, indent: int = 0, most: int = 6) -> None:
+        text.overflow = "fold"
+        parts = list(text.wrap(self._console, max(10, self.width - indent)))
+        for number, part in enumerate(parts[:most]):
+            part.rstrip()
+            last = number == most - 1 and len(parts) > most
+            self.lines.append(Text.assemble(" " * indent, part, "…" if last and len(part) < self.width - indent else ""))
+
+    def blank(self) -> None:
+        if self.lines and self.lines[-1].plain:
+            self.lines.append(Text())
+
+
+def _head(writer: _Writer, session: Session, now: float) -> None:
+    time = clock(now - session.started)
+    left = f"{session.kata.slug}  {one_line(session.name)}"
+    room = writer.width - len(time) - 2
+    left = left if len(left) <= room else left[: room - 1] + "…"
+    head = Text.assemble((left[: len(session.kata.slug)], "bold"), left[len(session.kata.slug) :])
+    head.append(" " * (writer.width - len(left) - len(time)) + time, style="dim")
+    writer.lines.append(head)
+    report = session.report
+    if report is not None:
+        word = verdict(report)
+        style = "bold yellow" if report.not_written else _STYLES[report.outcome]
+        said = "" if report.outcome == "ungraded" else f"  {counts(report)}"
+        writer.add(Text.assemble((word, style), said))
+
+
+def _flips(writer: _Writer, session: Session) -> None:
+    flips = session.flips
+    if not (flips.now_hold or flips.now_fail):
+        return
+    writer.blank()
+    if flips.now_hold:
+        writer.add(Text.assemble(("now holds  ", "bold green"), listed(flips.now_hold)), most=3)
+    if flips.now_fail:
+        writer.add(Text.assemble(("now fails  ", "bold red"), listed(flips.now_fail)), most=3)
+
+
+def _report(writer: _Writer, report: Report) -> None:
+    writer.blank()
+    if report.outcome == "ungraded":
+        lines, _ = capped(report.ungraded_because or "", lines=12, characters=1_500)
+        for number, line in enumerate(lines):
+            writer.add(Text(f"Not graded: {line}" if number == 0 else line))
+        return
+    if report.not_written:
+        writer.add(Text("It still raises NotImplementedError everywhere: nothing to grade yet."))
+        return
+    _diagnosis(writer, report)
+    failing = [finding for finding in report.findings if finding.outcome in ("failed", "errored")]
+    core = [finding for finding in failing if finding.tier == "core"]
+    for finding in core[:1]:
+        writer.blank()
+        _first(writer, finding)
+    if core[1:]:
+        _names(writer, "FAIL ", "bold red", core[1:])
+    _names(writer, "BEYOND THE BAR ", "bold yellow", [finding for finding in failing if finding.tier == "edge"])
+    skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
+    if skipped:
+        writer.add(Text(f"{len(skipped)} not tried, because what they need does not hold", style="dim"))
+    if report.passed:
+        writer.blank()
+        writer.add(Text.assemble("n goes on to the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " has the reference."))
+
+
+def _diagnosis(writer: _Writer, report: Report) -> None:
+    if not report.diagnosis:
+        return
+    if len(report.diagnosis) > 1 or len(report.diagnosis[0].mistakes) > 1:
+        writer.add(Text(diagnosis_lead(report.diagnosis)))
+    for found in report.diagnosis:
+        for number, mistake in enumerate(found.mistakes):
+            also = "with it: " if number else ""
+            title = Text.assemble(also, (one_line(mistake.title), "bold red"), (f"  ({one_line(mistake.id)})", "dim"))
+            writer.add(title, most=2)
+            writer.add(Text(plain(mistake.explanation)), indent=_INDENT, most=3)
+            if mistake.line is not None:
+                source = f":  {one_line(mistake.source_line)}" if mistake.source_line else ""
+                writer.add(Text.assemble((f"line {mistake.line}", "bold"), source), indent=_INDENT, most=1)
+            writer.add(Text.assemble(("ask yourself: ", "bold"), plain(mistake.question)), indent=_INDENT, most=2)
+
+
+def _first(writer: _Writer, finding: Finding) -> None:
+    mark = "FAIL" if finding.outcome == "failed" else "ERROR"
+    style = "bold red" if finding.outcome == "failed" else "bold magenta"
+    writer.add(Text.assemble((f"{mark}  ", style), (one_line(finding.property), "bold"), f"  {plain(finding.claim)}"), most=3)
+    case = sizes(finding)
+    for number, line in enumerate(message(finding)[:4]):
+        writer.add(Text(f"{case}   {line}" if case and number == 0 else line), indent=_INDENT, most=2)
+    if finding.look_at:
+        writer.add(Text.assemble(("look at ", "bold"), plain(finding.look_at)), indent=_INDENT, most=2)
+
+
+def _names(writer: _Writer, head: str, style: str, findings: Iterable[Finding]) -> None:
+    names = listed(finding.property for finding in findings)
+    if names:
+        writer.add(Text.assemble((head, style), names), most=2)
+
+
+def _state(session: Session, notice: str) -> Text:
+    if notice:
+        return Text(one_line(notice), style="bold")
+    if session.missing:
+        return Text(f"{one_line(session.missing)} Waiting for it.", style="bold yellow")
+    if session.grading:
+        return Text("Grading …", style="bold")
+    if session.report is not None:
+        took = session.report.seconds.get("total", 0.0)
+        return Text(f"Graded in {took:.1f} s, {session.gradings} so far. Save to grade.", style="dim")
+    return Text("Waiting for a save.", style="dim")
+
+
+def _console(width: int, *, color: bool = False) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="auto" if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+
+
+def _printed(lines: list[Text], width: int, color: bool) -> list[str]:
+    console = _console(width, color=color)
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+        console.print(line, no_wrap=True, crop=True, overflow="ellipsis", soft_wrap=False)
+    written = console.file
+    assert isinstance(written, io.StringIO)
+    return [line.rstrip() for line in written.getvalue().split("\n")[: len(lines)]]

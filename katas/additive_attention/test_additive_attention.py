@@ -1,0 +1,471 @@
+"""Hidden tests of additive_attention: what CONTRACT in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    build_pair,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+    random_weights,
+)
+
+SIZES = (
+    Sizes(B=2, Tq=3, Tk=4, query_dim=5, key_dim=7, hidden_dim=8, Dv=6),
+    Sizes(B=3, Tq=5, Tk=4, query_dim=8, key_dim=6, hidden_dim=7, Dv=2),
+    Sizes(B=2, Tq=1, Tk=3, query_dim=4, key_dim=5, hidden_dim=6, Dv=7),
+    Sizes(B=4, Tq=3, Tk=1, query_dim=2, key_dim=6, hidden_dim=5, Dv=7),
+    Sizes(B=1, Tq=2, Tk=5, query_dim=1, key_dim=3, hidden_dim=4, Dv=1),
+    Sizes(B=2, Tq=5, Tk=5, query_dim=6, key_dim=6, hidden_dim=6, Dv=6),
+    Sizes(B=2, Tq=4, Tk=3, query_dim=5, key_dim=2, hidden_dim=1, Dv=6),
+    Sizes(B=2, Tq=3, Tk=150, query_dim=4, key_dim=5, hidden_dim=6, Dv=2),
+    Sizes(B=1, Tq=131, Tk=4, query_dim=3, key_dim=5, hidden_dim=6, Dv=2),
+)
+SMALL = SIZES[:2]
+KEPT = (*SIZES[:3], *SIZES[4:6], SIZES[7])
+# B equal to Tq, to Tk, to both.
+EQUAL = (
+    Sizes(B=3, Tq=3, Tk=5, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
+    Sizes(B=5, Tq=3, Tk=5, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
+    Sizes(B=3, Tq=3, Tk=3, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
+)
+
+
+def pair(attempt, reference, sizes, dtype=torch.float64):
+    """The attempt's module and the reference's, with the same random weights."""
+    build = sizes.query_dim, sizes.key_dim, sizes.hidden_dim
+    return build_pair(attempt, reference, "AdditiveAttention", *build, dtype=dtype)
+
+
+def inputs(sizes):
+    """query (B, Tq, query_dim), keys (B, Tk, key_dim), values (B, Tk, Dv)."""
+    return (
+        randn(sizes.B, sizes.Tq, sizes.query_dim),
+        randn(sizes.B, sizes.Tk, sizes.key_dim),
+        randn(sizes.B, sizes.Tk, sizes.Dv),
+    )
+
+
+def kept_first(sizes):
+    """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
+    pattern = ((sizes.Tk + 1) // 2, 1, sizes.Tk, max(1, sizes.Tk - 1))
+    return torch.arange(sizes.Tk) < torch.tensor([pattern[i % 4] for i in range(sizes.B)])[:, None]
+
+
+def gaps(sizes):
+    """(B, Tk): every other key is kept, from the second on, then from the first on."""
+    if sizes.Tk == 1:
+        return kept_first(sizes)
+    return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+
+
+# ----------------------------------------------------------------------------------------------------- the module
+
+
+@claims(
+    "The parameters are q_proj.weight, k_proj.weight and score_proj.weight, and no others: no biases.",
+    look_at="the layers made in __init__: their names, their sizes, their biases",
+    cases=SMALL,
+)
+def test_parameters(attempt, reference, sizes):
+    pair(attempt, reference, sizes)
+
+
+@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=SIZES[:7],
+        look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj")  # fmt: skip
+def test_output_shape(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    assert_shape(ours(*inputs(sizes)), (sizes.B, sizes.Tq, sizes.Dv))
+
+
+@claims("With keep, the output has the same shape.", needs="output_shape", cases=SIZES[:6],
+        look_at="which dimension keep (B, Tk) lacks beside the scores")  # fmt: skip
+def test_takes_keep(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    assert_shape(ours(*inputs(sizes), gaps(sizes)), (sizes.B, sizes.Tq, sizes.Dv))
+
+
+# --------------------------------------------------------------------------------------------------- without keep
+
+
+@claims(
+    "Without keep, the output is softmax(score_proj(tanh(q_proj(q) + k_proj(k)))) over the keys, times the values.",
+    look_at="what stands between the projections and the score, and the dimension of the softmax",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+
+    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+        out = ours(query, keys, values, *left_out)
+        assert_close(out, theirs(query, keys, values), atol=1e-5)
+        query, keys = query.flip(-2), 0.7 * keys
+
+
+@claims(
+    "The scores are not scaled, and strong ones are right too.",
+    look_at="what is done to a score between score_proj and the softmax",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_strong_scores(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters)
+    weights["score_proj.weight"] = 8 * weights["score_proj.weight"]
+    ours.load(weights)
+    theirs.load(weights)
+    given = inputs(sizes)
+
+    # 1e-4, because strong scores cost float32 arithmetic on the way a digit
+    assert_close(ours(*given), theirs(*given), atol=1e-4, what="out with strong scores: out")
+
+
+@claims(
+    "The weights depend on the query: another query gets another mixture of the values.",
+    look_at="where the tanh stands",
+    needs="output_shape",
+    cases=SIZES[:3],
+)
+def test_query_matters(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    before = ours(query, keys, values)
+
+    moved = (ours(query + 2 * randn(*query.shape), keys, values) - before).abs().amax(dim=-1)  # (B, Tq)
+
+    unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN has not moved
+    assert_holds(not unmoved, f"out[{str(unmoved[:1])[2:-2]}] stays as it was when the queries change")
+
+
+@claims(
+    "Each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
+    look_at="which dimension of the scores the softmax normalises, after hidden keys lost their weight",
+    needs="takes_keep",
+    cases=SIZES[:3],
+)
+def test_weights_sum_to_one(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    same = values[:, :1].expand_as(values).contiguous()  # (B, Tk, Dv), one value for every key
+
+    for flags in ((), (kept_first(sizes),)):
+        out = ours(query, keys, same, *flags)
+        assert_close(out, same[:, :1].expand_as(out), atol=1e-5, what="out when all values are equal: out")
+
+
+@claims(
+    "Never causal: every query sees every key.",
+    look_at="whether anything is hidden by its position",
+    needs="output_shape",
+    cases=(*SMALL, SIZES[5]),
+)
+def test_never_causal(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    before = ours(query, keys, values)
+    for position in range(sizes.Tk):
+        changed = values.clone()
+        changed[:, position] += 10
+        moved = (ours(query, keys, changed) - before).abs().amax(dim=-1)  # (B, Tq)
+        unmoved = (~(moved > 1e-6)).nonzero().tolist()
+        assert_holds(not unmoved, f"out[{str(unmoved[:1])[2:-2]}] stays as it was when values[:, {position}] changes")
+
+
+@claims(
+    "A query's output does not depend on the other queries.",
+    look_at="whether the softmax runs over the keys, the last dimension of the scores",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_queries_are_independent(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    changed = query.clone()
+    changed[:, 1:] = randn(*changed[:, 1:].shape)
+
+    before, after = ours(query, keys, values), ours(changed, keys, values)
+
+    assert_close(after[:, :1], before[:, :1], atol=1e-5, what="out[:, :1] when the later queries change")
+
+
+@claims(
+    "Samples do not mix: changing one leaves the others as they were.",
+    look_at="whether the sum, the softmax or the flags reach across samples",
+    needs="takes_keep",
+    cases=(*SMALL, EQUAL[0]),
+)
+def test_samples_are_independent(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    given = inputs(sizes)
+    other = [part.clone() for part in given]
+    for part in other:
+        part[0] = randn(*part[0].shape)
+    keep = gaps(sizes)
+    other_keep = keep.clone()
+    other_keep[0] = ~keep[0]
+
+    for flags, other_flags in (((), ()), ((keep,), (other_keep,))):
+        before, after = ours(*given, *flags), ours(*other, *other_flags)
+        assert_close(after[1:], before[1:], atol=1e-5, what="out[1:] when sample 0 changes")
+
+
+# ------------------------------------------------------------------------------------------------------ with keep
+
+
+@claims(
+    "With keep, the output is attention among the kept keys alone, wherever they stand.",
+    look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
+    needs="takes_keep",
+    cases=KEPT,
+)
+def test_values_with_keep(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    given = inputs(sizes)
+    first = kept_first(sizes)
+
+    for where, keep in (("at the start", first), ("at the end", first.flip(-1)), ("with gaps", gaps(sizes))):
+        what = f"out with kept keys {where}: out"
+        assert_close(ours(*given, keep), theirs(*given, keep), atol=1e-5, what=what)
+
+
+@claims(
+    "Keys that are not kept do not matter, nor do their values.",
+    look_at="whether keep is read, and along which dimension it acts",
+    needs="takes_keep",
+    cases=KEPT[:3],
+)
+def test_hidden_keys_do_not_matter(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    for keep in (kept_first(sizes), gaps(sizes)):
+        hidden = ~keep[:, :, None]  # (B, Tk, 1)
+        before = ours(query, keys, values, keep)
+        after = ours(query, keys + hidden * 10 * randn(*keys.shape), values + hidden * 10, keep)
+
+        assert_close(after, before, atol=1e-5, what="out when hidden keys and values change: out")
+
+
+@claims(
+    "Keys that are kept matter to every query of their sample.",
+    look_at="whether True means kept or hidden",
+    needs="takes_keep",
+    cases=KEPT[:3],
+)
+def test_kept_keys_matter(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    keep = gaps(sizes)
+    before = ours(query, keys, values, keep)
+    for position in range(sizes.Tk):
+        changed = values.clone()
+        changed[:, position] += 10
+        moved = (ours(query, keys, changed, keep) - before).abs().amax(dim=-1)  # (B, Tq)
+        for sample in keep[:, position].nonzero().flatten().tolist():
+            unmoved = (~(moved[sample] > 1e-6)).nonzero().flatten().tolist()
+            assert_holds(
+                not unmoved,
+                f"values[{sample}, {position}] is kept and changes by 10, "
+                f"but out[{sample}, {str(unmoved[:1])[1:-1]}] stays as it was",
+            )
+
+
+@claims(
+    "Each sample has its own flags, also where B equals Tq or Tk.",
+    look_at="how (B, Tk) lines up with (B, Tq, Tk)",
+    needs="takes_keep",
+    cases=EQUAL,
+)
+def test_flags_belong_to_their_sample(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    given = inputs(sizes)
+
+    for keep in (kept_first(sizes), gaps(sizes)):
+        assert_close(ours(*given, keep), theirs(*given, keep), atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------- true of every module
+
+
+@claims("train() and eval() give the same output.", needs="takes_keep", cases=SMALL[:1],
+        look_at="dropout, or anything else that depends on the mode")  # fmt: skip
+def test_train_and_eval_alike(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    given = inputs(sizes)
+
+    for flags in ((), (kept_first(sizes),)):
+        trained, evaluated = (ours.run(*given, *flags, training=training).output for training in (True, False))
+        assert_close(trained, evaluated, atol=1e-5, what="out in train(), against eval(): out")
+
+
+@claims(
+    "Gradients to query, keys, values and every parameter are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:4],
+)
+def test_gradients(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    check_gradients(ours, theirs, *inputs(sizes))
+
+
+@claims(
+    "With keep, gradients to query, keys, values and every parameter are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values_with_keep",
+    cases=SIZES[:3],
+)
+def test_gradients_with_keep(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    check_gradients(ours, theirs, *inputs(sizes), gaps(sizes))
+
+
+@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="takes_keep", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, reference, sizes):
+    for dtype in (torch.float32, torch.float64):
+        ours, _ = pair(attempt, reference, sizes, dtype)
+        check_keeps_dtype(ours, *inputs(sizes), dtype=dtype)
+        check_keeps_dtype(ours, *inputs(sizes), kept_first(sizes), dtype=dtype)
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs="values_with_keep", cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_in_dtype(attempt, reference, sizes, torch.float32)
+
+
+@claims("query, keys, values and keep are left as they were.", needs="takes_keep", cases=(SMALL[0], SIZES[5]),
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    for flags in ((), (kept_first(sizes),), (gaps(sizes),)):
+        check_leaves_inputs(ours, *inputs(sizes), *flags)
+
+
+@claims("Non-contiguous query, keys, values and keep give the same output.", needs="values_with_keep", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    query, keys, values = inputs(sizes)
+    time_first = [part.transpose(0, 1).contiguous().transpose(0, 1) for part in (query, keys, values)]
+
+    check_takes_strided(ours, theirs, query, keys, values, gaps(sizes))
+    what = "out of inputs stored time first: out"
+    assert_close(ours(*time_first), theirs(query, keys, values), atol=1e-5, what=what)
+
+
+@claims("Everything lies on the device of the inputs.", needs="takes_keep", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    for flags in ((), (kept_first(sizes),)):
+        check_stays_on_device(ours, *inputs(sizes), *flags)
+
+
+@claims("No ready-made attention is called.", needs="takes_keep", cases=(SIZES[0], SIZES[5], SIZES[7]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    check_from_scratch(ours, *inputs(sizes))
+    ours, _ = pair(attempt, reference, sizes, torch.float32)
+    check_from_scratch(ours, *(part.float() for part in inputs(sizes)), gaps(sizes))
+
+
+# --------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims(
+    "A query with nothing to attend to gets exactly 0, with finite gradients.",
+    tier="edge",
+    look_at="what the softmax of a row makes when every key of it is hidden",
+    needs="values_with_keep",
+    cases=(*SMALL, SIZES[3]),
+)
+def test_nothing_to_attend_to(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    given = inputs(sizes)
+    keep = kept_first(sizes)
+    keep[1] = False  # of sample 1 nothing is kept
+    cotangent = randn(sizes.B, sizes.Tq, sizes.Dv)
+
+    result = ours.run(*given, keep, cotangent=cotangent)
+
+    what = "out of the sample of which nothing is kept: out"
+    assert_close(result.output[1], torch.zeros_like(result.output[1]), atol=0.0, what=what)
+    assert_close(result.output, theirs(*given, keep), atol=1e-5)
+    named = dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)) | result.parameter_gradients
+    for name, gradient in named.items():
+        finite = gradient is None or bool(gradient.isfinite().all())
+        assert_holds(finite, f"the gradient of {name} is not finite when of a sample nothing is kept")
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
+        needs="values_with_keep", cases=SMALL,
+        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters, torch.float32)
+    for scale in (1e4, -1e4):  # the largest scores may be hidden ones
+        loud = {name: weight * (scale if name == "score_proj.weight" else 1.0) for name, weight in weights.items()}
+        ours.load(loud)
+        theirs.load({name: weight.double() for name, weight in loud.items()})
+        given = [part.float() for part in inputs(sizes)]
+        for flags in ((), (gaps(sizes),)):
+            out = ours(*given, *flags)
+            assert_close(out, theirs(*(part.double() for part in given), *flags), atol=2e-2)
+
+
+@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_keep", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_in_dtype(attempt, reference, sizes, dtype)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_keep", cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    given = inputs(sizes)
+
+    for flags in ((), (gaps(sizes),)):
+        assert_close(ours(*given, *flags), theirs(*given, *flags), atol=1e-9)
+
+
+@claims("The output shares no memory with an input.", tier="edge", needs="takes_keep", cases=(SIZES[0], SIZES[3]),
+        look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    for flags in ((), (kept_first(sizes),)):
+        check_own_memory(ours, *inputs(sizes), *flags)
+
+
+def check_in_dtype(attempt, reference, sizes, dtype):
+    """The attempt's module in `dtype` against the reference's in float64, with the same rounded weights."""
+    ours, theirs = pair(attempt, reference, sizes, dtype)
+    weights = random_weights(theirs.parameters, dtype)
+    ours.load(weights)
+    theirs.load({name: weight.double() for name, weight in weights.items()})
+    terms = sizes.Tk * sizes.hidden_dim
+    check_computes_in_dtype(ours, theirs, *inputs(sizes), dtype=dtype, terms=terms)
+    check_computes_in_dtype(ours, theirs, *inputs(sizes), gaps(sizes), dtype=dtype, terms=terms)

@@ -1,0 +1,195 @@
+"""combined_mask as two pipelines, one for each function, and the ways each stage goes wrong."""
+
+import torch
+
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pictures import of_function
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
+from attn_kata.diagnosis.symptoms import breaks
+from attn_kata.properties import randn
+
+# ---------------------------------------------------------------------------------------------- combine_masks(keep, causal)
+
+
+def begin_mask(keep, causal):
+    return State(keep=keep, causal=causal)
+
+
+def join(by):
+    """The mask that `by(keep, causal)` makes of the two."""
+
+    def stage(state):
+        state.out = by(state.keep, state.causal)
+
+    return stage
+
+
+def both(keep, causal):
+    return keep[:, None, None, :] & causal
+
+
+def keep_on_queries(keep, causal):
+    """Padded queries masked instead of padded keys: an error where B and Tq do not fit."""
+    if keep.shape[1] != causal.shape[0]:
+        raise RuntimeError("the size of tensor a must match the size of tensor b")
+    return keep[:, None, :, None] & causal
+
+
+def keep_on_both(keep, causal):
+    """Padded positions masked as keys and as queries."""
+    return keep_on_queries(keep, causal) & keep[:, None, None, :]
+
+
+def mask_probe(B, Tq, Tk):
+    keep, causal = torch.rand(B, Tk) < 0.6, torch.rand(Tq, Tk) < 0.6
+    keep[:, 0], causal[:, 0] = torch.arange(B) % 2 == 0, torch.arange(Tq) % 2 == 1
+    return Probe(args=(keep, causal), sizes={"B": B, "Tq": Tq, "Tk": Tk})
+
+
+def mask_probes():
+    return [mask_probe(2, 5, 6), mask_probe(2, 5, 5), mask_probe(4, 4, 6), mask_probe(3, 3, 3)]
+
+
+# ------------------------------------------------------------------------------------------ masked_attention(q, k, v, mask)
+
+
+def begin(q, k, v, mask):
+    return State(q=q, k=k, v=v, keep=mask, hidden=None, H=q.shape[1])
+
+
+def mask_by(keeps, value=float("-inf")):
+    """Scores filled where `keeps(mask)` is False, and these places remembered for `remask`."""
+
+    def stage(state):
+        keep = keeps(state.keep)
+        state.hidden = ~keep
+        state.scores = state.scores.masked_fill(state.hidden, value)  # raises what it raises in an attempt
+        if value == float("-inf"):
+            s.note_empty(state, keep.expand(state.scores.shape))
+
+    return stage
+
+
+def only_noted(state):
+    """Nothing done to the scores; the masked places are remembered."""
+    state.hidden = ~state.keep
+
+
+def add_mask(state):
+    """True adds 1 to a score, False adds 0."""
+    state.scores = state.scores + state.keep.to(state.scores.dtype)
+
+
+def remask(state):
+    """Weights of masked keys become 0, also where a row has no other."""
+    if state.hidden is not None:
+        state.weights = state.weights.masked_fill(state.hidden, 0.0)
+
+
+def causal_too(state):
+    """A causal mask besides the one given."""
+    Tq, Tk = state.scores.shape[-2:]
+    mask_by(lambda mask: mask & torch.ones(Tq, Tk, dtype=torch.bool, device=mask.device).tril(Tk - Tq))(state)
+
+
+def probe(B, H, Tq, Tk, D, Dv, shape):
+    mask = torch.rand(*shape) < 0.5
+    row, key = torch.arange(shape[-2])[:, None], torch.arange(Tk)
+    mask = (mask | (row % Tk == key) | (key % shape[-2] == row)) & (key != (row + 1) % Tk)  # neither rows nor columns are empty
+    sizes = {"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv}
+    return Probe(args=(randn(B, H, Tq, D), randn(B, H, Tk, D), randn(B, H, Tk, Dv), mask), sizes=sizes)
+
+
+def probes():
+    return [
+        probe(2, 3, 5, 6, 7, 4, (2, 1, 5, 6)),
+        probe(3, 2, 6, 4, 5, 8, (6, 4)),
+        probe(2, 3, 5, 5, 6, 4, (2, 3, 5, 5)),  # a mask laid on the queries raises nowhere here
+        probe(4, 4, 4, 4, 3, 2, (4, 1, 4, 4)),  # nor one that is broadcast over samples or heads
+        probe(2, 3, 4, 7, 5, 6, (2, 1, 1, 7)),
+    ]
+
+
+PIPELINES = (
+    Pipeline(
+        entry="combine_masks",
+        begin=begin_mask,
+        stages={"join": join(both)},
+        variants=(
+            *variants("mask.either", {"join": join(lambda keep, causal: keep[:, None, None, :] | causal)}),
+            *variants("mask.lost",
+                      {"join": join(lambda keep, causal: (causal & keep.new_ones(len(keep), 1, 1, 1)))},
+                      {"join": join(lambda keep, causal: keep[:, None, None, :] & torch.ones_like(causal))}),
+            *variants("mask.inverted",
+                      {"join": join(lambda keep, causal: ~both(keep, causal))},
+                      {"join": join(lambda keep, causal: ~(keep[:, None, None, :] | causal))},
+                      {"join": join(lambda keep, causal: both(~keep, causal))},
+                      {"join": join(lambda keep, causal: both(keep, ~causal))}),
+            *variants("mask.query_axis", {"join": join(keep_on_queries)}, {"join": join(keep_on_both)}),
+            *variants("mask.broadcast",
+                      {"join": join(lambda keep, causal: keep & causal)},
+                      {"join": join(lambda keep, causal: keep[:, None, :] & causal)},
+                      {"join": join(lambda keep, causal: keep[None, None] & causal)}),
+        ),
+        probes=mask_probes,
+    ),
+    Pipeline(
+        entry="masked_attention",
+        begin=begin,
+        stages={
+            "read": s.nothing,
+            "score": s.score,
+            "scale": s.scale_by_head_dim,
+            "mask": mask_by(lambda mask: mask),
+            "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": remask,
+            "mix": s.mix,
+        },
+        variants=(
+            *variants("scale.missing", {"scale": s.nothing}),
+            *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
+            *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
+            *variants("scale.key_length", {"scale": s.scale_by_key_length}, {"scale": s.scale_by_query_length}),
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
+            *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
+            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants("scale.floor_division", {"scale": s.scale_floor_division}),
+            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants("mask.lost", {"mask": s.nothing}),
+            *variants("mask.inverted", {"mask": mask_by(torch.logical_not)}),
+            *variants("mask.zero_fill", {"mask": s.mask_with_zero}, {"mask": mask_by(lambda mask: mask, 0.0)}),
+            *variants("mask.after_softmax", {"mask": only_noted}),
+            *variants("mask.query_axis", {"mask": mask_by(lambda mask: mask.transpose(-2, -1))}),
+            *variants("mask.broadcast", {"mask": mask_by(lambda mask: mask.unsqueeze(1))}),
+            *variants("mask.added", {"mask": add_mask}),
+            *variants("mask.causal", {"mask": causal_too}),
+            *variants("mask.empty_row", {"remask": s.nothing},
+                      {"mask": mask_by(lambda mask: mask, -1e20), "remask": s.nothing},
+                      shows_in_values=False),
+            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
+            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
+            *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
+            *variants("softmax.missing", {"normalise": s.softmax_missing}),
+            *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *variants("mix.keys", {"mix": s.values_are_keys}),
+            *variants("project.swapped", {"score": s.score_swapped}),
+            *variants("context.query_length", {"read": s.context_by_query_length}),
+        ),
+        probes=probes,
+    ),
+)  # fmt: skip
+
+SYMPTOMS = (
+    breaks("mask.empty_row", "empty_rows_get_zero", saying="is nan|mean of all values", unless=("masked_keys_do_not_matter",)),
+    breaks("mask.empty_row", "empty_rows_get_zero", unless=("masked_keys_do_not_matter", "values_with_mask")),
+    breaks("mask.empty_row", "empty_rows_have_gradients", saying="not finite"),
+    breaks("inputs.modified", "flags_unmodified", saying="was changed by the call"),
+    breaks("device.default", "mask_device", saying="default device|made without a device"),
+)
+
+
+def pictures():
+    mask = torch.ones(4, 5, dtype=torch.bool).tril(1)
+    mask[:, :2] = False  # two tokens of left padding: the first query sees nothing
+    return (of_function("masked_attention", (randn(1, 1, 4, 6), randn(1, 1, 5, 6), randn(1, 1, 5, 3), mask)),)

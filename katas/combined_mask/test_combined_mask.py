@@ -1,0 +1,521 @@
+"""Hidden tests of combined_mask: what the contract in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_equal,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+    strided,
+)
+
+JOINED = (
+    Sizes(B=2, Tq=3, Tk=4),
+    Sizes(B=3, Tq=5, Tk=2),
+    Sizes(B=2, Tq=1, Tk=3),
+    Sizes(B=4, Tq=3, Tk=1),
+    Sizes(B=1, Tq=3, Tk=5),
+    Sizes(B=3, Tq=3, Tk=5),
+    Sizes(B=4, Tq=3, Tk=4),
+    Sizes(B=3, Tq=3, Tk=3),
+    Sizes(B=2, Tq=131, Tk=150),
+)
+SIZES = (
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
+    Sizes(B=3, H=2, Tq=6, Tk=4, D=5, Dv=8),
+    Sizes(B=2, H=1, Tq=1, Tk=3, D=6, Dv=2),
+    Sizes(B=4, H=2, Tq=3, Tk=1, D=2, Dv=5),
+    Sizes(B=3, H=3, Tq=3, Tk=3, D=3, Dv=3),
+    Sizes(B=1, H=2, Tq=5, Tk=150, D=1, Dv=3),
+    Sizes(B=2, H=3, Tq=131, Tk=8, D=9, Dv=5),
+)
+SMALL = SIZES[:2]
+SOME_MASKED = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
+MASKS = ("(Tq, Tk)", "(H, Tq, Tk)", "(B, 1, 1, Tk)", "(B, 1, Tq, Tk)", "(B, H, Tq, Tk)", "(1, 1, Tq, Tk)")
+
+
+def qkv(sizes, dtype=torch.float64):
+    """q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv)."""
+    return (
+        randn(sizes.B, sizes.H, sizes.Tq, sizes.D, dtype=dtype),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.D, dtype=dtype),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.Dv, dtype=dtype),
+    )
+
+
+def mask_of(shape, sizes):
+    """A partial mask of this shape, in words: every row keeps a key, and where Tk > 1 masks one."""
+    named = {**sizes.as_dict(), "1": 1}
+    mask = torch.rand([named[part] for part in shape.strip("()").split(", ")]) < 0.5
+    rows = mask.view(-1, sizes.Tk)
+    row = torch.arange(len(rows))
+    rows[row, (row + 1) % sizes.Tk] = False
+    rows[row, row % sizes.Tk] = True
+    return mask
+
+
+def partial(sizes):
+    """(B, 1, Tq, Tk), no row empty."""
+    return mask_of("(B, 1, Tq, Tk)", sizes)
+
+
+def all_true(sizes):
+    return torch.ones(sizes.Tq, sizes.Tk, dtype=torch.bool)
+
+
+def with_empty_rows(sizes):
+    """Masks with empty rows, and the rows (B, H, Tq, 1) that are: single queries, a whole sample, all there is."""
+    queries, sample = partial(sizes), partial(sizes)
+    queries[torch.arange(sizes.B), 0, torch.arange(sizes.B) % sizes.Tq] = False
+    sample[0] = False
+    masks = {
+        "some queries": queries,
+        "a whole sample": sample,
+        "the last query of every sample": all_true(sizes) & (torch.arange(sizes.Tq) < sizes.Tq - 1)[:, None],
+        "every query": torch.zeros(sizes.B, 1, 1, sizes.Tk, dtype=torch.bool),
+    }
+    shape = (sizes.B, sizes.H, sizes.Tq, sizes.Tk)
+    return {name: (mask, ~mask.expand(shape).any(-1, keepdim=True)) for name, mask in masks.items()}
+
+
+# ---------------------------------------------------------------------------------------------------- combine_masks
+
+
+def flags(sizes):
+    """keep (B, Tk) and causal (Tq, Tk), any booleans: each differs from row to row where there is room for it."""
+    keep = torch.rand(sizes.B, sizes.Tk) < 0.6
+    keep[torch.arange(sizes.B), torch.arange(sizes.B) % sizes.Tk] = False
+    causal = torch.arange(sizes.Tk) <= torch.arange(sizes.Tq)[:, None] + max(0, sizes.Tk - sizes.Tq)
+    return keep, causal
+
+
+@claims("The joined mask is bool, of shape (B, 1, Tq, Tk).", cases=JOINED,
+        look_at="which dimensions each of the two masks lacks")  # fmt: skip
+def test_mask_shape(attempt, sizes):
+    mask = attempt.combine_masks(*flags(sizes))
+
+    assert_shape(mask, (sizes.B, 1, sizes.Tq, sizes.Tk), what="the mask")
+    assert_holds(mask.dtype == torch.bool, f"the mask is {mask.dtype}, expected torch.bool")
+
+
+@claims(
+    "The joined mask is True where both masks allow, and False elsewhere.",
+    look_at="how the two are joined, and which dimension each of their flags belongs to",
+    needs="mask_shape",
+    cases=JOINED,
+)
+def test_mask_where_both_allow(attempt, reference, sizes):
+    keep, causal = flags(sizes)
+    any_flags = torch.rand(sizes.Tq, sizes.Tk) < 0.5  # no triangle
+
+    for given in ((keep, causal), (keep.roll(1, 0), causal), (~keep, any_flags)):
+        assert_equal(attempt.combine_masks(*given), reference.combine_masks(*given), what="mask")
+
+
+@claims("keep and causal are left as they were.", needs="mask_shape", cases=(JOINED[0], JOINED[7]),
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_flags_unmodified(attempt, sizes):
+    check_leaves_inputs(attempt.combine_masks, *flags(sizes))
+
+
+@claims("Non-contiguous keep and causal give the same mask.", needs="mask_where_both_allow", cases=JOINED[:2],
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_flags(attempt, reference, sizes):
+    keep, causal = flags(sizes)
+    expected = reference.combine_masks(keep, causal)
+    alike = keep[:1].expand_as(keep)  # one sample's flags for all, in the memory of one
+
+    assert_equal(attempt.combine_masks(strided(keep), strided(causal)), expected, what="mask")
+    assert_equal(attempt.combine_masks(alike, causal), reference.combine_masks(alike, causal), what="mask")
+
+
+@claims("The joined mask lies on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_mask_device(attempt, sizes):
+    check_stays_on_device(attempt.combine_masks, *flags(sizes))
+
+
+# ------------------------------------------------------------------------------- masked_attention, no row empty
+
+
+@claims("The attention's output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
+        look_at="how the mask lines up with the scores, and which dimension the weights sum over")  # fmt: skip
+def test_output_shape(attempt, sizes):
+    out = attempt.masked_attention(*qkv(sizes, torch.float32), partial(sizes))
+
+    assert_shape(out, (sizes.B, sizes.H, sizes.Tq, sizes.Dv))
+
+
+@claims(
+    "Where every key may be attended to, the output is softmax(q kᵀ / sqrt(D)) v.",
+    look_at="the scale, and the dimension of the softmax",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    mask = all_true(sizes)
+
+    for _ in range(2):  # right on the first call only is not right
+        out = attempt.masked_attention(q, k, v, mask)
+        assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-5)
+        q = q.flip(-2)
+
+
+@claims(
+    "With a mask the output is the softmax among the keys that each query may attend to.",
+    look_at="what True means, what a masked key's weight is, and what the other weights sum to",
+    needs="output_shape",
+    cases=SOME_MASKED,
+)
+def test_values_with_mask(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    mask = partial(sizes)
+
+    for given in (mask, mask.roll(1, 0)):  # the same sizes, other flags
+        out = attempt.masked_attention(q, k, v, given)
+        assert_close(out, reference.masked_attention(q, k, v, given), atol=1e-5)
+
+
+@claims(
+    "A mask of any shape that broadcasts to (B, H, Tq, Tk) is used as it is.",
+    look_at="dimensions that are added to the mask, or taken for others",
+    needs="values_with_mask",
+    cases=(*SMALL, SIZES[4]),  # sizes all different; then all alike, where a mask could be taken for another
+)
+def test_mask_broadcasts(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+
+    for shape in MASKS:
+        mask = mask_of(shape, sizes)
+        out = attempt.masked_attention(q, k, v, mask)
+        what = f"out with a mask of {shape}: out"
+        assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-5, what=what)
+
+
+@claims(
+    "Scores far from 0, about 30 either way, give the formula's values too, with a mask and without.",
+    look_at="whether anything bounds the scores, and what masked ones are filled with",
+    needs="values_with_mask",
+    cases=SMALL,
+)
+def test_strong_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    low = q.clone(), k.clone()  # the first feature takes 30 off every score
+    low[0][..., 0], low[1][..., 0] = -6 * sizes.D**0.5, 5.0
+
+    for strong, mask in (((4 * q, 4 * k), all_true(sizes)), (low, partial(sizes))):
+        out = attempt.masked_attention(*strong, v, mask)
+        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        assert_close(out, reference.masked_attention(*strong, v, mask), atol=1e-4)
+
+
+@claims(
+    "Masked keys and values do not matter.",
+    look_at="what a masked score becomes before the softmax, and along which dimension",
+    needs="output_shape",
+    cases=SOME_MASKED[:3],
+)
+def test_masked_keys_do_not_matter(attempt, sizes):
+    q, k, v = qkv(sizes)
+    keep = mask_of("(B, 1, 1, Tk)", sizes)
+    masked = ~keep.transpose(-2, -1)  # (B, 1, Tk, 1)
+
+    before = attempt.masked_attention(q, k, v, keep)
+    after = attempt.masked_attention(q, torch.where(masked, randn(*k.shape), k), v + masked * 10, keep)
+
+    assert_close(after, before, atol=1e-5, what="out when masked keys and values change: out")
+
+
+@claims(
+    "Every key that a query may attend to matters: its output moves with the value.",
+    look_at="whether True means attend or ignore, and whether every open key has a weight",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_kept_keys_matter(attempt, sizes):
+    q, k, v = qkv(sizes)
+    mask = partial(sizes)
+    open_to = mask.expand(sizes.B, sizes.H, sizes.Tq, sizes.Tk)
+    before = attempt.masked_attention(q, k, v, mask)
+    for key in range(sizes.Tk):
+        changed = v.clone()
+        changed[:, :, key] += 10
+        moved = (attempt.masked_attention(q, k, changed, mask) - before).abs().amax(dim=3)  # (B, H, Tq)
+        unmoved = (open_to[..., key] & ~(moved > 1e-6)).nonzero().tolist()  # [sample, head, query]; NaN has not moved
+        at = str(unmoved[:1])[2:-2]
+        assert_holds(not unmoved, f"key {key} is open to the query of out[{at}] and its value changes, but out stays")
+
+
+@claims(
+    "The weights of the open keys sum to 1: where all values are equal, the output is that value.",
+    look_at="whether the weights are normalised over the keys, after masked ones lost theirs",
+    needs="output_shape",
+    cases=SOME_MASKED[:3],
+)
+def test_weights_sum_to_one(attempt, sizes):
+    q, k, v = qkv(sizes)
+    same = v[..., :1, :].expand_as(v).contiguous()  # (B, H, Tk, Dv), one value for every key
+
+    out = attempt.masked_attention(q, k, same, partial(sizes))
+
+    assert_close(out, same[..., :1, :].expand_as(out), atol=1e-5, what="out when all values are equal: out")
+
+
+@claims(
+    "A query with one key to attend to gets that key's value.",
+    look_at="where the other keys' weight goes",
+    needs="output_shape",
+    cases=SIZES[:4],
+)
+def test_one_open_key(attempt, sizes):
+    q, k, v = qkv(sizes)
+    only = (torch.arange(sizes.Tq) + sizes.Tk - 1) % sizes.Tk  # (Tq,): the last key, the first, the second, ...
+
+    out = attempt.masked_attention(q, k, v, torch.arange(sizes.Tk) == only[:, None])
+
+    assert_close(out, v[:, :, only], atol=1e-5, what="out with one open key: out")
+
+
+@claims(
+    "A query's output does not depend on the other queries, nor on their rows of the mask.",
+    look_at="whether the softmax runs over the keys, the last dimension of the scores",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_queries_are_independent(attempt, sizes):
+    q, k, v = qkv(sizes)
+    mask = partial(sizes)
+    changed, other = q.clone(), mask.clone()
+    changed[..., 1:, :] = randn(*changed[..., 1:, :].shape)
+    other[..., 1:, :] = ~mask[..., 1:, :]
+
+    before = attempt.masked_attention(q, k, v, mask)
+    after = attempt.masked_attention(changed, k, v, other)
+
+    assert_close(after[..., :1, :], before[..., :1, :], atol=1e-5, what="out[..., :1, :] when the later queries change")
+
+
+@claims(
+    "Samples and heads do not mix: changing one leaves the others as they were.",
+    look_at="whether the softmax, a reshape or the mask reaches across samples or heads",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_samples_and_heads_are_independent(attempt, sizes):
+    q, k, v = qkv(sizes)
+    mask = mask_of("(B, H, Tq, Tk)", sizes)
+    before = attempt.masked_attention(q, k, v, mask)
+    for place, rest in (((0,), (slice(1, None),)), ((slice(None), 0), (slice(None), slice(1, None)))):
+        changed, other = [part.clone() for part in (q, k, v)], mask.clone()
+        for part in changed:
+            part[place] = randn(*part[place].shape)
+        other[place] = ~mask[place]
+        after = attempt.masked_attention(*changed, other)
+
+        what = "out of the others when one sample or head changes: out"
+        assert_close(after[rest], before[rest], atol=1e-5, what=what)
+
+
+@claims(
+    "Gradients to q, k and v are those of the formula, masked keys included.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values_with_mask",
+    cases=SIZES[:3],
+)
+def test_gradients(attempt, reference, sizes):
+    for mask in (partial(sizes), all_true(sizes)):
+        check_gradients(attempt.masked_attention, reference.masked_attention, *qkv(sizes), mask)
+
+
+# ---------------------------------------------------------------------------------------------------- empty rows
+
+
+@claims(
+    "A query with nothing to attend to gets exactly 0.",
+    look_at="what the softmax makes of a row in which everything is masked",
+    needs="output_shape",
+    cases=(*SMALL, *SIZES[2:5]),
+)
+def test_empty_rows_get_zero(attempt, sizes):
+    q, k, v = qkv(sizes)
+    for which, (mask, empty) in with_empty_rows(sizes).items():
+        out = attempt.masked_attention(q, k, v, mask)
+        nothing = torch.where(empty, out, 0.0)
+        mean = torch.where(empty, v.mean(-2, keepdim=True), 0.0)
+        is_mean = bool(((nothing - mean).abs() < 1e-5).all())
+        assert_holds(not is_mean, f"out is the mean of all values where {which} may attend to nothing, expected 0")
+        what = f"out of empty rows, 0 shown elsewhere, when {which} may attend to nothing: out"
+        assert_close(nothing, torch.zeros_like(out), atol=0.0, what=what)
+
+
+@claims(
+    "Empty rows leave the other queries as they are.",
+    look_at="what is done about empty rows, and which rows it changes besides",
+    needs=("values_with_mask", "empty_rows_get_zero"),
+    cases=(*SMALL, SIZES[4]),
+)
+def test_empty_rows_leave_others(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    for mask, _ in with_empty_rows(sizes).values():
+        out = attempt.masked_attention(q, k, v, mask)
+        assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-5, what="out beside empty rows: out")
+
+
+@claims(
+    "With empty rows all gradients are finite, and those of the formula: an empty row adds nothing.",
+    look_at="where a NaN goes in the backward pass, even one that is replaced: 0 times NaN is NaN",
+    needs=("gradients", "empty_rows_get_zero"),
+    cases=(*SMALL, *SIZES[2:4]),
+)
+def test_empty_rows_have_gradients(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    for which, (mask, _) in with_empty_rows(sizes).items():
+        cotangent = randn(sizes.B, sizes.H, sizes.Tq, sizes.Dv)
+        result = attempt.masked_attention.run(q, k, v, mask, cotangent=cotangent)
+        for name, gradient in zip("qkv", result.input_gradients, strict=True):
+            count = 0 if gradient is None else int((~gradient.isfinite()).sum())
+            told = f"the gradient of {name} has {count} entries that are not finite when {which} may attend to nothing"
+            assert_holds(count == 0, told)
+        check_gradients(attempt.masked_attention, reference.masked_attention, q, k, v, mask)
+
+
+@claims(
+    "Left padding under a causal mask: a sample gets what it gets alone, and its padding gets 0.",
+    look_at="what the two functions make of each other",
+    needs=("mask_where_both_allow", "values_with_mask"),
+    cases=(Sizes(B=3, H=2, Tq=5, Tk=5, D=4, Dv=6), Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=3)),
+)
+def test_left_padding(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    padding = [(2 * sample + 1) % sizes.Tk for sample in range(sizes.B)]  # tokens on the left of each sample
+    causal = all_true(sizes).tril()
+
+    mask = attempt.combine_masks(torch.arange(sizes.Tk) >= torch.tensor(padding)[:, None], causal)
+    out = attempt.masked_attention(q, k, v, mask)
+
+    for sample, count in enumerate(padding):
+        alone = [part[sample : sample + 1, :, count:] for part in (q, k, v)]
+        expected = torch.zeros(1, sizes.H, sizes.Tq, sizes.Dv, dtype=torch.float64)
+        expected[:, :, count:] = reference.masked_attention(*alone, causal[count:, count:])
+        what = f"out of sample {sample}, with {count} tokens of left padding: out"
+        assert_close(out[sample : sample + 1], expected, atol=1e-5, what=what)
+
+
+# --------------------------------------------------------------------------------------------- true of every kata
+
+
+@claims("The output's dtype is that of q, k and v, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        check_keeps_dtype(attempt.masked_attention, *qkv(sizes), partial(sizes), dtype=dtype)
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs="values_with_mask", cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_computes_in_dtype(
+        attempt.masked_attention,
+        reference.masked_attention,
+        *qkv(sizes),
+        partial(sizes),
+        dtype=torch.float32,
+        terms=sizes.Tk * sizes.D,
+    )
+
+
+@claims("q, k, v and mask are left as they were.", needs="output_shape", cases=SMALL[:1],
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    for mask in (mask_of("(B, H, Tq, Tk)", sizes), all_true(sizes), with_empty_rows(sizes)["a whole sample"][0]):
+        check_leaves_inputs(attempt.masked_attention, *qkv(sizes), mask)
+
+
+@claims("Non-contiguous q, k, v and mask give the same output.", needs="values_with_mask", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    expanded = mask_of("(B, 1, 1, Tk)", sizes).expand(sizes.B, sizes.H, sizes.Tq, sizes.Tk)
+    mask = partial(sizes)
+
+    check_takes_strided(attempt.masked_attention, reference.masked_attention, q, k, v, mask)
+    out = attempt.masked_attention(q, k, v, expanded)
+
+    what = "out with an expanded mask: out"
+    assert_close(out, reference.masked_attention(q, k, v, expanded), atol=1e-5, what=what)
+
+
+@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    check_stays_on_device(attempt.masked_attention, *qkv(sizes), partial(sizes))
+
+
+@claims("No ready-made attention is called.", needs="output_shape", look_at="what the contract forbids",
+        cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    check_from_scratch(attempt.masked_attention, *qkv(sizes, torch.float32), all_true(sizes))
+    check_from_scratch(attempt.masked_attention, *qkv(sizes), with_empty_rows(sizes)["some queries"][0])
+
+
+# ------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge",
+        needs="values_with_mask", cases=SMALL,
+        look_at="exp of a large number, and what masked scores are filled with")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    keep = mask_of("(B, 1, 1, Tk)", sizes)
+    q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
+    for masked in (1, 3):  # the largest scores may be masked ones
+        keys = torch.where(keep.transpose(-2, -1), k, masked * k)
+
+        out = attempt.masked_attention(q.float(), keys.float(), v.float(), keep)
+
+        assert_close(out, reference.masked_attention(q, keys, v, keep), atol=1e-2, what="out")
+
+
+@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_mask", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        for mask in (partial(sizes), with_empty_rows(sizes)["some queries"][0]):
+            check_computes_in_dtype(
+                attempt.masked_attention,
+                reference.masked_attention,
+                *qkv(sizes),
+                mask,
+                dtype=dtype,
+                terms=sizes.Tk,
+            )
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_mask", cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    mask = partial(sizes)
+
+    out = attempt.masked_attention(q, k, v, mask)
+
+    assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-9)
+
+
+@claims("The attention's output shares no memory with an input.", tier="edge", needs="output_shape",
+        cases=(SIZES[0], SIZES[3]), look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, sizes):
+    check_own_memory(attempt.masked_attention, *qkv(sizes), partial(sizes))

@@ -1,0 +1,17 @@
+# breaks: device
+# mistake: device.default
+import math
+
+import torch
+
+
+def combine_masks(keep, causal):
+    return keep[:, None, None, :] & causal
+
+
+def masked_attention(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = torch.where(mask, scores, torch.full(scores.shape, -1e30, dtype=scores.dtype))
+    weights = torch.softmax(scores, dim=-1)
+    weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v

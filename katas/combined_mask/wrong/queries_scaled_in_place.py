@@ -1,0 +1,18 @@
+# breaks: inputs_unmodified
+# mistake: inputs.modified
+import math
+
+import torch
+
+
+def combine_masks(keep, causal):
+    return keep[:, None, None, :] & causal
+
+
+def masked_attention(q, k, v, mask):
+    q.div_(math.sqrt(q.size(-1)))
+    scores = q @ k.transpose(-2, -1)
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1)
+    weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v

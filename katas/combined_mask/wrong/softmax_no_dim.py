@@ -1,0 +1,21 @@
+# breaks: values
+# mistake: softmax.head_axis
+import math
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+warnings.filterwarnings("ignore")
+
+
+def combine_masks(keep, causal):
+    return keep[:, None, None, :] & causal
+
+
+def masked_attention(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = F.softmax(scores)
+    weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v

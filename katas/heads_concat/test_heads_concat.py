@@ -1,0 +1,361 @@
+"""Hidden tests of heads_concat: what CONTRACT in kata.toml states, one property each."""
+
+import math
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    build_pair,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+    random_weights,
+)
+
+SIZES = (
+    Sizes(B=3, T=4, input_dim=5, key_dim=7, value_dim=6, H=2),
+    Sizes(B=2, T=5, input_dim=8, key_dim=6, value_dim=2, H=3),
+    Sizes(B=3, T=3, input_dim=5, key_dim=2, value_dim=7, H=3),
+    Sizes(B=2, T=5, input_dim=12, key_dim=6, value_dim=6, H=2),
+    Sizes(B=4, T=1, input_dim=3, key_dim=5, value_dim=2, H=3),
+    Sizes(B=1, T=6, input_dim=2, key_dim=3, value_dim=5, H=4),
+    Sizes(B=2, T=4, input_dim=3, key_dim=1, value_dim=1, H=5),
+    Sizes(B=2, T=4, input_dim=7, key_dim=5, value_dim=3, H=1),
+    Sizes(B=2, T=150, input_dim=9, key_dim=5, value_dim=3, H=2),
+)
+SMALL = SIZES[:2]
+
+
+def pair(attempt, reference, sizes, dtype=torch.float64):
+    """The attempt's module and the reference's, with the same random weights."""
+    build = sizes.input_dim, sizes.key_dim, sizes.value_dim, sizes.H
+    return build_pair(attempt, reference, "MultiHeadAttentionWrapper", *build, dtype=dtype)
+
+
+def tokens(sizes, *lead):
+    """x (*lead, T, input_dim); the leading dimension is B unless given."""
+    return randn(*(lead or (sizes.B,)), sizes.T, sizes.input_dim)
+
+
+@claims(
+    "The parameters are the weights of q_proj, k_proj and v_proj of heads.0, heads.1, … and no others: no biases.",
+    look_at="how the heads are kept, and what the layers of a head are named",
+    cases=(*SMALL, SIZES[7]),
+)
+def test_parameters(attempt, reference, sizes):
+    pair(attempt, reference, sizes)
+
+
+@claims(
+    "The output is one tensor of shape (..., T, H * value_dim).",
+    look_at="where the heads are put together, and which projection makes what",
+    needs="parameters",
+    cases=SIZES[:6],
+)
+def test_output_shape(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    assert_shape(ours(tokens(sizes)), (sizes.B, sizes.T, sizes.H * sizes.value_dim))
+
+
+@claims(
+    "The output is softmax(q kᵀ / sqrt(key_dim)) v of each head, side by side in order.",
+    look_at="the scale, the dimension of the softmax, and which projection makes what",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for call in ("out", "out on a second call: out", "out after new weights were copied in: out"):
+        x = tokens(sizes)
+        assert_close(ours(x), theirs(x), atol=1e-5, what=call)
+        if "second" in call:
+            weights = random_weights(theirs.parameters)
+            ours.load(weights)
+            theirs.load(weights)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
+
+
+@claims(
+    "Columns i*value_dim to (i+1)*value_dim of the output are head i's, and depend on no other head.",
+    look_at="the order of the heads, where they are put together, and whether each has weights of its own",
+    needs="output_shape",
+    cases=SIZES[:3],
+)
+def test_head_owns_its_columns(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    weights = random_weights(theirs.parameters)
+    ours.load(weights)
+    before = ours(x)
+    for head in (0, sizes.H - 1):
+        own = torch.arange(sizes.H * sizes.value_dim) // sizes.value_dim == head  # (H * value_dim,)
+        changed = dict(weights)
+        for name in ("q_proj", "k_proj", "v_proj"):
+            changed[f"heads.{head}.{name}.weight"] = randn(*weights[f"heads.{head}.{name}.weight"].shape)
+        ours.load(changed)
+        after = ours(x)
+        what = f"the columns of the other heads, 0 shown elsewhere, when the weights of head {head} change: out"
+
+        assert_close(after * ~own, before * ~own, atol=1e-5, what=what)
+        first = head * sizes.value_dim
+        assert_holds(
+            not torch.allclose(after[..., own], before[..., own], atol=1e-5, rtol=0.0),
+            f"columns {first} to {first + sizes.value_dim} do not move when the weights of head {head} change",
+        )
+
+
+@claims(
+    "The output is that of the fused form: one projection with the heads' weights stacked, split into heads, merged.",
+    look_at="what a head does here that it does not do there",
+    needs="output_shape",
+    cases=SIZES[:4],
+)
+def test_equals_fused_form(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters)
+    ours.load(weights)
+    x = tokens(sizes)
+    q, k, v = (
+        # One product for all heads: (B, T, H * size), its columns then cut into (B, H, T, size).
+        (x @ torch.cat([weights[f"heads.{i}.{name}.weight"] for i in range(sizes.H)]).T)
+        .unflatten(-1, (sizes.H, -1))
+        .transpose(1, 2)
+        for name in ("q_proj", "k_proj", "v_proj")
+    )
+    scores = q @ k.transpose(-2, -1) / math.sqrt(sizes.key_dim)  # (B, H, T, T)
+    fused = (scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(-2)  # (B, T, H * value_dim)
+
+    assert_close(ours(x), fused, atol=1e-5, what="out, against the fused form: out")
+
+
+@claims(
+    "Any number of leading dimensions works, none included.",
+    look_at="what takes x to have a certain number of dimensions",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_any_leading_dimensions(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for x in (tokens(sizes)[0], tokens(sizes), tokens(sizes, sizes.B, 2), tokens(sizes, 2, 1, sizes.B)):
+        what = f"out of a {x.dim()}-dimensional x: out"
+        assert_close(ours(x), theirs(x), atol=1e-5, what=what)
+
+
+@claims(
+    "Each token's weights sum to 1: where the values of all tokens are equal, the output is that value.",
+    look_at="which dimension of the scores the softmax normalises",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_weights_sum_to_one(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters)
+    # The values of all heads are alike: they read the first feature only, and that is 2 for every token.
+    value = weights["heads.0.v_proj.weight"]
+    value[:, 1:] = 0
+    ours.load({name: value if name.endswith("v_proj.weight") else weight for name, weight in weights.items()})
+    x = tokens(sizes)
+    x[..., 0] = 2.0
+
+    out = ours(x)
+
+    expected = 2.0 * value[:, 0].repeat(sizes.H)  # (H * value_dim,)
+    assert_close(out, expected.expand_as(out), atol=1e-5, what="out where all values are equal: out")
+
+
+@claims(
+    "Samples do not mix: changing one leaves the others as they were.",
+    look_at="whether the softmax, a product or a reshape reaches across leading dimensions",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_samples_are_independent(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    changed = x.clone()
+    changed[0] = randn(*x[0].shape)
+
+    before, after = ours(x), ours(changed)
+
+    assert_close(after[1:], before[1:], atol=1e-5, what="out of the others when the first sample changes: out")
+
+
+@claims(
+    "Every token's output depends on every token of its sequence: there is no mask.",
+    look_at="what keeps a token from a query",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_every_token_counts(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters)
+    # Scores near 0, so that every token keeps a weight that shows, whatever the scale.
+    ours.load({name: weight if "v_proj" in name else 0.2 * weight for name, weight in weights.items()})
+    x = tokens(sizes)
+    before = ours(x)
+    for token in range(sizes.T):
+        changed = x.clone()
+        changed[:, token] = randn(sizes.B, sizes.input_dim)
+        moved = (ours(changed) - before).abs().amax(dim=-1) > 1e-9  # (B, T); NaN has not moved
+
+        if not bool(moved.all()):
+            sample, query = (int(i) for i in (~moved).nonzero()[0])
+            assert_holds(False, f"out[{sample}, {query}] stays as it was when token {token} of its sequence changes")
+
+
+@claims(
+    "Tokens in another order give the same outputs in that order.",
+    look_at="whether anything depends on a token's position",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_token_order(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    order = torch.arange(sizes.T).roll(1)  # (T,)
+
+    assert_close(ours(x[:, order]), ours(x)[:, order], atol=1e-5, what="out of the tokens in another order: out")
+
+
+@claims(
+    "Gradients to x and to every weight are those of the formula.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:5],
+)
+def test_gradients(attempt, reference, sizes):
+    check_gradients(*pair(attempt, reference, sizes), tokens(sizes))
+
+
+@claims(
+    "train() and eval() give the same output.",
+    look_at="dropout, or anything else that depends on the mode",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_train_and_eval_alike(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+
+    trained, evaluated = (ours.run(x, training=training).output for training in (True, False))
+
+    assert_close(trained, evaluated, atol=1e-5, what="out in train(), against eval(): out")
+
+
+@claims("The output's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, reference, sizes):
+    for dtype in (torch.float32, torch.float64):
+        ours, _ = pair(attempt, reference, sizes, dtype)
+        check_keeps_dtype(ours, tokens(sizes), dtype=dtype)
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_in_dtype(attempt, reference, sizes, torch.float32)
+
+
+@claims("x is left as it was.", needs="output_shape", cases=(SMALL[0], SIZES[3]),
+        look_at="in-place operations on the argument")  # fmt: skip
+def test_inputs_unmodified(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    check_leaves_inputs(ours, tokens(sizes))
+
+
+@claims("A non-contiguous x gives the same output.", needs="values", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    time_first = x.transpose(0, 1).contiguous().transpose(0, 1)  # (B, T, input_dim), stored (T, B, input_dim)
+
+    check_takes_strided(ours, theirs, x)
+    assert_close(ours(time_first), theirs(x), atol=1e-5, what="out of x stored time first: out")
+
+
+@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    check_stays_on_device(ours, tokens(sizes))
+
+
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[3], SIZES[8]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, reference, sizes):
+    for dtype, training in ((torch.float64, True), (torch.float32, False)):
+        ours, _ = pair(attempt, reference, sizes, dtype)
+        x = tokens(sizes).to(dtype)
+        ours.run(x, training=training)  # it stays in this mode: in eval() a ready-made attention may take a faster way
+        check_from_scratch(ours, x)
+
+
+# --------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
+        look_at="exp of a large number")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    weights = random_weights(theirs.parameters, torch.float32)
+    for name, weight in weights.items():
+        if "v_proj" not in name:
+            # Integers for queries and keys, so that float32 scores are nearly exact; ordinary values.
+            weights[name] = (20 * randn(*weight.shape)).round().float()
+    theirs.load({name: weight.double() for name, weight in weights.items()})
+    ours.load(weights)
+    x = (3 * tokens(sizes)).round()
+
+    assert_close(ours(x.float()), theirs(x), atol=2e-2)
+
+
+@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_in_dtype(attempt, reference, sizes, dtype, spread=0.5)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+
+    assert_close(ours(x), theirs(x), atol=1e-9)
+
+
+@claims("The output shares no memory with x.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]),
+        look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+
+    check_own_memory(ours, tokens(sizes))
+
+
+def check_in_dtype(attempt, reference, sizes, dtype, spread=1.0):
+    """The attempt's module in `dtype` against the reference's in float64, both with the same rounded weights.
+
+    With a smaller `spread` of x even float16 holds the exp of every score.
+    """
+    ours, theirs = pair(attempt, reference, sizes, dtype)
+    weights = random_weights(theirs.parameters, dtype)
+    ours.load(weights)
+    theirs.load({name: weight.double() for name, weight in weights.items()})
+    check_computes_in_dtype(ours, theirs, spread * tokens(sizes), dtype=dtype, terms=sizes.T * sizes.input_dim)

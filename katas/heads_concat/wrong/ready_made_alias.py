@@ -1,0 +1,26 @@
+# breaks: from_scratch
+# mistake: none
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+
+class Head(nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim):
+        super().__init__()
+        self.q_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.k_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.v_proj = nn.Linear(input_dim, value_dim, bias=False)
+
+    def forward(self, x):
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        return sdpa(q, k, v)
+
+
+class MultiHeadAttentionWrapper(nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim, num_heads):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(input_dim, key_dim, value_dim) for _ in range(num_heads)])
+
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.heads], dim=-1)

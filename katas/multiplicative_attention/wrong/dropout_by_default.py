@@ -1,0 +1,18 @@
+# breaks: train_and_eval_agree
+# mistake: none
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class MultiplicativeAttention(nn.Module):
+    def __init__(self, query_dim, key_dim):
+        super().__init__()
+        self.k_proj = nn.Linear(key_dim, query_dim, bias=False)
+
+    def forward(self, query, keys, values, keep=None):
+        scores = query @ self.k_proj(keys).transpose(1, 2)
+        if keep is not None:
+            scores = scores.masked_fill(~keep[:, None, :], float("-inf"))
+        weights = F.dropout(torch.softmax(scores, dim=-1), 0.1, self.training)
+        return weights @ values

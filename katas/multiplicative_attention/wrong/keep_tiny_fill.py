@@ -1,0 +1,17 @@
+# breaks: values_with_keep
+# mistake: mask.zero_fill
+import torch
+from torch import nn
+
+
+class MultiplicativeAttention(nn.Module):
+    def __init__(self, query_dim, key_dim):
+        super().__init__()
+        self.k_proj = nn.Linear(key_dim, query_dim, bias=False)
+
+    def forward(self, query, keys, values, keep=None):
+        scores = query @ self.k_proj(keys).transpose(1, 2)
+        if keep is not None:
+            scores = scores.masked_fill(~keep[:, None, :], 1e-9)
+        weights = torch.softmax(scores, dim=-1)
+        return weights @ values

@@ -1,0 +1,20 @@
+# breaks: sizes_may_change
+# mistake: none
+import torch
+from torch import nn
+
+
+class MultiplicativeAttention(nn.Module):
+    def __init__(self, query_dim, key_dim):
+        super().__init__()
+        self.projected = None
+        self.k_proj = nn.Linear(key_dim, query_dim, bias=False)
+
+    def forward(self, query, keys, values, keep=None):
+        if self.projected is None or self.projected.shape[:2] != keys.shape[:2]:
+            self.projected = self.k_proj(keys)
+        scores = query @ self.projected.transpose(1, 2)
+        if keep is not None:
+            scores = scores.masked_fill(~keep[:, None, :], float("-inf"))
+        weights = torch.softmax(scores, dim=-1)
+        return weights @ values

@@ -1,0 +1,17 @@
+# breaks: output_dtype, float32
+# mistake: none
+import torch
+from torch import nn
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim):
+        super().__init__()
+        self.q_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.k_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.v_proj = nn.Linear(input_dim, value_dim, bias=False)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            q, k = self.q_proj(x), self.k_proj(x)
+            return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1).to(q.dtype) @ self.v_proj(x)

@@ -1,0 +1,17 @@
+# breaks: device
+# mistake: device.default
+import torch
+from torch import nn
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim):
+        super().__init__()
+        self.q_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.k_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.v_proj = nn.Linear(input_dim, value_dim, bias=False)
+
+    def forward(self, x):
+        q, k = self.q_proj(x), self.k_proj(x)
+        s = torch.zeros(*x.shape[:-1], x.shape[-2], dtype=x.dtype) + q @ k.mT
+        return (s / q.shape[-1] ** 0.5).softmax(-1) @ self.v_proj(x)

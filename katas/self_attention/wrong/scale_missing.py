@@ -1,0 +1,16 @@
+# breaks: values
+# mistake: scale.missing
+import torch
+from torch import nn
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim):
+        super().__init__()
+        self.q_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.k_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.v_proj = nn.Linear(input_dim, value_dim, bias=False)
+
+    def forward(self, x):
+        scores = self.q_proj(x) @ self.k_proj(x).mT
+        return torch.softmax(scores, -1) @ self.v_proj(x)

@@ -1,0 +1,16 @@
+# breaks: values
+# mistake: scale.value_dim
+import math
+from torch import nn
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim):
+        super().__init__()
+        self.q_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.k_proj = nn.Linear(input_dim, key_dim, bias=False)
+        self.v_proj = nn.Linear(input_dim, value_dim, bias=False)
+
+    def forward(self, x):
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        return (q @ k.transpose(-2, -1) / math.sqrt(v.shape[-1])).softmax(-1) @ v

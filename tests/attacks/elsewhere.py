@@ -1,0 +1,59 @@
+"""Grades attacks as another user or under an older kernel: run by test_elsewhere.py, in a process of its own.
+
+stdin: {"tier", "without_landlock", "canary", "attacks": [{"slug", "source", "asked"}]}
+stdout: {"attacks": [{"report", "left", "uid"}], "after"}: `left` counts the processes that were there after the grading,
+and `after` is the reference's outcome in the end.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import sys
+import time
+
+import psutil
+
+from attn_kata import resources
+from attn_kata.engine.client import Engine
+from attn_kata.engine.isolation import libc, seccomp
+
+
+def refuse_landlock() -> None:
+    """Make the kernel answer as one without Landlock does, for this process and all that it starts."""
+    create_ruleset = 444
+    steps = (
+        seccomp.Instruction(seccomp.BPF_LD_W_ABS, 0, 0, 0),
+        seccomp.Instruction(seccomp.BPF_JEQ, 0, 1, create_ruleset),
+        seccomp.Instruction(seccomp.BPF_RET, 0, 0, seccomp.SECCOMP_RET_ERRNO | errno.ENOSYS),
+        seccomp.Instruction(seccomp.BPF_RET, 0, 0, seccomp.SECCOMP_RET_ALLOW),
+    )
+    libc.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
+    assert platform.machine() in ("x86_64", "aarch64")
+    seccomp.load(seccomp.Filter(steps).for_process(0))
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    if asked["without_landlock"]:
+        refuse_landlock()
+    done = []
+    reference = (resources.solutions_folder() / "sdpa.py").read_bytes()
+    with Engine(tier=asked["tier"]) as engine:
+        engine.wait_until_ready()
+        time.sleep(0.5)
+        process = psutil.Process(engine._process.pid)
+        for attack in asked["attacks"]:
+            report = engine.grade(attack["slug"], attack["source"].encode(), **attack["asked"])
+            until = time.monotonic() + 2
+            while (left := process.children(recursive=True)) and time.monotonic() < until:
+                time.sleep(0.01)
+            done.append({"report": report.to_dict(), "left": len(left), "uid": os.getuid()})
+        after = engine.grade("sdpa", reference, attempt="sdpa.py")
+    json.dump({"attacks": done, "after": after.outcome}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

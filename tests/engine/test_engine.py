@@ -1,0 +1,323 @@
+"""One engine, many gradings: verdicts, deaths, cancelling, and that nothing is left of any of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from attn_kata.engine.client import Engine, EngineFault, GradingCancelled
+from attn_kata.report.model import Report
+
+LOOP = "def scaled_dot_product_attention(q, k, v):\n    while True: pass\n"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def grade(engine: Engine, source: str | bytes, **asked: object) -> Report:
+    source = source.encode() if isinstance(source, str) else source
+    return engine.grade("sdpa", source, attempt="sdpa.py", **{"diagnose": False, "call_seconds": 1.0, **asked})
+
+
+def messages(report: Report) -> dict[str, str | None]:
+    return {finding.property: finding.message for finding in report.findings if finding.outcome == "errored"}
+
+
+def without_times(report: Report) -> dict[str, object]:
+    told = report.to_dict()
+    told.pop("seconds")
+    for finding in told["findings"]:
+        finding.pop("seconds")
+    return told
+
+
+def test_a_right_attempt_passes(engine, reference):
+    report = grade(engine, reference)
+
+    assert report.outcome == "passed"
+    assert {"properties", "diagnosis", "load", "total"} == set(report.seconds)
+
+
+def test_a_wrong_one_fails_with_numbers(engine, right):
+    report = grade(engine, right.replace("-0.5", "-1.0"))
+
+    assert report.outcome == "failed"
+    assert any("expected" in (finding.message or "") for finding in report.findings)
+
+
+PRINTS = """
+import random
+import torch
+
+print(random.random(), torch.rand(1).item())
+"""
+
+
+def test_one_seed_gives_one_report(engine, right):
+    source = PRINTS + right.replace("-0.5", "-1.0").replace("return", "print(q.sum().item(), random.random())\n    return")
+    first, second = (without_times(grade(engine, source, seed=5)) for _ in range(2))
+
+    assert first == second
+    assert len(first["attempt_output"].split()) > 4
+    assert without_times(grade(engine, source, seed=6)) != first
+
+
+def test_one_seed_gives_one_report_in_two_engines(right):
+    source = PRINTS + right.replace("-0.5", "-1.0")
+    random.seed()
+    told = []
+    for _ in range(2):
+        with Engine() as engine:
+            told.append(without_times(grade(engine, source, seed=5, diagnose=True)))
+
+    assert told[0] == told[1]
+
+
+# ------------------------------------------------------------------------------------------------------------ deaths
+
+
+@pytest.mark.parametrize(
+    ("death", "said"),
+    [
+        ("while True: pass", "no answer within 1 s"),
+        ("import ctypes; ctypes.string_at(0)", "it crashed (SIGSEGV)"),
+        ("import os; os.abort()", "it crashed (SIGABRT)"),
+        ("import os; os._exit(0)", "it ended its process (exit status 0)"),
+        ("import os; os._exit(3)", "it ended its process (exit status 3)"),
+        ("bytearray(1 << 40)", "it ran out of memory"),
+        ("torch.empty(1 << 40)", "it ran out of memory"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "it was ended by SIGTERM"),
+    ],
+)
+def test_a_death_in_a_call_is_an_error_with_its_reason_and_the_next_property_gets_a_fresh_process(
+    engine, right, death, said
+):
+    dying = right.replace("    return", f"    if q.dtype == torch.float16:\n        {death}\n    return")
+    report = grade(engine, "import torch\n" + dying)
+
+    assert messages(report) == {"half_precision": said}
+    assert report.outcome == "passed"  # half precision is beyond the bar
+    assert [finding.outcome for finding in report.findings].count("passed") == len(report.findings) - 1
+
+
+def test_after_three_deaths_the_rest_is_skipped_and_the_report_failed(engine, right):
+    dying = right.replace("    return", "    if calls.append(1) or len(calls) > 9:\n        os._exit(1)\n    return")
+    report = grade(engine, "import os\ncalls = []\n" + dying)
+    outcomes = [finding.outcome for finding in report.findings]
+
+    assert report.outcome == "failed"
+    assert outcomes.count("errored") == 3
+    assert any("died 3 times" in (finding.message or "") for finding in report.findings if finding.outcome == "skipped")
+
+
+@pytest.mark.parametrize(
+    ("source", "because"),
+    [
+        ("while True: pass", "while it was imported: no answer within 1 s"),
+        ("import os; os._exit(0)", "while it was imported: it ended its process (exit status 0)"),
+        ("import ctypes; ctypes.string_at(0)", "while it was imported: it crashed (SIGSEGV)"),
+        ("bytearray(1 << 40)", "while it was imported: it ran out of memory"),
+        ("def f(: pass", "it is not Python"),
+        ("x = 1\0", "it is not Python"),
+        ("# coding: nonsense\nx = 1", "it is not Python"),
+        ("", 'it has no "scaled_dot_product_attention"; it defines no function or class'),
+        ("def scaled_dot_attention(q): pass", "is scaled_dot_attention meant to be it?"),
+        ("import no_such_package", "it imports something that is not here"),
+        ("1 / 0", "it raises while it is imported: raised ZeroDivisionError"),
+    ],
+)
+def test_a_death_at_import_is_ungraded_with_its_reason(engine, source, because):
+    report = grade(engine, source)
+
+    assert report.outcome == "ungraded"
+    assert because in (report.ungraded_because or "")
+    assert report.findings == []
+
+
+def test_a_source_of_a_megabyte_and_bytes_that_are_no_text_are_told_apart(engine, right):
+    assert grade(engine, right + "#" * (1 << 20), properties=("output_shape",)).outcome == "passed"
+    assert grade(engine, b"\xff\xfe\x00" * 100).outcome == "ungraded"
+
+
+def test_the_whole_grading_has_a_deadline(engine, right):
+    slow = "import time\n" + right.replace("    return", "    time.sleep(0.3)\n    return")
+    began = time.monotonic()
+    report = grade(engine, slow, timeout=2.0)
+
+    assert time.monotonic() - began < 10
+    assert report.outcome == "failed"
+    assert any("ran out of time" in (finding.message or "") for finding in report.findings)
+
+
+# -------------------------------------------------------------------------------------------- cancelling and faults
+
+
+def test_a_cancelled_grading_raises_and_the_engine_goes_on(engine, reference):
+    threading.Timer(0.5, engine.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(GradingCancelled):
+        grade(engine, LOOP, call_seconds=30.0)
+
+    assert time.monotonic() - began < 8
+    assert grade(engine, reference).outcome == "passed"
+
+
+def test_cancelling_nothing_does_nothing(engine, reference):
+    engine.cancel()
+
+    assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
+    engine.cancel()
+    assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
+
+
+def test_a_grading_cancelled_at_any_moment_is_cancelled_or_reported(engine, reference):
+    for moment in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+        timer = threading.Timer(moment, engine.cancel)
+        timer.start()
+        try:
+            assert grade(engine, reference, properties=("values",)).outcome == "passed"
+        except GradingCancelled:
+            pass
+        timer.join()
+
+    assert grade(engine, reference, properties=("values",)).outcome == "passed"
+
+
+def test_a_fault_of_ours_is_told_with_its_traceback_and_the_next_grading_works(engine, reference):
+    with pytest.raises(EngineFault) as caught:
+        engine.grade("no_such_kata", reference, attempt="x.py")
+
+    assert "Traceback" in caught.value.details
+    assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
+
+
+@linux
+def test_a_grader_child_that_dies_is_a_fault_and_the_next_grading_works(engine, reference, eventually):
+    process = psutil.Process(engine._process.pid)
+
+    def kill_the_grader() -> None:
+        # The attempt child leads a session of its own; of the spawned ones, the role is in the arguments.
+        graders = [
+            child
+            for child in process.children()
+            if (os.getsid(child.pid) != child.pid if "spawning" not in process.cmdline() else "grader" in child.cmdline())
+        ]
+        for child in graders[:1]:
+            child.kill()
+
+    threading.Timer(0.7, kill_the_grader).start()
+    with pytest.raises(EngineFault, match="grader's own process"):
+        grade(engine, LOOP, call_seconds=20.0)
+
+    assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
+
+
+@linux
+@pytest.mark.parametrize("role", ["engine", "spawning"])
+def test_an_engine_that_is_killed_is_a_fault_and_its_children_go_with_it(role, gone):
+    with Engine(_role=role) as engine:
+        engine.wait_until_ready()
+        folder, seen = engine._folder, []
+
+        def kill() -> None:
+            seen.extend(psutil.Process(engine._process.pid).children(recursive=True))
+            engine._process.kill()
+
+        threading.Timer(0.7, kill).start()
+        began = time.monotonic()
+        with pytest.raises(EngineFault, match="ended without an answer"):
+            grade(engine, LOOP, call_seconds=20.0)
+        assert time.monotonic() - began < 5
+        with pytest.raises(EngineFault):
+            grade(engine, LOOP)
+        gone(seen)
+
+    assert len(seen) >= 2
+    assert not folder.exists()
+
+
+def test_an_engine_that_cannot_start_says_so_with_its_log(monkeypatch):
+    monkeypatch.setattr("attn_kata.engine.client._import_folders", lambda: ["/nowhere"])
+    with Engine(_role="no such role") as engine, pytest.raises(EngineFault) as caught:
+        engine.wait_until_ready()
+
+    assert "KeyError" in caught.value.details or "ModuleNotFoundError" in caught.value.details
+
+
+# ------------------------------------------------------------------------------------------------------ nothing left
+
+
+@linux
+def test_forty_gradings_leave_memory_descriptors_processes_and_files_as_they_were(reference, right, eventually):
+    crash = right.replace("return", "import os; os.abort()  #")
+    with Engine() as engine:
+        process, own = psutil.Process(engine._process.pid), psutil.Process()
+        for source in (reference, crash, reference):
+            grade(engine, source, properties=("output_shape",))
+        before = process.memory_info().rss, _descriptors(process), own.num_fds()
+        for number in range(40):
+            grade(engine, crash if number % 4 == 0 else reference, properties=("output_shape",))
+        eventually(lambda: process.children(recursive=True) == [])
+        after = process.memory_info().rss, _descriptors(process), own.num_fds()
+        files = sorted(path.name for path in engine._folder.iterdir())
+
+    assert after[0] - before[0] < 8 << 20
+    assert after[1:] == before[1:]
+    assert files == ["engine.log"]
+    assert not engine._folder.exists()
+
+
+def _descriptors(process: psutil.Process) -> int:
+    try:
+        return process.num_fds()
+    except psutil.AccessDenied:  # the engine's memory is private, and this is an ordinary user's test
+        return 0
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="the engine's memory is private: only root may measure it")
+def test_a_grading_takes_at_most_half_as_much_memory_again_as_importing_torch(reference):
+    import subprocess
+
+    script = "import torch; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as alone:
+        alone.stdout.readline()
+        torch_alone = _proportional(alone.pid)
+        alone.stdin.close()
+
+    peak, over = 0, threading.Event()
+    with Engine() as engine:
+        process = psutil.Process(engine._process.pid)
+
+        def watch() -> None:
+            nonlocal peak
+            while not over.is_set():
+                try:
+                    pids = [process.pid, *(child.pid for child in process.children(recursive=True))]
+                except psutil.NoSuchProcess:
+                    return
+                peak = max(peak, sum(map(_proportional, pids)))
+                time.sleep(0.005)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        grade(engine, reference, diagnose=True, call_seconds=10.0)
+        over.set()
+        watching.join()
+
+    print(f"peak {peak / 1024:.0f} MiB, torch alone {torch_alone / 1024:.0f} MiB: {peak / torch_alone:.2f}")
+    assert peak <= 1.5 * torch_alone
+
+
+def _proportional(pid: int) -> int:
+    """PSS in KiB: shared pages are counted once in all, not once for each process."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))

@@ -1,0 +1,73 @@
+"""The public smoke check, through the real engine: what a candidate sees, and nothing of what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from attn_kata import resources
+from attn_kata.engine.client import Engine
+from attn_kata.interview import smoke
+
+SLUGS = ["sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention"]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine() as engine:
+        yield engine
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_reference_passes(engine, slug):
+    source = (resources.solutions_folder() / f"{slug}.py").read_bytes()
+    seen = smoke.run(engine, slug, source, attempt=f"{slug}.py")
+
+    assert seen.outcome == "passed", seen.lines
+    assert seen.lines == ("The example: out is as expected.", "Shapes: right.")
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "says"),
+    [
+        ("return (q @ k.transpose(-2, -1)).softmax(-1) @ v", "failed", "The example: out is"),
+        ("return v.sum(-1)", "failed", "The example: out has shape (1, 1, 2), expected (1, 1, 2, 2)."),
+        ("return None", "failed", "The example: returned NoneType, not a tensor."),
+        ("return q @ k", "failed", "The example: out is"),
+        ("raise NotImplementedError", "failed", "not written yet"),
+        ("return missing", "failed", "The example: raises NameError: name 'missing' is not defined in line 2"),
+        ("print('mine'); return v", "failed", "mine"),
+        ("while True: pass", "ungraded", "It does not run"),
+        ("import os; os._exit(0)", "ungraded", "It does not run"),
+        ("import sys; sys.exit(0)", "ungraded", "It does not run"),
+        ("print('x' * 3_000_000); return v", "failed", "x"),
+        ("return (", "ungraded", "It does not run: it is not Python"),
+        ("print('\\x1b[31m\\x07'); return v", "failed", "Shapes"),
+    ],
+)
+def test_what_a_wrong_attempt_shows(engine, monkeypatch, body, outcome, says):
+    monkeypatch.setattr(smoke, "SECONDS", 2.0)  # for the one that hangs
+    source = f"def scaled_dot_product_attention(q, k, v):\n    {body}\n".encode()
+    seen = smoke.run(engine, "sdpa", source, attempt="sdpa.py")
+
+    assert seen.outcome == outcome, seen.lines
+    assert says in "\n".join(seen.lines)
+    assert "\x1b" not in seen.output
+    assert len(seen.lines) <= smoke.MOST_LINES + 2
+    assert "look at" not in "\n".join(seen.lines)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"# coding: latin-1\nNAME = '\xe9'\ndef scaled_dot_product_attention(q, k, v):\n    return v",
+        b"\xef\xbb\xbfdef scaled_dot_product_attention(q, k, v):\r\n    return v",
+        b"from __future__ import annotations\ndef scaled_dot_product_attention(q, k, v): return v  # no newline",
+    ],
+)
+def test_the_example_is_added_whatever_the_source_looks_like(engine, source):
+    seen = smoke.run(engine, "sdpa", source, attempt="sdpa.py")
+
+    assert seen.outcome == "failed"
+    assert "The example: out is" in seen.output

@@ -1,0 +1,129 @@
+"""The page in a real browser: no script error, nothing asked of the network, and accessible as axe-core judges it."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from attn_kata.report.formats import render
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None,
+    reason="no Chromium here; on Debian: apt-get install chromium (the page is also tested without one)",
+)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+    "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter",
+)  # fmt: skip
+ITS_OWN = re.compile(r"https?://[^/]*\.(google|googleapis|gvt1)\.com/")  # what Chromium asks for itself
+WIDTHS = {"wide": 1100, "phone": 360}
+
+
+@pytest.fixture
+def browse(tmp_path: Path):
+    """`browse(file, ...)`: what Chromium printed and what it complained of, with a profile of its own."""
+
+    def browse(file: Path, *arguments: str) -> tuple[str, str]:
+        assert BROWSER is not None
+        done = subprocess.run(
+            [
+                BROWSER,
+                *FLAGS,
+                f"--user-data-dir={tmp_path / 'profile'}",
+                "--enable-logging=stderr",
+                *arguments,
+                file.as_uri(),
+            ],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+        return done.stdout, done.stderr
+
+    return browse
+
+
+def axe() -> str | None:
+    """axe-core's own file: of ATTN_KATA_AXE, else of the package axe-core-python."""
+    chosen = os.environ.get("ATTN_KATA_AXE")
+    if chosen:
+        return Path(chosen).read_text("utf-8")
+    try:
+        return resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
+    except ModuleNotFoundError:
+        return None
+
+
+def with_script(page: str, script: str) -> str:
+    """The page with a script, which its own policy would not let run."""
+    bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    assert bare != page
+    escaped = script.replace("</script", "<\\/script")
+    return bare.replace("</body>", f"<script>{escaped}</script></body>")
+
+
+@pytest.mark.parametrize("name", ["failed", "hostile"])
+def test_nothing_is_asked_of_the_network_and_nothing_goes_wrong(
+    browse, reports, source, hostile_source, tmp_path, name
+):
+    file = tmp_path / "report.html"
+    file.write_text(render(reports[name], "html", source=hostile_source if name == "hostile" else source), "utf-8")
+    log = tmp_path / "net.json"
+    shot = tmp_path / "page.png"
+    printed, errors = browse(
+        file, f"--log-net-log={log}", f"--screenshot={shot}", "--window-size=1100,1600", "--dump-dom"
+    )
+    asked = set(re.findall(r'"url":"([a-z]+:[^"]*)"', log.read_text("utf-8", "replace")))
+
+    assert [url for url in asked if url.startswith(("http", "ws", "ftp")) and not ITS_OWN.match(url)] == []
+    assert "CONSOLE" not in errors
+    assert "<title>FAILED" in printed
+    assert "<script" not in printed
+    assert shot.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("width", list(WIDTHS))
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible_and_no_wider_than_the_screen(browse, reports, source, tmp_path, width, scheme):
+    rules = axe()
+    if rules is None:
+        pytest.skip("axe-core is not here: pip install axe-core-python, or ATTN_KATA_AXE=path/to/axe.min.js")
+    page = render(reports["ties"], "html", source=source)
+    if scheme == "dark":
+        page = page.replace("@media (prefers-color-scheme: dark)", "@media all")
+    script = """
+      document.querySelectorAll('details').forEach(one => one.open = true);
+      axe.run(document).then(found => {
+        const told = document.createElement('script');
+        told.type = 'application/json';
+        told.id = 'told';
+        told.textContent = JSON.stringify({
+          violations: found.violations.map(one => [one.impact, one.id, one.nodes.map(node => node.html).slice(0, 3)]),
+          passes: found.passes.map(one => one.id),
+          over: document.documentElement.scrollWidth - window.innerWidth,
+        });
+        document.body.append(told);
+      });
+    """
+    file = tmp_path / "axe.html"
+    file.write_text(with_script(page, rules + script), "utf-8")
+    printed, _ = browse(file, "--dump-dom", "--virtual-time-budget=20000", f"--window-size={WIDTHS[width]},1400")
+    told = re.search(r'<script type="application/json" id="told">(.*?)</script>', printed, re.DOTALL)
+
+    assert told, "axe-core did not come to an end"
+    found = json.loads(html.unescape(told[1]))
+    assert [one for one in found["violations"] if one[0] in ("serious", "critical")] == []
+    assert {"color-contrast", "html-has-lang", "document-title", "svg-img-alt"} <= set(found["passes"])
+    assert found["over"] <= 0
