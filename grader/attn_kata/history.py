@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,16 @@ class Failing:
     property: str
     failed: int
     graded: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """One whole grading of a kata. `failed` are the core properties that did not hold."""
+
+    kata: str
+    at: datetime
+    passed: bool
+    failed: tuple[str, ...]
 
 
 def home() -> Path:
@@ -137,6 +148,20 @@ class History:
             )
 
         self._database.write(write, None)
+
+    def gradings(self) -> list[Graded]:
+        """Every whole grading, in the order of time."""
+        query = """
+            SELECT grading.id, kata, at, grading.outcome, property, tier, finding.outcome
+            FROM grading LEFT JOIN finding ON finding.grading = grading.id WHERE whole ORDER BY grading.id
+        """
+        made = []
+        for _, group in groupby(self._rows(query), key=lambda row: row[0]):
+            found = list(group)
+            _, kata, at, outcome = found[0][:4]
+            failed = tuple(row[4] for row in found if row[5] == "core" and row[6] in ("failed", "errored"))
+            made.append(Graded(kata=kata, at=datetime.fromisoformat(at), passed=outcome == "passed", failed=failed))
+        return sorted(made, key=lambda one: one.at)
 
     def progress(self) -> dict[str, Progress]:
         """What was kept of each kata that something was kept of."""

@@ -10,28 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from attn_kata.history import History
+from attn_kata.history import Graded, History
 
 if TYPE_CHECKING:
     from fsrs import Rating
 
 SITTING = timedelta(hours=2)
 HALVED = timedelta(days=14)  # a failure this old counts half as much as one of now
-
-_FAILED = ("failed", "errored")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Graded:
-    """One whole grading of a kata. `failed` are the core properties that did not hold."""
-
-    kata: str
-    at: datetime
-    passed: bool
-    failed: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,27 +46,12 @@ class Suggestion:
         return self.due <= now
 
 
-def gradings(history: History) -> list[Graded]:
-    """Every whole grading that was kept, in the order of time."""
-    query = """
-        SELECT grading.id, kata, at, grading.outcome, property, tier, finding.outcome
-        FROM grading LEFT JOIN finding ON finding.grading = grading.id WHERE whole ORDER BY grading.id
-    """
-    made = []
-    for _, group in groupby(history._rows(query), key=lambda row: row[0]):
-        found = list(group)
-        _, kata, at, outcome = found[0][:4]
-        failed = tuple(row[4] for row in found if row[5] == "core" and row[6] in _FAILED)
-        made.append(Graded(kata=kata, at=datetime.fromisoformat(at), passed=outcome == "passed", failed=failed))
-    return sorted(made, key=lambda one: one.at)
-
-
 def what_next(history: History, *, now: datetime | None = None, limit: int = 3) -> list[Suggestion]:
     """The katas to practise next: first those that failed when last graded, then by when they are due.
 
     Only katas that were graded before; empty where nothing was.
     """
-    return schedule(gradings(history), now=now or datetime.now(timezone.utc))[:limit]
+    return schedule(history.gradings(), now=now or datetime.now(timezone.utc))[:limit]
 
 
 def schedule(every: Sequence[Graded], *, now: datetime) -> list[Suggestion]:
@@ -101,7 +73,7 @@ def schedule(every: Sequence[Graded], *, now: datetime) -> list[Suggestion]:
 
 def weaknesses(history: History, *, now: datetime | None = None, limit: int = 5) -> list[Weakness]:
     """The core properties that fail most recently and most often, the worst first."""
-    return weigh(gradings(history), now=now or datetime.now(timezone.utc))[:limit]
+    return weigh(history.gradings(), now=now or datetime.now(timezone.utc))[:limit]
 
 
 def weigh(every: Sequence[Graded], *, now: datetime) -> list[Weakness]:

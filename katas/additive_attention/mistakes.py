@@ -3,10 +3,9 @@
 import torch
 from torch.nn import functional
 
-from attn_kata.diagnosis import Pipeline, Probe, State
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import Picture
-from attn_kata.diagnosis.pipeline import variants
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
 
 
@@ -108,6 +107,19 @@ def mask_by(shape):
     return stage
 
 
+def mask_added(state):
+    """keep added to the scores as 0 and 1."""
+    if state.keep is not None:
+        state.scores = state.scores + state.keep
+
+
+def right_padding_only(state):
+    """As many keys kept as keep says, but always the first ones."""
+    if state.keep is not None:
+        kept = state.keep.sum(dim=-1, keepdim=True)  # (B, 1, 1)
+        s.fill(state, torch.arange(state.keep.shape[-1]) < kept)
+
+
 def causal(state):
     """A causal mask beside keep."""
     s.mask(state)
@@ -161,6 +173,8 @@ PIPELINES = (
             *variants("mask.inverted", {"mask": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants("mask.added", {"mask": mask_added}),
+            *variants("mask.right_padding_only", {"mask": right_padding_only}),
             *variants("mask.query_axis", {"mask": mask_by(lambda keep: keep[:, :, None])}),
             *variants("mask.broadcast", {"mask": mask_by(lambda keep: keep)}),
             *variants("mask.causal", {"mask": causal}),

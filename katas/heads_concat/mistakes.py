@@ -4,10 +4,9 @@ import re
 
 import torch
 
-from attn_kata.diagnosis import Pipeline, Probe, State
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import Picture
-from attn_kata.diagnosis.pipeline import variants
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom
 from attn_kata.properties import randn
 

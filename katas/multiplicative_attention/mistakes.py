@@ -65,6 +65,14 @@ def mask_as_it_is(state):
         s.note_empty(state, state.given.expand(state.scores.shape))
 
 
+def causal_too(state):
+    """A causal mask besides keep."""
+    s.mask(state)
+    s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+    if state.keep is not None:
+        s.note_empty(state, state.keep & torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+
+
 def raw_keys_mixed(state):
     """The keys mixed instead of the values, as they came."""
     state.out = state.weights @ state.keys
@@ -98,7 +106,7 @@ PIPELINES = (
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}),
             *variants("mask.broadcast", {"mask": mask_as_it_is}),
-            *variants("mask.causal", {"mask": lambda state: (s.mask(state), s.hide_later_keys(state))}),
+            *variants("mask.causal", {"mask": causal_too}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(None)}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),

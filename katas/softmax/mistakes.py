@@ -2,8 +2,8 @@
 
 import torch
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
 
 INF = float("inf")

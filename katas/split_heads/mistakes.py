@@ -1,7 +1,7 @@
 """split_heads as two pipelines of one stage, and the ways each goes wrong."""
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
 from attn_kata.properties import randn
 

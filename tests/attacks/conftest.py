@@ -190,13 +190,35 @@ def assert_shown_harmlessly(report: Report) -> None:
     assert json.loads(written)["outcome"] == report.outcome
 
 
+def only_what_stands_ready(engine_session: int, sessions: list[int]) -> bool:
+    """Whether processes of these sessions are what an engine keeps for the next grading, at most, and no attempt's.
+
+    That is a template in its own session, and one attempt child that waits in one of its own (of two processes in a jail).
+    """
+    others = [session for session in sessions if session != engine_session]
+    return len(sessions) - len(others) <= 1 and len(set(others)) <= 1 and len(others) <= 2
+
+
+def sessions_below(process: psutil.Process) -> list[int]:
+    found = []
+    for child in process.children(recursive=True):
+        try:
+            found.append(os.getsid(child.pid))
+        except ProcessLookupError:
+            continue
+    return found
+
+
 def assert_nothing_left(engine: Engine) -> None:
-    """No process of the engine's, no file in its folder, none planted elsewhere."""
+    """No process of an attempt's, no file in the engine's folder, none planted elsewhere."""
     process, until = psutil.Process(engine._process.pid), time.monotonic() + 2
-    while process.children(recursive=True) and time.monotonic() < until:
+    own = os.getsid(process.pid)
+    while not only_what_stands_ready(own, sessions_below(process)) and time.monotonic() < until:
         time.sleep(0.01)  # the report is told before the last child is reaped
-    assert process.children(recursive=True) == []
-    assert sorted(os.listdir(engine._folder)) == ["engine.log"]
+    assert only_what_stands_ready(own, sessions_below(process)), process.children(recursive=True)
+    log, *waiting = sorted(engine._folder.iterdir(), key=lambda path: path.name != "engine.log")
+    assert log.name == "engine.log"
+    assert [list(folder.iterdir()) for folder in waiting] in ([], [[]])
     assert [folder for folder in PUBLIC_FOLDERS if os.path.lexists(os.path.join(folder, PLANTED))] == []
 
 
@@ -252,3 +274,8 @@ def judge() -> Callable[..., None]:
         assert_shown_harmlessly(report)
 
     return check
+
+
+@pytest.fixture
+def nothing_left() -> Callable[[int, list[int]], bool]:
+    return only_what_stands_ready

@@ -1,12 +1,13 @@
 """Grades attacks as another user or under an older kernel: run by test_elsewhere.py, in a process of its own.
 
 stdin: {"tier", "without_landlock", "canary", "attacks": [{"slug", "source", "asked"}]}
-stdout: {"attacks": [{"report", "left", "uid"}], "after"}: `left` counts the processes that were there after the grading,
-and `after` is the reference's outcome in the end.
+stdout: {"attacks": [{"report", "left", "uid"}], "after", "session"}: `left` are the sessions of the processes that were there
+after the grading, `session` is the engine's own, and `after` the reference's outcome in the end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -35,6 +36,15 @@ def refuse_landlock() -> None:
     seccomp.load(seccomp.Filter(steps).for_process(0))
 
 
+def sessions_below(process: psutil.Process) -> list[int]:
+    """The session of every process below this one."""
+    found = []
+    for child in process.children(recursive=True):
+        with contextlib.suppress(ProcessLookupError):
+            found.append(os.getsid(child.pid))
+    return found
+
+
 def main() -> None:
     asked = json.load(sys.stdin)
     if asked["without_landlock"]:
@@ -45,14 +55,15 @@ def main() -> None:
         engine.wait_until_ready()
         time.sleep(0.5)
         process = psutil.Process(engine._process.pid)
+        session = os.getsid(process.pid)
         for attack in asked["attacks"]:
             report = engine.grade(attack["slug"], attack["source"].encode(), **attack["asked"])
             until = time.monotonic() + 2
-            while (left := process.children(recursive=True)) and time.monotonic() < until:
+            while len(left := sessions_below(process)) > 1 and time.monotonic() < until:
                 time.sleep(0.01)
-            done.append({"report": report.to_dict(), "left": len(left), "uid": os.getuid()})
+            done.append({"report": report.to_dict(), "left": left, "uid": os.getuid()})
         after = engine.grade("sdpa", reference, attempt="sdpa.py")
-    json.dump({"attacks": done, "after": after.outcome}, sys.stdout)
+    json.dump({"attacks": done, "after": after.outcome, "session": session}, sys.stdout)
 
 
 if __name__ == "__main__":

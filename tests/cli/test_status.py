@@ -27,3 +27,14 @@ def test_hints_are_counted(run):
     row = next(line for line in run("status").stdout.splitlines() if line.startswith("  sdpa"))
 
     assert row.split() == ["sdpa", "-", "-", "0", "2"]
+
+
+def test_what_was_graded_comes_back_in_a_few_lines(run, folder):
+    run("start", "sdpa")
+    run("grade", "sdpa")
+    told = run("status")
+    begin = told.stdout.splitlines().index("Practise again")
+
+    assert told.stdout.splitlines()[begin + 1].startswith("  sdpa: output_shape")
+    assert told.stdout.splitlines()[begin + 1].endswith("failed last time")
+    assert told.stderr == ""

@@ -27,6 +27,14 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Engine]:
+    """An engine that is kept for the module, of the kind that this system has."""
+    with Engine() as running:
+        running.wait_until_ready()
+        yield running
+
+
 @pytest.fixture
 def reference() -> bytes:
     return (resources.solutions_folder() / "sdpa.py").read_bytes()

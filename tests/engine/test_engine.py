@@ -95,14 +95,32 @@ def test_one_seed_gives_one_report_in_two_engines(right):
     ],
 )
 def test_a_death_in_a_call_is_an_error_with_its_reason_and_the_next_property_gets_a_fresh_process(
-    engine, right, death, said
+    warm, right, death, said
 ):
     dying = right.replace("    return", f"    if q.dtype == torch.float16:\n        {death}\n    return")
-    report = grade(engine, "import torch\n" + dying)
+    report = grade(warm, "import torch\n" + dying)
 
     assert messages(report) == {"half_precision": said}
     assert report.outcome == "passed"  # half precision is beyond the bar
     assert [finding.outcome for finding in report.findings].count("passed") == len(report.findings) - 1
+
+
+def test_deaths_are_told_alike_by_every_kind_of_engine(engine, right):
+    dying = right.replace(
+        "    return",
+        "    if q.dtype == torch.float16: ctypes.string_at(0)\n"
+        "    while q.dtype == torch.float32 and q.abs().max() > 50: pass\n"
+        "    if q.dtype == torch.float32 and q.shape[-1] == 7: os._exit(3)\n"
+        "    return",
+    )
+    report = grade(engine, "import ctypes, os, torch\nprint('loaded')\n" + dying, properties=("half_precision", "large_scores", "float32"))
+
+    assert messages(report) == {
+        "float32": "it ended its process (exit status 3)",
+        "large_scores": "no answer within 1 s",
+        "half_precision": "it crashed (SIGSEGV)",
+    }
+    assert report.attempt_output == "loaded\n" * 3
 
 
 def test_after_three_deaths_the_rest_is_skipped_and_the_report_failed(engine, right):
@@ -131,23 +149,23 @@ def test_after_three_deaths_the_rest_is_skipped_and_the_report_failed(engine, ri
         ("1 / 0", "it raises while it is imported: raised ZeroDivisionError"),
     ],
 )
-def test_a_death_at_import_is_ungraded_with_its_reason(engine, source, because):
-    report = grade(engine, source)
+def test_a_death_at_import_is_ungraded_with_its_reason(warm, source, because):
+    report = grade(warm, source)
 
     assert report.outcome == "ungraded"
     assert because in (report.ungraded_because or "")
     assert report.findings == []
 
 
-def test_a_source_of_a_megabyte_and_bytes_that_are_no_text_are_told_apart(engine, right):
-    assert grade(engine, right + "#" * (1 << 20), properties=("output_shape",)).outcome == "passed"
-    assert grade(engine, b"\xff\xfe\x00" * 100).outcome == "ungraded"
+def test_a_source_of_a_megabyte_and_bytes_that_are_no_text_are_told_apart(warm, right):
+    assert grade(warm, right + "#" * (1 << 20), properties=("output_shape",)).outcome == "passed"
+    assert grade(warm, b"\xff\xfe\x00" * 100).outcome == "ungraded"
 
 
-def test_the_whole_grading_has_a_deadline(engine, right):
+def test_the_whole_grading_has_a_deadline(warm, right):
     slow = "import time\n" + right.replace("    return", "    time.sleep(0.3)\n    return")
     began = time.monotonic()
-    report = grade(engine, slow, timeout=2.0)
+    report = grade(warm, slow, timeout=2.0)
 
     assert time.monotonic() - began < 10
     assert report.outcome == "failed"
@@ -259,17 +277,23 @@ def test_forty_gradings_leave_memory_descriptors_processes_and_files_as_they_wer
         process, own = psutil.Process(engine._process.pid), psutil.Process()
         for source in (reference, crash, reference):
             grade(engine, source, properties=("output_shape",))
+        eventually(lambda: _at_rest(process))
         before = process.memory_info().rss, _descriptors(process), own.num_fds()
         for number in range(40):
             grade(engine, crash if number % 4 == 0 else reference, properties=("output_shape",))
-        eventually(lambda: process.children(recursive=True) == [])
+        eventually(lambda: _at_rest(process) and _descriptors(process) == before[1])
         after = process.memory_info().rss, _descriptors(process), own.num_fds()
         files = sorted(path.name for path in engine._folder.iterdir())
 
     assert after[0] - before[0] < 8 << 20
     assert after[1:] == before[1:]
-    assert files == ["engine.log"]
+    assert [name.partition("-")[0] for name in files] == ["attempt", "engine.log"]
     assert not engine._folder.exists()
+
+
+def _at_rest(process: psutil.Process) -> bool:
+    """Whether there is what stands ready for the next grading, a template and an attempt child, and nothing else."""
+    return len(process.children(recursive=True)) == 2
 
 
 def _descriptors(process: psutil.Process) -> int:

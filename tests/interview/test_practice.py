@@ -90,7 +90,7 @@ def test_it_reads_the_history_and_only_whole_gradings(history, tmp_path):
     history.record(report("sdpa", values="failed", shape="passed"), tmp_path / "sdpa.py", whole=True)
     history.record(report("sdpa", values="passed", shape="passed"), tmp_path / "sdpa.py", whole=False)
     history.record(report("mha", values="passed"), tmp_path / "mha.py", whole=True)
-    every = practice.gradings(history)
+    every = history.gradings()
 
     assert [(one.kata, one.passed, one.failed) for one in every] == [("sdpa", False, ("values",)), ("mha", True, ())]
     assert [one.kata for one in practice.what_next(history)] == ["sdpa", "mha"]

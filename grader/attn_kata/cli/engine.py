@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def started() -> Iterator[Engine]:
-    """A running engine; torch loads while the caller goes on. A signal leaves neither process nor folder behind."""
+def started(tier: int | None = None) -> Iterator[Engine]:
+    """A running engine, of this tier or the system's; torch loads meanwhile. A signal leaves no process and no folder."""
     from attn_kata.engine.client import Engine  # only here: `--help` needs none of what it brings
 
     engine: Engine | None = None
     try:
         with signals.held():
-            engine = Engine()
+            engine = Engine(tier=tier)
         yield engine
     finally:
         if engine is not None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from attn_kata import catalog, workspace
-from attn_kata.cli import engine
+from attn_kata.cli import engine, mock_interview, stranger
 from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
 from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import warn
 from attn_kata.history import History
 from attn_kata.report.formats import FORMATS
+from attn_kata.report.untrusted import without_hidden_inputs
 
 DEFAULT_SECONDS = 60.0
 MOST_SECONDS = 86_400.0
@@ -48,6 +49,16 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.option(
     "--property", "properties", multiple=True, metavar="NAME", help="Only this one and what it needs; repeat."
 )
+@click.option(
+    "--tier",
+    type=click.IntRange(0, 2),
+    help="Isolation: 0 for your own code, 1 against code that cheats or harms, 2 in namespaces.  [default: 1 on Linux]",
+)
+@click.option(
+    "--untrusted",
+    is_flag=True,
+    help="FILE is another person's: not below tier 1, nothing of the hidden inputs is shown, and nothing is remembered.",
+)
 def command(
     attempt: str | None,
     kata: str | None,
@@ -56,22 +67,34 @@ def command(
     seed: int,
     timeout: float,
     properties: tuple[str, ...],
+    tier: int | None,
+    untrusted: bool,
 ) -> int:
     """Grade your attempt: the current kata's, that of KATA, or FILE.
 
     Exits with 0 when all core properties hold, 1 when some do not, 3 when the attempt could not be graded.
     """
+    mock_interview.unless_running("grade", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
     source = workspace.read(target.path)
     for name in properties:
         catalog.check_property(target.kata, name)
     destination = Destination(output, form, attempt=target.path)
-    with engine.started() as running:
+    with engine.started(tier) as running, stranger.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
         report = running.grade(
-            target.kata.slug, source, attempt=target.name, seed=seed, timeout=timeout, properties=properties
+            target.kata.slug,
+            source,
+            attempt=target.name,
+            seed=seed,
+            timeout=timeout,
+            properties=properties,
+            least_tier=stranger.LEAST_TIER if untrusted else 0,
         )
-    history.record(report, target.path, whole=not properties)
+    if untrusted:
+        report = without_hidden_inputs(report)
+    else:
+        history.record(report, target.path, whole=not properties)
     destination.write(report, source)
     return report.exit_code

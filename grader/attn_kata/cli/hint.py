@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from attn_kata import catalog, workspace
+from attn_kata.cli import mock_interview
 from attn_kata.cli.arguments import kata_argument
 from attn_kata.cli.output import emit, paragraph, warn
 from attn_kata.history import History
@@ -15,6 +16,7 @@ from attn_kata.history import History
 @click.option("--number", type=click.IntRange(min=1), help="This hint, instead of the next one.")
 def command(kata: str | None, number: int | None) -> None:
     """Give the next hint for KATA. They go from a nudge to nearly there, and none is the code."""
+    mock_interview.unless_running("hint", "hints")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     count = len(found.hints)

@@ -8,6 +8,7 @@ import click
 
 from attn_kata import catalog, workspace
 from attn_kata.catalog import Kata
+from attn_kata.cli import mock_interview
 from attn_kata.cli.arguments import kata_argument
 from attn_kata.cli.output import color, emit, terminal_columns, warn
 from attn_kata.errors import UsageError
@@ -22,6 +23,7 @@ def command(kata: str | None, give_up: bool) -> None:
 
     Before you have passed only with --give-up, which is remembered.
     """
+    mock_interview.unless_running("solution", "references")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     passed = history.progress().get(found.slug, Progress()).passed_at is not None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import click
 
-from attn_kata import catalog
+from attn_kata import catalog, practice
 from attn_kata.catalog import Kata
 from attn_kata.cli.output import emit, warn
 from attn_kata.history import Failing, History, Progress
+from attn_kata.practice import Suggestion
 
 WORST = 5
 
@@ -18,15 +19,20 @@ WORST = 5
 def command() -> None:
     """Show your progress and the next step.
 
-    What you passed and when, the best time from start to pass, attempts, hints, and the properties that fail most.
+    What you passed and when, the best time from start to pass, attempts, hints, the properties that fail most, and what
+    to practise again when.
     """
     history = History(warn)
     known = history.current()
     current = known.kata if known else None
-    emit(_text(catalog.katas(), history.progress(), history.failing(WORST), current))
+    now = datetime.now(timezone.utc)
+    again = [_again(one, now) for one in practice.what_next(history, now=now)]
+    emit(_text(catalog.katas(), history.progress(), history.failing(WORST), current, again))
 
 
-def _text(katas: list[Kata], progress: dict[str, Progress], failing: list[Failing], current: str | None) -> str:
+def _text(
+    katas: list[Kata], progress: dict[str, Progress], failing: list[Failing], current: str | None, again: list[str]
+) -> str:
     passed = [kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at]
     lines = [f"{len(passed)} of {len(katas)} katas passed", ""]
     longest = max(len(kata.slug) for kata in katas)
@@ -43,7 +49,20 @@ def _text(katas: list[Kata], progress: dict[str, Progress], failing: list[Failin
     if failing:
         lines += ["", "Fail most"]
         lines += [f"  {worst.kata}: {worst.property} ({worst.failed} of {worst.graded} gradings)" for worst in failing]
+    if again:
+        lines += ["", "Practise again", *(f"  {line}" for line in again)]
     return "\n".join([*lines, "", _next(katas, passed, current)])
+
+
+def _again(one: Suggestion, now: datetime) -> str:
+    """`mha: values failed last time`, `sdpa: due in 3 days`."""
+    if one.failing:
+        more = f" and {len(one.failing) - 2} more" if len(one.failing) > 2 else ""
+        return f"{one.kata}: {', '.join(one.failing[:2])}{more} failed last time"
+    days = (one.due.astimezone().date() - now.astimezone().date()).days
+    if one.is_due(now) or days <= 0:
+        return f"{one.kata}: due now"
+    return f"{one.kata}: due in {days} day{'' if days == 1 else 's'}"
 
 
 def _next(katas: list[Kata], passed: list[str], current: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from attn_kata import workspace
-from attn_kata.cli import engine
+from attn_kata.cli import engine, mock_interview
 from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
 from attn_kata.cli.output import color, emit, warn
 from attn_kata.history import History
@@ -27,6 +27,7 @@ def command(attempt: str | None, kata: str | None, seed: int) -> None:
     """
     from attn_kata.watch import loop, terminal
 
+    mock_interview.unless_running("watch", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
     workspace.read(target.path)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
+import torch
+
 from . import isolation, wire
 from .executor import Executor, Tensors
 
@@ -111,12 +113,18 @@ def _serve(line: Line) -> None:
     while True:
         request, nonce = wire.decode_request(read)
         if request.op == "load":
-            random.seed(request.fields.get("seed", 0))  # one seed, one report: prints of `random` too
+            _seed(request.fields.get("seed", 0))
         status, texts, tensors = executor.execute(request)
         del request
         reply = _encoded(nonce, status, texts, tensors)
         _flush()
         _write(line, reply)
+
+
+def _seed(seed: int) -> None:
+    """One seed, one report: what an attempt draws and prints as well."""
+    random.seed(seed)
+    torch.default_generator.manual_seed(seed)
 
 
 def _leave_nothing_to_import() -> None:

@@ -39,6 +39,14 @@ class GradingCancelled(Exception):
     """The grading was dropped by `Engine.cancel`."""
 
 
+class TooWeak(Exception):
+    """The isolation in force is less than `least_tier`: nothing of the attempt was run. `notes` say what is missing."""
+
+    def __init__(self, notes: list[str]) -> None:
+        super().__init__(" ".join(notes))
+        self.notes = notes
+
+
 class Engine:
     """A running engine. Making one starts its process at once, so that torch loads while the caller goes on.
 
@@ -104,9 +112,12 @@ class Engine:
         properties: tuple[str, ...] = (),
         diagnose: bool = True,
         call_seconds: float = CALL_SECONDS,
+        least_tier: int = 0,
     ) -> Report:
-        """Grade one attempt's source. Raises EngineFault where the engine itself fails, GradingCancelled after `cancel`.
+        """Grade one attempt's source.
 
+        Raises EngineFault where the engine itself fails, GradingCancelled after `cancel`, and TooWeak where less isolation
+        than `least_tier` is in force, before anything of the attempt is run.
         `attempt` is the name shown for it, `timeout` the seconds for the whole grading and `call_seconds` those for one
         call, `properties` the ones to test (with what they need); none means all.
         """
@@ -121,6 +132,7 @@ class Engine:
             "seed": seed,
             "timeout": timeout,
             "call_seconds": call_seconds,
+            "least_tier": least_tier,
             "properties": list(properties),
             "diagnose": diagnose,
             "tier": self._tier,
@@ -166,6 +178,8 @@ class Engine:
             return payload
         if kind == b"STPD":
             raise GradingCancelled("the grading was cancelled")
+        if kind == b"WEAK":
+            raise TooWeak(json.loads(payload))
         if kind == b"FALT":
             text = payload.decode("utf-8", "replace")
             raise EngineFault(text.strip().splitlines()[-1] if text.strip() else "the grader failed", text)

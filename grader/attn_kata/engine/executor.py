@@ -156,7 +156,7 @@ class Executor:
         if fields.get("inputs_after"):
             told += [(value.detach(), 0) for value in given]
         if cotangent is not None:
-            parameters = [] if module is None else [value for _, value in sorted(module.named_parameters())]
+            parameters = [] if module is None else [value for _, value in named_parameters(module)]
             told += _gradients(result, leaves + parameters, cotangent)
         return texts, tuple(told)
 
@@ -167,14 +167,18 @@ class Executor:
         """
         module = self._modules[request.fields["module"]].train()
         arguments, labels = _arguments(request), request.tensors[-1]
-        optimizer = torch.optim.Adam(module.parameters(), lr=request.fields["learning_rate"])
+        parameters = [value for value in module.parameters() if value.requires_grad]
+        moments = [(torch.zeros_like(value), torch.zeros_like(value)) for value in parameters]
         losses = []
-        for _ in range(request.fields["steps"]):
-            optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(module(*arguments), labels)
-            loss.backward()
-            optimizer.step()
+        for step in range(1, request.fields["steps"] + 1):
+            loss = nn.functional.cross_entropy(_one_tensor(module(*arguments)), labels)
             losses.append(loss.detach())
+            if not loss.requires_grad:  # no parameter has a part in it
+                continue
+            gradients = _grad(loss, parameters, allow_unused=True)
+            for value, gradient, (first, second) in zip(parameters, gradients, moments, strict=True):
+                if gradient is not None:
+                    _adam(value.detach(), gradient, first, second, step, request.fields["learning_rate"])
         return (), ((torch.stack(losses), 0),)
 
     # ---------------------------------------------------------------------------------------------------- telling
@@ -263,8 +267,22 @@ def _arguments(request: wire.Request) -> list[Any]:
     return decoded
 
 
+def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """A module's parameters in the order of their names, each once: under the shortest name where it has several.
+
+    So layers may also be kept in a list, while one layer under two of the contract's names is one layer.
+    """
+    names: dict[int, str] = {}
+    held = dict(module.named_parameters(remove_duplicate=False))
+    for name, value in held.items():
+        known = names.get(id(value))
+        if known is None or name.count(".") < known.count("."):
+            names[id(value)] = name
+    return sorted((name, held[name]) for name in names.values())
+
+
 def _parameters(module: nn.Module) -> tuple[tuple[str, ...], Tensors]:
-    named = sorted(module.named_parameters(remove_duplicate=False))
+    named = named_parameters(module)
     return tuple(name for name, _ in named), tuple((value.detach(), wire.ABSENT) for _, value in named)
 
 
@@ -309,6 +327,14 @@ def _gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[
         (leaf.detach(), wire.ABSENT) if gradient is None else (gradient.detach(), 0)
         for leaf, gradient in zip(leaves, found, strict=True)
     ]
+
+
+def _adam(value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, learning_rate: float) -> None:
+    """One step of Adam, in place (Kingma and Ba, 2015). torch.optim's first use imports a second's worth of torch._dynamo."""
+    first.lerp_(gradient, 0.1)
+    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    root = (second / (1 - 0.999**step)).sqrt_().add_(1e-8)
+    value.addcdiv_(first, root, value=-learning_rate / (1 - 0.9**step))
 
 
 def _syntax_error(error: SyntaxError | ValueError) -> tuple[str, ...]:

@@ -3,6 +3,9 @@
 The grader child asks for attempt processes over a socket of its own; they are forked from here, where no answer was ever
 loaded, and never from the grader. For the same reason the grader child itself reads the source from the face and writes the
 report to it: what passed through this process would lie in the memory of the attempts to come, to be found by whoever looks.
+
+When nobody waits after a grading, the next one is made ready: a template process that has the kata loaded, from which grader
+children are forked from then on, and one attempt child, confined and waiting.
 """
 
 from __future__ import annotations
@@ -15,12 +18,18 @@ import select
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import traceback
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import channel, child, ending, executor, isolation
-from .remote import ConfinementFailed, Ended, Lines
+from .remote import ConfinementFailed, Ended, Lines, TooWeak
+from .template import Template, key_of
+
+if TYPE_CHECKING:
+    from .grading import Loaded
 
 del executor  # imported here so that the children find it loaded
 
@@ -29,6 +38,16 @@ ATTEMPT_MEMORY = 2 << 30
 ATTEMPT_FILES = 1 << 20
 IDLE_SECONDS = 0.05
 PATIENCE_SECONDS = 0.05  # for a child that is dying by itself, to tell a crash from our kill
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Started:
+    """An attempt child: its process, its folder, the grader's ends of its lines, and what it was confined by."""
+
+    pid: int
+    folder: str
+    lines: Lines
+    prepared: isolation.Prepared
 
 
 class Engine:
@@ -40,6 +59,9 @@ class Engine:
         self._grader: int | None = None
         self._folder: str | None = None
         self._prepared: dict[tuple[int, tuple[str, ...]], isolation.Prepared] = {}
+        self._asked: dict[str, Any] | None = None  # the last grading: the next is likely of the same kata
+        self._template: Template | None = None
+        self._spare: _Started | None = None
 
     def serve(self) -> None:
         """Answer requests until the face is gone."""
@@ -47,21 +69,62 @@ class Engine:
         isolation.guard_engine()
         _share_what_is_loaded()
         channel.send(self._reports, b"REDY")
-        warm = False
         while True:
-            if not warm and not select.select([self._requests], [], [], IDLE_SECONDS)[0]:
-                # Nobody waits. Every grader child needs it, and no attempt has a use for it.
-                import pytest  # noqa: F401
-
-                _share_what_is_loaded()
-                warm = True
+            if not select.select([self._requests], [], [], IDLE_SECONDS)[0]:
+                self._make_ready()
             try:
                 kind, payload = channel.receive(self._requests)
                 if kind == b"GRAD":
-                    self._grade(json.loads(payload))
+                    self._asked = json.loads(payload)
+                    self._grade(self._asked)
                 # STOP came after the grading that it meant had ended.
             except channel.ChannelClosed:
                 return
+
+    def _make_ready(self) -> None:
+        """Use the time in which nobody waits. What goes wrong here goes wrong again, and is told, when it is needed."""
+        if "pytest" not in sys.modules:
+            import pytest  # noqa: F401 - every grader child needs it, and no attempt has a use for it
+
+            _share_what_is_loaded()
+        if self._asked is None:
+            return
+        with contextlib.suppress(isolation.IsolationError, OSError):
+            if self._template is not None and self._template.key != key_of(self._asked):
+                self._drop_template()
+            if self._template is None:
+                self._template = Template(self._asked, self._become_template, self._serve_job)
+            if self._spare is None:
+                self._spare = self._fork_attempt(self._asked)
+
+    def _start_from_template(
+        self, stack: contextlib.ExitStack, asked: dict[str, Any], control: socket.socket, lines: Lines
+    ) -> bool:
+        """Have the template fork the grader child, where there is one that has this kata loaded."""
+        template = self._template
+        if template is None or template.key != key_of(asked):
+            return False
+        try:
+            if not template.is_ready():
+                return False
+            template.start(asked, control, lines)
+        except channel.ChannelClosed:  # it fell over; a grader child of our own will say why
+            self._drop_template()
+            return False
+        stack.callback(self._end_child_of, template)
+        return True
+
+    def _become_template(self) -> None:
+        """In a template's process: what is printed goes to the log, and nothing but a report reaches the face."""
+        printed, self._reports = self._reports, os.dup(self._reports)
+        os.dup2(2, printed)
+        if self._spare is not None:
+            _close(self._spare.lines)
+
+    def _drop_template(self) -> None:
+        template, self._template = self._template, None
+        if template is not None:
+            template.close()
 
     def _grade(self, asked: dict[str, Any]) -> None:
         told: tuple[bytes, bytes] | None
@@ -74,7 +137,8 @@ class Engine:
                 # The attempt child is forked first, so that it confines itself while the grader loads the kata.
                 lines = self._start_attempt(asked)
                 try:
-                    self._start_grader(asked, theirs, lines)
+                    if not self._start_from_template(stack, asked, theirs, lines):
+                        self._start_grader(asked, theirs, lines)
                 finally:
                     theirs.close()
                     _close(lines)
@@ -95,7 +159,7 @@ class Engine:
                     return b"STPD", b""
                 raise ValueError(f"a request {kind!r} while a grading runs")
             try:
-                kind, _ = channel.receive(control.fileno())
+                kind, how = channel.receive(control.fileno())
                 if kind == b"READ":  # it has the source: what comes from the face now is for us again
                     watched.append(self._requests)
                 elif kind == b"NEXT":
@@ -104,7 +168,7 @@ class Engine:
                     socket.send_fds(control, [b"F"], [lines.channel.fileno(), lines.output])
                     _close(lines)
                 elif kind == b"KILL":
-                    channel.send(control.fileno(), b"DEAD", self._end_attempt(patient=True).encode())
+                    channel.send(control.fileno(), b"DEAD", self._end_attempt(patient=bool(how)).encode())
                 elif kind == b"DONE":
                     channel.send(control.fileno(), b"TELL")
                     return _told_by_itself(control)
@@ -127,33 +191,58 @@ class Engine:
         return prepared
 
     def _start_attempt(self, asked: dict[str, Any]) -> Lines:
+        """The lines of a new attempt child: of the one that waits, where it is confined as it should be."""
         self._end_attempt()
+        started, self._spare = self._spare, None
+        if started is not None and started.prepared is not self._prepare(asked["tier"], tuple(asked["denied"])):
+            self._end(started)
+            started = None
+        if started is None:
+            started = self._fork_attempt(asked)
+        self._attempt, self._folder = started.pid, started.folder
+        return started.lines
+
+    def _fork_attempt(self, asked: dict[str, Any]) -> _Started:
         tier = asked["tier"]
         prepared = self._prepare(tier, tuple(asked["denied"]))
-        self._folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
+        folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
         ours, theirs = socket.socketpair()
         output, printing = os.pipe()
         plan = isolation.Plan(
             tier=tier,
             keep_descriptors=(theirs.fileno(),),
-            folder=self._folder,
+            folder=folder,
             cpu_seconds=ATTEMPT_CPU_SECONDS,
             memory_bytes=ATTEMPT_MEMORY,
             file_bytes=ATTEMPT_FILES,
             parent_pid=os.getpid(),
         )
+        lines = Lines(channel=ours, output=output)
         try:
             pid = os.fork()
             if pid == 0:
                 child.run(child.DescriptorLine(theirs.fileno()), printing, lambda: isolation.confine(plan, prepared))
-            self._attempt = pid
         except OSError:
-            _close(Lines(channel=ours, output=output))
+            _close(lines)
+            shutil.rmtree(folder, ignore_errors=True)
             raise
         finally:
             theirs.close()
             os.close(printing)
-        return Lines(channel=ours, output=output)
+        return _Started(pid=pid, folder=folder, lines=lines, prepared=prepared)
+
+    def _end(self, started: _Started) -> None:
+        """End an attempt child that was never used."""
+        _close(started.lines)
+        isolation.end(started.pid)
+        isolation.end_strays(self._known())
+        shutil.rmtree(started.folder, ignore_errors=True)
+
+    def _known(self) -> tuple[int, ...]:
+        """The children that are no strays, but for the attempt child."""
+        template = None if self._template is None else self._template.pid
+        spare = None if self._spare is None else self._spare.pid
+        return tuple(pid for pid in (self._grader, template, spare) if pid is not None)
 
     def _end_attempt(self, *, patient: bool = False) -> str:
         """Kill the attempt child and whatever it left; how it had ended by itself, in words, or "".
@@ -162,7 +251,7 @@ class Engine:
         """
         how = ""
         if self._attempt is not None:
-            how = _ended(self._attempt, patient, self._grader)
+            how = _ended(self._attempt, patient, self._known())
             self._attempt = None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -176,6 +265,12 @@ class Engine:
             self._be_grader(engine, asked, control, lines)
         self._grader = grader
 
+    def _end_child_of(self, template: Template) -> None:
+        try:
+            template.end_child()
+        except channel.ChannelClosed:
+            self._drop_template()
+
     def _end_both(self) -> None:
         grader, self._grader = self._grader, None
         if grader is not None:
@@ -185,9 +280,17 @@ class Engine:
         self._end_attempt()
 
     def _be_grader(self, engine: int, asked: dict[str, Any], control: socket.socket, lines: Lines) -> NoReturn:
-        """The grader child: only here are katas and solutions loaded."""
+        """The grader child where there is no template: only here are katas and solutions loaded."""
         try:
             isolation.guard_engine(engine)
+            gc.enable()
+            self._serve_job(asked, control, lines, None)
+        finally:
+            os._exit(0)
+
+    def _serve_job(self, asked: dict[str, Any], control: socket.socket, lines: Lines, loaded: Loaded | None) -> NoReturn:
+        """One grading, in a grader child: the source from the face, the report to it."""
+        try:
             _, source = channel.receive(self._requests)
             channel.send(control.fileno(), b"READ")
             reports = os.dup(self._reports)
@@ -195,8 +298,7 @@ class Engine:
             os.dup2(nowhere, self._requests)
             os.close(nowhere)
             os.dup2(2, self._reports)  # what pytest prints goes to the log, not between the reports
-            gc.enable()
-            kind, payload = _graded(asked, source, ForkedSupply(control, lines))
+            kind, payload = _graded(asked, source, ForkedSupply(control, lines), loaded)
             channel.send(control.fileno(), b"DONE")
             channel.receive(control.fileno())  # TELL: from here on it is not cancelled in the middle of a message
             channel.send(reports, kind, payload)
@@ -207,12 +309,16 @@ class Engine:
             os._exit(0)
 
 
-def _graded(asked: dict[str, Any], source: bytes, supply: ForkedSupply) -> tuple[bytes, bytes]:
+def _graded(
+    asked: dict[str, Any], source: bytes, supply: ForkedSupply, loaded: Loaded | None
+) -> tuple[bytes, bytes]:
     """What to tell the face: the report, or the fault."""
     try:
         from .grading import grade
 
-        return b"REPT", json.dumps(grade(asked, source, supply).to_dict()).encode()
+        return b"REPT", json.dumps(grade(asked, source, supply, loaded).to_dict()).encode()
+    except TooWeak as error:
+        return b"WEAK", json.dumps(error.notes).encode()
     except ConfinementFailed as error:
         return b"FALT", str(error).encode()
     except BaseException:  # noqa: BLE001 - told to the face as a fault of ours
@@ -242,8 +348,8 @@ class ForkedSupply:
         _, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
         return Lines(channel=socket.socket(fileno=descriptors[0]), output=descriptors[1])
 
-    def end(self) -> Ended:
-        channel.send(self._control.fileno(), b"KILL")
+    def end(self, *, patient: bool) -> Ended:
+        channel.send(self._control.fileno(), b"KILL", b"patiently" if patient else b"")
         return Ended(how=channel.receive(self._control.fileno())[1].decode())
 
 
@@ -260,7 +366,7 @@ def _close(lines: Lines) -> None:
         os.close(lines.output)
 
 
-def _ended(pid: int, patient: bool, grader: int | None) -> str:
+def _ended(pid: int, patient: bool, known: tuple[int, ...]) -> str:
     """End a child and whatever it left; how it had ended before that, in words, or ""."""
     rounds = 25 if patient else 1
     by_itself = False
@@ -271,5 +377,5 @@ def _ended(pid: int, patient: bool, grader: int | None) -> str:
         if left:
             select.select([], [], [], PATIENCE_SECONDS / rounds)
     status = isolation.end(pid)
-    isolation.end_strays(() if grader is None else (grader,))
+    isolation.end_strays(known)
     return ending.in_words(os.waitstatus_to_exitcode(status)) if by_itself else ""

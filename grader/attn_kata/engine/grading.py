@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
+import types
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from ..diagnosis.diagnose import Diagnosed, diagnose
 from ..diagnosis.pipeline import load
 from ..properties.failures import AttemptRaised
 from ..properties.handle import Handle, local_handle, read_raised
-from ..properties.runner import run_hidden_tests
+from ..properties.runner import Found, HiddenTests, run_hidden_tests
 from ..report.model import Finding, Isolation, Report, ReportOutcome
 from . import wire
 from .remote import Attempt, AttemptDied, Supply
@@ -22,9 +24,37 @@ from .remote import Attempt, AttemptDied, Supply
 DIAGNOSIS_SECONDS = 5.0
 
 
-def grade(asked: dict[str, Any], source: bytes, supply: Supply) -> Report:
-    """Grade `source` as the request asks. Raises ConfinementFailed before anything of the attempt's is run."""
-    grading = _Grading(asked, source, supply)
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A kata that was loaded before it is asked for: its hidden tests, its reference and its mistakes."""
+
+    kata: catalog.Kata
+    tests: HiddenTests
+    solution: Path
+    mistakes: types.ModuleType | None
+
+    @classmethod
+    def of(cls, folder: Path, solution: Path, tests: HiddenTests) -> Loaded:
+        """The kata in `folder`, whose hidden tests are collected already."""
+        known = (folder / "mistakes.py").is_file()
+        return cls(
+            kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None
+        )
+
+    def warm(self, *, seconds: float) -> None:
+        """Do once what a grading does, with the reference for an attempt: what is slow the first time is slow here."""
+        attempt, reference = local_handle(self.solution), local_handle(self.solution)
+        findings, failures = self.tests.run(attempt, reference, seed=0)
+        if self.mistakes is not None:
+            source = self.solution.read_bytes()
+            diagnose(self.mistakes, attempt, reference, findings, failures, source, seconds=seconds)
+
+
+def grade(asked: dict[str, Any], source: bytes, supply: Supply, loaded: Loaded | None = None) -> Report:
+    """Grade `source` as the request asks, with what is `loaded` already. Raises ConfinementFailed before anything of the
+    attempt's is run.
+    """
+    grading = _Grading(asked, source, supply, loaded)
     try:
         return grading.run()
     finally:
@@ -32,21 +62,23 @@ def grade(asked: dict[str, Any], source: bytes, supply: Supply) -> Report:
 
 
 class _Grading:
-    def __init__(self, asked: dict[str, Any], source: bytes, supply: Supply) -> None:
-        self._asked, self._source = asked, source
+    def __init__(self, asked: dict[str, Any], source: bytes, supply: Supply, loaded: Loaded | None) -> None:
+        self._asked, self._source, self._loaded = asked, source, loaded
         self._deadline = time.monotonic() + asked["timeout"]
         self._folder = Path(asked["katas"]) / asked["slug"]
-        load = wire.Request(
+        kata = loaded.kata if loaded is not None else catalog.load(self._folder)
+        request = wire.Request(
             op="load",
             fields={
                 "filename": Path(asked["attempt"]).name or "attempt.py",
-                "wanted": [entry.name for entry in catalog.load(self._folder).entries],
+                "wanted": [entry.name for entry in kata.entries],
                 "seed": asked["seed"],
             },
             tensors=(wire.source_tensor(source),),
         )
         self.attempt = Attempt(
-            supply, load, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=self._deadline
+            supply, request, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=self._deadline,
+            least_tier=asked["least_tier"],
         )
         self._seconds = {"properties": 0.0, "diagnosis": 0.0}
 
@@ -61,15 +93,7 @@ class _Grading:
         handle = Handle(self.attempt)
         reference = local_handle(Path(self._asked["solutions"]) / f"{slug}.py")
         started = time.perf_counter()
-        findings, failures = run_hidden_tests(
-            folder / f"test_{slug}.py",
-            handle,
-            reference,
-            seed=self._asked["seed"],
-            only=tuple(self._asked["properties"]),
-            deaths=lambda: self.attempt.deaths,
-            deadline=self._deadline,
-        )
+        findings, failures = self._run_hidden_tests(handle, reference)
         self._seconds["properties"] = time.perf_counter() - started
         core = [finding for finding in findings if finding.tier == "core"]
         outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
@@ -92,6 +116,17 @@ class _Grading:
                 diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
             self._seconds["diagnosis"] = time.perf_counter() - started
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
+
+    def _run_hidden_tests(self, attempt: Handle, reference: Handle) -> Found:
+        asked: dict[str, Any] = {
+            "seed": self._asked["seed"],
+            "only": tuple(self._asked["properties"]),
+            "deaths": lambda: self.attempt.deaths,
+            "deadline": self._deadline,
+        }
+        if self._loaded is not None:
+            return self._loaded.tests.run(attempt, reference, **asked)
+        return run_hidden_tests(self._folder / f"test_{self._asked['slug']}.py", attempt, reference, **asked)
 
     def _ungraded(self, because: str) -> Report:
         return self._report("ungraded", because=because)

@@ -52,8 +52,8 @@ class Supply(Protocol):
     def fresh(self) -> Lines:
         """The lines of a new attempt process; the one before is ended."""
 
-    def end(self) -> Ended:
-        """End the current process and say how it ended."""
+    def end(self, *, patient: bool) -> Ended:
+        """End the current process and say how it ended. Being patient lets one that is dying of itself do so."""
 
 
 class AttemptProcess:
@@ -66,6 +66,7 @@ class AttemptProcess:
         if lines.output is not None:
             os.set_blocking(lines.output, False)
         self._output = output
+        self._pending = bytearray()  # what has arrived and was not asked for yet
         self._deadline = 0.0
 
     def hello(self, seconds: float) -> wire.Reply:
@@ -109,10 +110,9 @@ class AttemptProcess:
 
     def _receive(self, count: int) -> bytearray:
         # Grown as bytes arrive, so that a promised size costs nothing before it is kept.
-        buffer = bytearray()
-        while len(buffer) < count:
+        while len(self._pending) < count:
             try:
-                part = self._channel.recv(min(count - len(buffer), 1 << 20))
+                part = self._channel.recv(min(max(count - len(self._pending), 1 << 16), 1 << 20))
             except BlockingIOError:
                 self._wait(for_writing=False)
                 continue
@@ -120,10 +120,12 @@ class AttemptProcess:
                 part = b""
             if not part:
                 raise AttemptDied("")
-            buffer += part
+            self._pending += part
             if time.monotonic() > self._deadline:  # a flood is always ready to be read
                 raise OutOfTime("it did not answer in time")
-        return buffer
+        taken = self._pending[:count]
+        del self._pending[:count]
+        return taken
 
     def _wait(self, *, for_writing: bool) -> None:
         """Wait until the channel is ready, reading the prints meanwhile so that a full pipe blocks nobody."""
@@ -165,9 +167,12 @@ class Attempt:
     the source is loaded before anything is asked.
     """
 
-    def __init__(self, supply: Supply, load: wire.Request, *, call_seconds: float, deadline: float) -> None:
+    def __init__(
+        self, supply: Supply, load: wire.Request, *, call_seconds: float, deadline: float, least_tier: int = 0
+    ) -> None:
         self._supply = supply
         self._load = load
+        self._least_tier = least_tier
         self._call_seconds = call_seconds
         self._deadline = deadline
         self._process: AttemptProcess | None = None
@@ -188,6 +193,8 @@ class Attempt:
             if hello.status != wire.OK:
                 raise ConfinementFailed("; ".join(hello.texts))
             self.force = hello.texts
+            if int(hello.texts[0]) < self._least_tier:
+                raise TooWeak(hello.texts[3:])
             return self._answer(self._load)
         except AttemptDied as death:
             raise self._died(death) from None
@@ -221,7 +228,7 @@ class Attempt:
     def stop(self) -> None:
         """End the process."""
         if self._process is not None:
-            self._end()
+            self._end(patient=False)
 
     def _answer(self, request: wire.Request) -> wire.Reply:
         assert self._process is not None
@@ -235,8 +242,8 @@ class Attempt:
     def _left(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _end(self) -> str:
-        ended = self._supply.end()
+    def _end(self, *, patient: bool) -> str:
+        ended = self._supply.end(patient=patient)
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -245,7 +252,7 @@ class Attempt:
 
     def _died(self, death: AttemptDied) -> AttemptDied:
         self.deaths += 1
-        how = self._end()
+        how = self._end(patient=True)
         if isinstance(death, OutOfTime):
             whole = self._left() <= 0
             return OutOfTime("the grading ran out of time" if whole else f"no answer within {self._call_seconds:g} s")
@@ -259,3 +266,11 @@ _OTHERWISE = wire.Reply(
 
 class ConfinementFailed(Exception):
     """The isolation that was promised could not be put in force; nothing of the attempt was run."""
+
+
+class TooWeak(Exception):
+    """The isolation in force is less than was asked for at least; nothing of the attempt was run. `notes` say why."""
+
+    def __init__(self, notes: tuple[str, ...]) -> None:
+        super().__init__(" ".join(notes))
+        self.notes = notes

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from . import channel, child, isolation
-from .remote import START_SECONDS, AttemptDied, ConfinementFailed, Ended, Lines
+from .remote import START_SECONDS, AttemptDied, ConfinementFailed, Ended, Lines, TooWeak
 
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 32
@@ -47,6 +47,8 @@ def be_grader() -> NoReturn:
         channel.send_json(answers, b"REPT", report.to_dict())
     except channel.ChannelClosed:
         pass  # the engine is gone
+    except TooWeak as error:
+        channel.send_json(answers, b"WEAK", error.notes)
     except ConfinementFailed as error:
         channel.send(answers, b"FALT", str(error).encode())
     except BaseException:  # noqa: BLE001 - told to the face as a fault of ours
@@ -103,7 +105,7 @@ class SpawnedSupply:
             channel.send_json(self._answers, b"NEXT", {"port": port, "token": token.hex()})
             return Lines(channel=_accept(listener, token), output=None)
 
-    def end(self) -> Ended:
+    def end(self, *, patient: bool) -> Ended:  # whoever spawned it is always patient
         channel.send(self._answers, b"KILL")
         told = json.loads(channel.receive(self._requests)[1])
         return Ended(how=told["how"], printed=base64.b64decode(told["printed"]))

@@ -92,8 +92,7 @@ def storage_bytes(tensor: Tensor) -> bytes:
     """A copy of the raw bytes of a contiguous CPU tensor, without NumPy."""
     if tensor.numel() == 0:
         return b""
-    flat = tensor.detach().reshape(-1).view(torch.uint8)
-    return ctypes.string_at(flat.data_ptr(), flat.numel())
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
 def source_tensor(source: bytes) -> Tensor:
@@ -108,9 +107,11 @@ def encode_request(request: Request, nonce: int) -> bytes:
     """The bytes of a request. Tensors keep their strides, so a non-contiguous input arrives as one."""
     described, blobs = [], []
     for tensor in request.tensors:
-        # The window of the storage that the tensor reaches, so that strides mean the same on the other side.
-        reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        window = torch.as_strided(tensor, (reach if tensor.numel() else 0,), (1,), tensor.storage_offset())
+        window = tensor
+        if not tensor.is_contiguous():
+            # The window of the storage that the tensor reaches, so that strides mean the same on the other side.
+            reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            window = torch.as_strided(tensor, (reach if tensor.numel() else 0,), (1,), tensor.storage_offset())
         blob = storage_bytes(window)
         name = str(tensor.dtype).removeprefix("torch.")
         described.append([name, list(tensor.shape), list(tensor.stride()), len(blob)])

@@ -42,8 +42,10 @@ def assert_close(
     index = [int(i) for i in wrong.nonzero()[0]]
     at = f"{what}[{', '.join(map(str, index))}]" if index else what
     count = int(wrong.sum())
+    mine, right = float(got[tuple(index)]), float(wanted[tuple(index)])
+    shown = (number(mine), number(right)) if number(mine) != number(right) else (f"{mine:.10g}", f"{right:.10g}")
     raise PropertyFailed(
-        f"{at} is {number(got[tuple(index)])}, expected {number(wanted[tuple(index)])} ({count} of {wrong.numel()} differ)",
+        f"{at} is {shown[0]}, expected {shown[1]} ({count} of {wrong.numel()} differ)",
         _example(got, wanted, index, what, rows, columns),
     )
 

@@ -331,8 +331,8 @@ def _sizes(text: str) -> tuple[tuple[int, ...], ...]:
 
 def _same_strides(tensor: Tensor) -> Tensor:
     """A copy with the same strides, as the wire makes one."""
-    if tensor.numel() == 0:
-        return tensor.clone()
+    if tensor.numel() == 0 or tensor.is_contiguous():
+        return tensor.detach().clone()
     reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     window = torch.as_strided(tensor.detach(), (reach,), (1,), tensor.storage_offset()).clone()
     return window.as_strided(tensor.shape, tensor.stride())

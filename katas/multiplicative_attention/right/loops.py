@@ -1,5 +1,4 @@
 # style: loops over samples and queries; hidden keys are left out
-# edge fails: nothing_to_attend_to
 import torch
 from torch import nn
 

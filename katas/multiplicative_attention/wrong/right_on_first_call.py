@@ -1,4 +1,4 @@
-# breaks: sizes_may_change
+# breaks: values
 # mistake: none
 import torch
 from torch import nn

@@ -1,0 +1,163 @@
+"""A grader that is ready before it is asked: a process with one kata loaded, which forks a grader child for every grading.
+
+The engine forks it when nobody waits, and tells it over a socket what to grade. It holds answers, as every grader child
+does; the engine, from which attempts are forked, holds none, and no attempt is forked from here.
+
+Messages to it: JOB (what is asked, with the descriptors of the grader child's lines) and END (kill the grader child).
+From it: WARM once, DEAD after every END.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import channel, isolation
+from .remote import Lines
+
+if TYPE_CHECKING:
+    from ..properties.runner import HiddenTests
+    from .grading import Loaded
+
+Serve = Callable[[dict[str, Any], socket.socket, Lines, "Loaded"], NoReturn]
+Key = tuple[object, ...]
+
+WARM_SECONDS = 20.0  # for the diagnosis that is run once; it takes less than one
+
+
+def key_of(asked: dict[str, Any]) -> Key:
+    """What a template depends on: the kata, and the files that it reads of it."""
+    slug, katas, solutions = asked["slug"], Path(asked["katas"]), Path(asked["solutions"])
+    read = [katas / slug / name for name in ("kata.toml", f"test_{slug}.py", "mistakes.py")] + [solutions / f"{slug}.py"]
+    return (slug, str(katas), str(solutions), *(_state(path) for path in read))
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
+class Template:
+    """The engine's side of a template process."""
+
+    def __init__(self, asked: dict[str, Any], become: Callable[[], None], serve: Serve) -> None:
+        """`become` lets go, in the new process, of what is the engine's; `serve` is what a grader child does."""
+        self.key = key_of(asked)
+        self._ready = False
+        self._control, theirs = socket.socketpair()
+        engine = os.getpid()
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._control.close()
+                _Process(theirs, serve).run(engine, become, asked)
+        finally:
+            theirs.close()
+
+    def is_ready(self) -> bool:
+        """Whether it has loaded its kata. Raises ChannelClosed when it is gone."""
+        if not self._ready and select.select([self._control], [], [], 0)[0]:
+            channel.receive(self._control.fileno())
+            self._ready = True
+        return self._ready
+
+    def start(self, asked: dict[str, Any], control: socket.socket, lines: Lines) -> None:
+        """Have a grader child begin. Raises ChannelClosed when the template is gone."""
+        assert lines.output is not None
+        channel.send_json(self._control.fileno(), b"JOB ", asked)
+        try:
+            socket.send_fds(self._control, [b"F"], [control.fileno(), lines.channel.fileno(), lines.output])
+        except OSError as error:
+            raise channel.ChannelClosed(str(error)) from error
+
+    def end_child(self) -> None:
+        """Kill the grader child. Raises ChannelClosed when the template is gone."""
+        channel.send(self._control.fileno(), b"END ")
+        channel.receive(self._control.fileno())
+
+    def close(self) -> None:
+        """Kill the template; its child dies with it."""
+        self._control.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+class _Process:
+    """What runs in the template process."""
+
+    def __init__(self, control: socket.socket, serve: Serve) -> None:
+        self._control = control
+        self._serve = serve
+        self._child: int | None = None
+
+    def run(self, engine: int, become: Callable[[], None], asked: dict[str, Any]) -> NoReturn:
+        try:
+            isolation.guard_engine(engine)
+            become()
+            gc.enable()
+            self._load(asked)
+        except channel.ChannelClosed:
+            pass  # the engine is gone
+        except BaseException:  # noqa: BLE001 - a grader child of the engine's will meet it again, and tell it
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+
+    def _load(self, asked: dict[str, Any]) -> None:
+        from ..properties.runner import with_hidden_tests
+        from .grading import Loaded
+
+        slug, folder = asked["slug"], Path(asked["katas"]) / asked["slug"]
+
+        def use(tests: HiddenTests) -> None:
+            loaded = Loaded.of(folder, Path(asked["solutions"]) / f"{slug}.py", tests)
+            loaded.warm(seconds=WARM_SECONDS)
+            gc.collect()
+            gc.freeze()  # shared with every child; a collection there would copy its pages
+            channel.send(self._control.fileno(), b"WARM")
+            self._wait_for_jobs(loaded)
+
+        with_hidden_tests(folder / f"test_{slug}.py", use)
+
+    def _wait_for_jobs(self, loaded: Loaded) -> NoReturn:
+        while True:
+            kind, payload = channel.receive(self._control.fileno())
+            if kind == b"JOB ":
+                _, descriptors, _, _ = socket.recv_fds(self._control, 1, 3)
+                self._start(json.loads(payload), descriptors, loaded)
+            else:
+                self._end()
+                channel.send(self._control.fileno(), b"DEAD")
+
+    def _start(self, asked: dict[str, Any], descriptors: list[int], loaded: Loaded) -> None:
+        template = os.getpid()
+        child = os.fork()
+        if child == 0:
+            isolation.guard_engine(template)
+            self._control.close()
+            control, line = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
+            self._serve(asked, control, Lines(channel=line, output=descriptors[2]), loaded)
+        self._child = child
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+

@@ -1,0 +1,125 @@
+"""The attempt as the room holds it beside the file on the disk, which another editor may write at any time.
+
+`base` is what both last agreed on. The file is never written over while it holds something else: whoever asks is told
+that it changed. Everything here is quick and knows no screen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from attn_kata import workspace
+from attn_kata.errors import UsageError, why
+from attn_kata.interview.attempts import look
+
+_MODE = 0o644
+
+
+class FileChanged(Exception):
+    """The file holds something that the room has not seen."""
+
+    def __init__(self, theirs: bytes) -> None:
+        super().__init__("the file changed on the disk")
+        self.theirs = theirs
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """How the room's text and the file relate.
+
+    same: equal. mine: only the room's changed. theirs: only the file did. conflict: both did. gone: no file to read.
+    """
+
+    kind: Literal["same", "mine", "theirs", "conflict", "gone"]
+    theirs: bytes = b""
+    why: str = ""
+
+
+class Draft:
+    """One attempt."""
+
+    def __init__(self, path: Path, base: bytes) -> None:
+        self.path, self.base = path, base
+
+    def compare(self, mine: bytes) -> State:
+        """Look at the disk. Where both came to the same, that is the new base."""
+        found = look(self.path)
+        if found.source is None:
+            return State(kind="gone", why=found.why)
+        if found.source == mine:
+            self.base = mine
+            return State(kind="same")
+        if found.source == self.base:
+            return State(kind="mine")
+        return State(kind="theirs" if mine == self.base else "conflict", theirs=found.source)
+
+    def write(self, mine: bytes) -> None:
+        """Put `mine` on the disk, whole or not at all. Raises FileChanged, UsageError.
+
+        The file that is replaced is looked at once more when it has its new name: what came into it at the last moment
+        is set aside.
+        """
+        found = look(self.path)
+        if found.source is None and self.path.exists():
+            raise UsageError(f"{found.why}, so your text cannot be saved there.")
+        if found.source is not None and found.source not in (self.base, mine):
+            raise FileChanged(found.source)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._replace(mine, before=found.source)
+        except OSError as problem:
+            raise UsageError(
+                f"'{workspace.shown(self.path)}' cannot be written: {why(problem)}. Your text is only in the room."
+            ) from problem
+        self.base = mine
+
+    def overwrite(self, mine: bytes, theirs: bytes) -> None:
+        """Put `mine` in the place of `theirs`, which the person has seen. Raises FileChanged, UsageError."""
+        self.base = theirs
+        self.write(mine)
+
+    def aside(self, source: bytes, name: str) -> Path:
+        """Write `source` beside the file, as `sdpa.<name>-1.py` or the next number that is free. Raises UsageError."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            for number in range(1, 10_000):
+                path = self.path.with_name(f"{self.path.stem}.{name}-{number}{self.path.suffix}")
+                try:
+                    with path.open("xb") as file:
+                        file.write(source)
+                except FileExistsError:
+                    if path.is_file() and path.read_bytes() == source:
+                        return path
+                    continue
+                return path
+        except OSError as problem:
+            raise UsageError(
+                f"'{workspace.shown(self.path.parent)}' cannot be written: {why(problem)}."
+            ) from problem
+        raise UsageError(f"'{workspace.shown(self.path.parent)}' is full of copies.", next_step="Remove some")
+
+    def _replace(self, mine: bytes, *, before: bytes | None) -> None:
+        target = Path(os.path.realpath(self.path))  # a link stays one
+        mode = target.stat().st_mode & 0o777 if before is not None else _MODE
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+        old = Path(f"{name}.old")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(mine)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, mode)
+            if before is not None:
+                with contextlib.suppress(OSError):  # a file system without links
+                    os.link(target, old)
+            os.replace(name, target)
+            if old.exists() and (last := old.read_bytes()) != before:
+                self.aside(last, "file")
+        finally:
+            for path in (Path(name), old):
+                path.unlink(missing_ok=True)

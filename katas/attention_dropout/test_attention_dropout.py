@@ -1,0 +1,516 @@
+"""Hidden tests of attention_dropout: what the contract in kata.toml states, one property each."""
+
+import math
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_own_memory,
+    check_raises_value_error,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    randn,
+)
+
+SIZES = (
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
+    Sizes(B=3, H=2, Tq=6, Tk=4, D=5, Dv=8),
+    Sizes(B=2, H=5, Tq=1, Tk=3, D=6, Dv=4),
+    Sizes(B=4, H=3, Tq=5, Tk=1, D=2, Dv=7),
+    Sizes(B=3, H=3, Tq=3, Tk=3, D=3, Dv=3),
+    Sizes(B=1, H=2, Tq=5, Tk=150, D=1, Dv=3),
+    Sizes(B=2, H=1, Tq=131, Tk=3, D=9, Dv=5),
+)
+SMALL = SIZES[:2]
+# In training v is the unit matrix twice over, so that out shows each weight twice: Dv = 2 Tk.
+READABLE = (
+    Sizes(B=2, H=3, Tq=8, Tk=7, D=5, p="0.3"),
+    Sizes(B=3, H=2, Tq=6, Tk=10, D=4, p="0.8"),
+    Sizes(B=1, H=1, Tq=130, Tk=150, D=3, p="0.5"),
+)
+MANY = (  # enough weights to tell p from p + 0.03 and p - 0.03 for certain
+    Sizes(B=2, H=3, Tq=100, Tk=110, D=5, p="0.1"),
+    Sizes(B=3, H=2, Tq=110, Tk=100, D=5, p="0.6"),
+)
+HALF = Sizes(B=4, H=3, Tq=13, Tk=12, D=5, p="0.5")
+AXES = {1: "sample", 2: "head", 3: "query", 4: "key"}  # of the weights of several calls, (calls, B, H, Tq, Tk)
+UNLIKELY = 1e-11  # how often bad luck may fail a right attempt, in one comparison; a grading makes fewer than 100
+
+
+def qkv(sizes):
+    """q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv)."""
+    return (
+        randn(sizes.B, sizes.H, sizes.Tq, sizes.D),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.D),
+        randn(sizes.B, sizes.H, sizes.Tk, sizes.Dv),
+    )
+
+
+def seed():
+    return int(torch.randint(1 << 31, ()))
+
+
+class Readable:
+    """Calls whose output is their weights, each shown twice: dropping a weight differs from dropping a number of out."""
+
+    def __init__(self, attempt, reference, sizes, *, identical_keys=False):
+        self.attempt, self.sizes, self.p = attempt, sizes, float(sizes.p)
+        self.q = randn(sizes.B, sizes.H, sizes.Tq, sizes.D) / 2  # so that no weight is too small to be told from 0
+        self.k = randn(sizes.B, sizes.H, 1 if identical_keys else sizes.Tk, sizes.D)
+        self.k = self.k.expand(-1, -1, sizes.Tk, -1).contiguous()
+        unit = torch.eye(sizes.Tk, dtype=torch.float64)
+        self.v = torch.cat([unit, unit], dim=1).expand(sizes.B, sizes.H, -1, -1).contiguous()  # (B, H, Tk, 2 Tk)
+        self.undropped = self.read(reference.attention_with_dropout(self.q, self.k, self.v, 0.0, False))[0]
+
+    def read(self, out):
+        """(B, H, Tq, 2 Tk) -> the weights, each read twice: (2, B, H, Tq, Tk)."""
+        return out.unflatten(-1, (2, self.sizes.Tk)).movedim(-2, 0)
+
+    def train(self, calls, **asked):
+        """The weights of so many calls in training, of which the first is seeded: (calls, 2, B, H, Tq, Tk)."""
+        outputs = []
+        for call in range(calls):
+            args = self.q, self.k, self.v, self.p, True
+            out = self.attempt.attention_with_dropout.run(*args, seed=None if call else seed(), **asked).output
+            assert_shape(out, (*self.q.shape[:-1], 2 * self.sizes.Tk), what="the output in training")
+            outputs.append(self.read(out))
+        return torch.stack(outputs)
+
+
+def luck(count, tries=1):
+    """How far a share of `count` independent draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
+
+    Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
+    """
+    return math.sqrt(math.log(2 * tries / UNLIKELY) / (2 * count))
+
+
+def near(actual, expected):
+    """Whether two tensors are the same to 1e-6, which rounding in float32 is not farther than."""
+    return bool(((actual - expected).abs() <= 1e-6).all())
+
+
+# ------------------------------------------------------------------------------------------------- without dropout
+
+
+@claims("The output is one tensor of shape (B, H, Tq, Dv), in training and in evaluation.", cases=SIZES,
+        look_at="which dimension the weights sum over")  # fmt: skip
+def test_output_shape(attempt, sizes):
+    for training in (False, True):
+        out = attempt.attention_with_dropout(*qkv(sizes), 0.5, training)
+        what = f"the output with training={training}"
+        assert_shape(out, (sizes.B, sizes.H, sizes.Tq, sizes.Dv), what=what)
+
+
+@claims(
+    "With p = 0 and training=False the output is softmax(q kᵀ / sqrt(D)) v.",
+    look_at="the scale, and the dimension of the softmax",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+
+    for nothing in (0.0, 0):  # right on the first call only is not right
+        out = attempt.attention_with_dropout(q, k, v, nothing, False)
+        assert_close(out, reference.attention_with_dropout(q, k, v, nothing, False), atol=1e-5)
+        q = q.flip(-2)
+
+
+@claims(
+    "With training=False nothing is dropped, whatever p is.",
+    look_at="what tells dropout whether to act",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_evaluation_drops_nothing(attempt, sizes):
+    q, k, v = qkv(sizes)
+    without = attempt.attention_with_dropout(q, k, v, 0.0, False)
+    for p in (0.5, 0.9):
+        attempt.attention_with_dropout(q, k, v, p, True)  # in training once between
+        out = attempt.attention_with_dropout(q, k, v, p, False)
+        assert_close(out, without, atol=1e-5, what=f"out with p={p} and training=False: out")
+
+
+@claims(
+    "With p = 0 training changes nothing.",
+    look_at="what dropout does when its probability is 0",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_zero_probability(attempt, sizes):
+    q, k, v = qkv(sizes)
+    without = attempt.attention_with_dropout(q, k, v, 0.0, False)
+    for nothing in (0.0, 0):
+        out = attempt.attention_with_dropout(q, k, v, nothing, True)
+        assert_close(out, without, atol=1e-5, what=f"out with p={nothing} and training=True: out")
+
+
+@claims(
+    "ValueError unless 0 <= p < 1, with training=True and with training=False.",
+    look_at="which p are let through, and when they are looked at",
+    cases=tuple(Sizes(p=p) for p in ("1.0", "-0.1", "1.5", "-2", "1")),
+)
+def test_p_is_checked(attempt, sizes):
+    p = float(sizes.p) if "." in sizes.p else int(sizes.p)
+    for training in (True, False):
+        check_raises_value_error(
+            lambda training=training: attempt.attention_with_dropout(*qkv(SIZES[0]), p, training),
+            f"p={p} with training={training}",
+        )
+
+
+@claims(
+    "Every legal p is taken: 0.999 as well as 0.001.",
+    look_at="which p are refused",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
+def test_legal_p(attempt, sizes):
+    for p in (0.001, 0.25, 0.999):
+        out = attempt.attention_with_dropout(*qkv(sizes), p, True)
+        assert_holds(bool(out.isfinite().all()), f"out is not finite with p={p} and training=True")
+
+
+@claims(
+    "Scores far from 0, about 30 either way, give the formula's values too.",
+    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    needs="values",
+    cases=SMALL,
+)
+def test_strong_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    low = q.clone(), k.clone()  # the first feature takes 30 off every score
+    low[0][..., 0], low[1][..., 0] = -6 * sizes.D**0.5, 5.0
+
+    for strong in ((4 * q, 4 * k), low):
+        out = attempt.attention_with_dropout(*strong, v, 0.5, False)
+        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        assert_close(out, reference.attention_with_dropout(*strong, v, 0.0, False), atol=1e-4)
+
+
+@claims(
+    "In evaluation each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
+    look_at="which dimension of the scores the softmax normalises",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_weights_sum_to_one(attempt, sizes):
+    q, k, v = qkv(sizes)
+    same = v[..., :1, :].expand_as(v).contiguous()  # (B, H, Tk, Dv), one value for every key
+
+    out = attempt.attention_with_dropout(q, k, same, 0.5, False)
+
+    assert_close(out, same[..., :1, :].expand_as(out), atol=1e-5, what="out when all values are equal: out")
+
+
+@claims(
+    "Samples, heads and queries do not mix: changing one leaves the others as they were.",
+    look_at="whether the softmax or a reshape reaches across another dimension than the keys",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_others_do_not_matter(attempt, sizes):
+    q, k, v = qkv(sizes)
+    before = attempt.attention_with_dropout(q, k, v, 0.0, False)
+    for name, axis in (("sample", 0), ("head", 1), ("query", 2)):
+        changed = [part.clone() for part in ((q,) if axis == 2 else (q, k, v))]
+        for part in changed:
+            part.select(axis, 0).copy_(randn(*part.select(axis, 0).shape))
+        after = attempt.attention_with_dropout(*changed, *(k, v)[: 3 - len(changed)], 0.0, False)
+
+        what = f"out of the others when {name} 0 changes: out"
+        count = before.shape[axis] - 1
+        assert_close(after.narrow(axis, 1, count), before.narrow(axis, 1, count), atol=1e-5, what=what)
+
+
+@claims(
+    "Without dropout the gradients to q, k and v are those of the formula.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:4],
+)
+def test_gradients(attempt, reference, sizes):
+    for p, training in ((0.5, False), (0.0, True)):
+        check_gradients(attempt.attention_with_dropout, reference.attention_with_dropout, *qkv(sizes), p, training)
+
+
+# --------------------------------------------------------------------------------------------------- with dropout
+
+
+@claims(
+    "In training each weight after the softmax is either exactly 0 or its value in evaluation divided by 1 - p.",
+    look_at="what dropout is applied to, and what happens to the weights afterwards",
+    needs="values",
+    cases=READABLE,
+)
+def test_dropout_acts_on_weights(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    once, again = weights = readable.train(calls=1)[0]  # each (B, H, Tq, Tk)
+    check_weights(readable, once, again)
+    kept = once != 0
+    expected = torch.where(kept, readable.undropped / (1 - readable.p), 0.0)
+    for read in weights:
+        dropped = read[~kept]
+        assert_holds(not bool(dropped.any()), f"a dropped weight is {float(dropped.abs().max()):.3g}, expected exactly 0")
+        assert_close(read, expected, atol=1e-5, what="the weight in training", rows="query", columns="key")
+
+
+def check_weights(readable, once, again):
+    """What is plainly seen of the weights in training, said in words."""
+    in_eval, p = readable.undropped, readable.p
+    kept = once.abs() > in_eval / 1e3
+    assert_holds(not near(once, in_eval), "nothing is dropped: the weights in training are those in evaluation")
+    if not near(once, again):
+        ratio = (once / in_eval - again / in_eval).abs() > 1e-6  # (B, H, Tq, Tk), where the two reads differ
+        whose = "for the same features in every query" if bool((ratio == ratio[:, :, :1]).all()) else "for single features"
+        assert_holds(False, f"of two numbers that one weight multiplies, one is dropped and the other is not, {whose}")
+    if near(once.sum(-1), torch.ones_like(once[..., 0])):
+        zeros = "though some are 0" if bool((once == 0).any()) else "and none is 0"
+        assert_holds(False, f"the weights differ from those in evaluation, {zeros}: each query's still sum to 1")
+    assert_holds(not near(once, kept * in_eval), "the weights that are kept in training are those in evaluation, not divided")
+    upside_down = not near(once, kept * in_eval / (1 - p)) and near(once, kept * in_eval / p)
+    assert_holds(not upside_down, "the weights that are kept in training are those in evaluation divided by p")
+
+
+@claims(
+    "In training, where all keys are alike, some weights are exactly 0 and all others are 1 / (Tk (1 - p)).",
+    look_at="whether it is scores or weights that are dropped",
+    needs="output_shape",
+    cases=(HALF,),
+)
+def test_identical_keys(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes, identical_keys=True)
+    weights = readable.train(calls=1)[0, 0]  # (B, H, Tq, Tk)
+    scaled = 1 / (sizes.Tk * (1 - readable.p))
+
+    assert_holds(bool((weights == 0).any()), "no weight is 0 in training, with identical keys and p=0.5")
+    expected = torch.where(weights == 0, 0.0, scaled)
+    assert_close(weights, expected, atol=1e-5, what="the weight in training", rows="query", columns="key")
+
+
+@claims(
+    "In training the average over many calls is the result of evaluation.",
+    look_at="how kept weights make up for dropped ones",
+    needs="output_shape",
+    cases=(Sizes(B=2, H=3, Tq=2, Tk=200, D=3, Dv=100, p="0.5"),),
+)
+def test_average(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    q = q / 4
+    weights = reference.attention_with_dropout(q, k, torch.eye(sizes.Tk).double().expand(sizes.B, sizes.H, -1, -1), 0.0, False)
+    # With values of 1 the output is the sum of the weights. Kept weights are doubled: each moves it by its own size, up or
+    # down. Hoeffding: P(|mean - 1| >= t) <= 2 exp(-t² n² / (2 sum w²)), over the n rows and calls.
+    calls = 12
+    sums = [
+        attempt.attention_with_dropout.run(q, k, torch.ones_like(v), 0.5, True, seed=None if call else seed()).output[..., 0]
+        for call in range(calls)
+    ]
+    mean, count = float(torch.stack(sums).mean()), calls * sums[0].numel()
+    far = math.sqrt(2 * calls * float((weights**2).sum()) * math.log(2 / UNLIKELY)) / count
+    told = f"the weights of a query sum to {mean:.3f} in training on average, over {count} queries; in evaluation to 1"
+    assert_holds(abs(mean - 1) <= far, told)
+
+
+@claims(
+    "In training each weight is dropped with probability p.",
+    look_at="what becomes of p on the way",
+    needs="dropout_acts_on_weights",
+    cases=MANY,
+)
+def test_dropout_rate(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    dropped = (readable.train(calls=1)[:, 0] == 0).double()  # (1, B, H, Tq, Tk)
+
+    share, count = float(dropped.mean()), dropped.numel()
+    assert_holds(abs(share - readable.p) <= luck(count), f"{share:.3f} of {count} weights were dropped, with p={readable.p}")
+    for axis, name in AXES.items():
+        parts = dropped.movedim(axis, 0).flatten(1)  # one row for each sample, or head, ...
+        far = (parts.mean(1) - readable.p).abs()
+        place, count = int(far.argmax()), parts.shape[1]
+        told = f"{parts[place].mean():.3f} of {count} weights of {name} {place} were dropped, with p={readable.p}"
+        assert_holds(float(far.max()) <= luck(count, tries=len(parts)), told)
+
+
+@claims(
+    "Each weight is dropped on its own: for every sample, head, query and key.",
+    look_at="the shape of what dropout draws",
+    needs="dropout_acts_on_weights",
+    cases=(HALF, Sizes(B=3, H=3, Tq=20, Tk=20, D=4, p="0.5")),
+)
+def test_dropout_is_independent(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    kept = readable.train(calls=2)[:, 0] != 0  # (2, B, H, Tq, Tk)
+
+    for axis, name in AXES.items():
+        rows = kept.movedim(axis, 0).flatten(1).double()  # one row for each sample, or head, ...
+        alike = rows @ rows.T + (1 - rows) @ (1 - rows).T  # in how many places two rows agree: half of them, by chance
+        share = alike / rows.shape[1] - torch.eye(len(rows)) / 2
+        worst = float((share - 0.5).abs().amax())
+        several = f"{len(rows)} {name.replace('query', 'querie')}s"
+        assert_holds(
+            worst <= luck(rows.shape[1], tries=len(rows) ** 2),
+            f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as much",
+        )
+    counts = kept.sum(-1)  # (2, B, H, Tq)
+    assert_holds(bool((counts != counts.flatten()[0]).any()), "every query has the same number of weights dropped")
+    if sizes.Tq == sizes.Tk:
+        places = kept.flatten(0, 2)
+        mirrored = float((places == places.mT)[:, ~torch.eye(sizes.Tq, dtype=torch.bool)].double().mean())
+        told = f"the places of what is dropped agree in {mirrored:.0%} with the same places mirrored at the diagonal"
+        # Each pair of mirrored places is counted twice, so half as many draws are independent.
+        assert_holds(abs(mirrored - 0.5) <= luck(places.numel() // 2 - places.shape[0] * sizes.Tq), told)
+
+
+@claims(
+    "What is dropped is drawn anew on each call.",
+    look_at="where the random numbers are made",
+    needs="dropout_acts_on_weights",
+    cases=(HALF,),
+)
+def test_dropout_is_fresh(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    kept = (readable.train(calls=4)[:, 0] != 0).flatten(1)  # (4, B H Tq Tk)
+
+    for first in range(4):
+        for second in range(first):
+            share = float((kept[first] == kept[second]).double().mean())
+            told = f"calls {second + 1} and {first + 1} drop alike in {share:.0%} of the weights, with p=0.5"
+            assert_holds(share <= 0.5 + luck(kept.shape[1], tries=6), told)
+
+
+@claims(
+    "In training the gradients are those of the weights that were kept.",
+    look_at="whether dropout is part of what autograd follows",
+    needs=("gradients", "dropout_acts_on_weights"),
+    cases=(READABLE[0], HALF),
+)
+def test_gradients_in_training(attempt, reference, sizes):
+    readable = Readable(attempt, reference, sizes)
+    given = [readable.q, readable.k, readable.v]
+    cotangent = randn(*readable.q.shape[:-1], 2 * sizes.Tk)
+    args = *given, readable.p, True
+    result = attempt.attention_with_dropout.run(*args, cotangent=cotangent, seed=seed())
+    kept = (readable.read(result.output)[0] != 0) / (1 - readable.p)  # (B, H, Tq, Tk)
+
+    leaves = [value.clone().requires_grad_() for value in given]
+    weights = (leaves[0] @ leaves[1].mT / math.sqrt(sizes.D)).softmax(-1) * kept
+    right = torch.autograd.grad((weights @ leaves[2] * cotangent).sum(), leaves)
+    for name, got, wanted in zip("qkv", result.input_gradients, right, strict=True):
+        gradient = torch.zeros_like(wanted) if got is None else got
+        what = f"the gradient of {name} in training: grad"
+        assert_close(gradient, wanted, atol=1e-5, what=what, rows="row", columns="column")
+
+
+# --------------------------------------------------------------------------------------------- true of every kata
+
+
+@claims("The output's dtype is that of the inputs, in float32 and float64, in training too.", needs="output_shape",
+        cases=SMALL[:1], look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        for training in (False, True):
+            check_keeps_dtype(attempt.attention_with_dropout, *qkv(sizes), 0.5, training, dtype=dtype)
+
+
+@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
+        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    check_computes_in_dtype(
+        attempt.attention_with_dropout,
+        reference.attention_with_dropout,
+        *qkv(sizes),
+        0.5,
+        False,
+        dtype=torch.float32,
+        terms=sizes.Tk * sizes.D,
+    )
+
+
+@claims("q, k and v are left as they were.", needs="output_shape", cases=SMALL[:1],
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    for training in (False, True):
+        check_leaves_inputs(attempt.attention_with_dropout, *qkv(sizes), 0.5, training)
+
+
+@claims("Non-contiguous inputs give the same output.", needs="values", cases=SMALL,
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    shared = k[:, :1].expand_as(k), v[:, :1].expand_as(v)  # one head's keys and values for all, in the memory of one
+
+    check_takes_strided(attempt.attention_with_dropout, reference.attention_with_dropout, q, k, v, 0.5, False)
+    out = attempt.attention_with_dropout(q, *shared, 0.0, True)
+
+    expected = reference.attention_with_dropout(q, *shared, 0.0, False)
+    assert_close(out, expected, atol=1e-5, what="out with expanded k and v: out")
+
+
+@claims("Everything lies on the device of the inputs, in training too.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=, random ones among them")  # fmt: skip
+def test_device(attempt, sizes):
+    for training in (False, True):
+        check_stays_on_device(attempt.attention_with_dropout, *qkv(sizes), 0.5, training)
+
+
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[5]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    for dtype, p, training in ((torch.float64, 0.5, True), (torch.float32, 0.0, True), (torch.float32, 0.5, False)):
+        check_from_scratch(attempt.attention_with_dropout, *(part.to(dtype) for part in qkv(sizes)), p, training)
+
+
+# ------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
+        look_at="exp of a large number")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+    q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
+
+    out = attempt.attention_with_dropout(q.float(), k.float(), v.float(), 0.5, False)
+
+    assert_close(out, reference.attention_with_dropout(q, k, v, 0.5, False), atol=1e-2, what="out")
+
+
+@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        check_computes_in_dtype(
+            attempt.attention_with_dropout,
+            reference.attention_with_dropout,
+            *qkv(sizes),
+            0.5,
+            False,
+            dtype=dtype,
+            terms=sizes.Tk,
+        )
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    q, k, v = qkv(sizes)
+
+    out = attempt.attention_with_dropout(q, k, v, 0.5, False)
+
+    assert_close(out, reference.attention_with_dropout(q, k, v, 0.5, False), atol=1e-9)
+
+
+@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
+        look_at="an input, or a view of one, that is returned")  # fmt: skip
+def test_own_memory(attempt, sizes):
+    check_own_memory(attempt.attention_with_dropout, *qkv(sizes), 0.5, False)

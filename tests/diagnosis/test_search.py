@@ -1,0 +1,123 @@
+"""The search names what reproduces an attempt's answers, and nothing else."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from attn_kata import catalog
+from attn_kata.diagnosis import mutants
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
+from attn_kata.diagnosis.search import Answer, explain, outcome
+from attn_kata.properties.handle import Handle, local_handle, random_weights
+
+PIPELINES = [(kata, pipeline) for kata in catalog.katas() for pipeline in load(kata.folder).PIPELINES]
+IDS = [f"{kata.slug}-{pipeline.entry}" for kata, pipeline in PIPELINES]
+
+
+def begun_for(kata: catalog.Kata, pipeline: Pipeline) -> tuple[list[State], list[torch.Tensor]]:
+    """The pipeline's first states on its probes, and what the reference answers there."""
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    reference: Handle = local_handle(kata.solution)
+    states, answers = [], []
+    for probe in pipeline.probes():
+        target = getattr(reference, pipeline.entry)
+        if pipeline.module:
+            module = target(*probe.build)
+            weights = random_weights(module.parameters)
+            module.load(weights)
+            states.append(pipeline.begin(weights, probe.build, *probe.args))
+            answers.append(module.run(*probe.args, training=False).output)
+        else:
+            states.append(pipeline.begin(*probe.args))
+            answers.append(target(*probe.args))
+    return states, answers
+
+
+def answered(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[Answer]:
+    """What an attempt with exactly these mistakes would answer."""
+    results = [outcome(pipeline, state, chosen) for state in begun]
+    return [
+        Answer(output=None, raised=result) if isinstance(result, str) else Answer(output=result.out.double())
+        for result in results
+    ]
+
+
+def steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:
+    """Both with a probe first that was answered with a tensor, as the diagnosis orders them."""
+    order = sorted(range(len(answers)), key=lambda place: answers[place].output is None)
+    return [begun[place] for place in order], [answers[place] for place in order]
+
+
+@pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
+def test_the_pipeline_without_a_mistake_is_the_reference(kata: catalog.Kata, pipeline: Pipeline) -> None:
+    begun, right = begun_for(kata, pipeline)
+
+    for state, answer in zip(begun, right, strict=True):
+        assert torch.allclose(pipeline.result(state).out.double(), answer.double(), atol=1e-9, equal_nan=False)
+
+
+@pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
+def test_a_right_attempt_is_given_no_mistake(kata: catalog.Kata, pipeline: Pipeline) -> None:
+    begun, right = begun_for(kata, pipeline)
+    answers = [Answer(output=answer.double()) for answer in right]
+
+    assert explain(pipeline, begun, answers, deadline=time.monotonic() + 30) == [frozenset()]
+
+
+@pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
+def test_every_mistake_is_named_and_told_apart_from_every_other(kata: catalog.Kata, pipeline: Pipeline) -> None:
+    begun, _ = begun_for(kata, pipeline)
+    for variant in pipeline.variants:
+        if not variant.shows_in_values:
+            continue
+        answers = answered(pipeline, begun, (variant,))
+        if all(answer.output is None for answer in answers):
+            continue  # it raises wherever it is asked: named by a symptom
+        states, ordered = steered(begun, answers)
+
+        assert explain(pipeline, states, ordered, deadline=time.monotonic() + 30) == [frozenset({variant.id})]
+
+
+@pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
+def test_an_answer_near_a_mistake_but_not_equal_to_it_is_blamed_on_nothing(kata: catalog.Kata, pipeline: Pipeline) -> None:
+    begun, right = begun_for(kata, pipeline)
+    if right[0].dtype == torch.bool:
+        pytest.skip("a mask of booleans is equal or it is not")
+    for nudge in (1e-4, 0.05):
+        answers = [Answer(output=answer.double() + nudge * torch.randn(answer.shape).double()) for answer in right]
+
+        assert explain(pipeline, begun, answers, deadline=time.monotonic() + 30) == []
+
+
+def test_pairs_are_found_on_mha() -> None:
+    kata = catalog.find("mha")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, _ = begun_for(kata, pipeline)
+    pairs = [chosen for _, chosen in mutants.mutants(kata.folder, kata.solution, pairs=True)]
+    torch.manual_seed(2)
+    sample = [pairs[int(place)] for place in torch.randperm(len(pairs))[:60]]
+    wrong = []
+    for chosen in sample:
+        states, answers = steered(begun, answered(pipeline, begun, chosen))
+        if all(answer.output is None for answer in answers):
+            continue
+        found = explain(pipeline, states, answers, deadline=time.monotonic() + 30)
+        if frozenset(variant.id for variant in chosen) not in found:
+            wrong.append((sorted(variant.id for variant in chosen), found))
+
+    assert wrong == []
+
+
+def test_the_search_gives_up_at_its_deadline() -> None:
+    kata = catalog.find("mha")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, right = begun_for(kata, pipeline)
+    answers = [Answer(output=torch.randn(answer.shape).double()) for answer in right]
+    started = time.monotonic()
+
+    assert explain(pipeline, begun, answers, deadline=started) == []
+    assert time.monotonic() - started < 5
