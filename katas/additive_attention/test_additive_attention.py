@@ -33,7 +33,7 @@ SIZES = (
     Sizes(B=1, Tq=131, Tk=4, query_dim=3, key_dim=5, hidden_dim=6, Dv=2),
 )
 SMALL = SIZES[:2]
-KEPT = (*SIZES[:3], *SIZES[4:6], SIZES[7])
+KEPT = (*SIZES[:3], SIZES[4], SIZES[7])
 # B equal to Tq, to Tk, to both.
 EQUAL = (
     Sizes(B=3, Tq=3, Tk=5, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
@@ -82,7 +82,7 @@ def test_parameters(attempt, reference, sizes):
     pair(attempt, reference, sizes)
 
 
-@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=SIZES[:7],
+@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=SIZES[:6],
         look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj")  # fmt: skip
 def test_output_shape(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
@@ -90,7 +90,7 @@ def test_output_shape(attempt, reference, sizes):
     assert_shape(ours(*inputs(sizes)), (sizes.B, sizes.Tq, sizes.Dv))
 
 
-@claims("With keep, the output has the same shape.", needs="output_shape", cases=SIZES[:6],
+@claims("With keep, the output has the same shape.", needs="output_shape", cases=SIZES[:4],
         look_at="which dimension keep (B, Tk) lacks beside the scores")  # fmt: skip
 def test_takes_keep(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
@@ -115,6 +115,8 @@ def test_values(attempt, reference, sizes):
         out = ours(query, keys, values, *left_out)
         assert_close(out, theirs(query, keys, values), atol=1e-5)
         query, keys = query.flip(-2), 0.7 * keys
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(
@@ -381,7 +383,7 @@ def test_device(attempt, reference, sizes):
         check_stays_on_device(ours, *inputs(sizes), *flags)
 
 
-@claims("No ready-made attention is called.", needs="takes_keep", cases=(SIZES[0], SIZES[5], SIZES[7]),
+@claims("No ready-made attention is called.", needs="takes_keep", cases=(SIZES[5], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)

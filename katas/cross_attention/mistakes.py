@@ -2,9 +2,9 @@
 
 import torch
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import of_heads, of_layout
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
 
 

@@ -1,8 +1,8 @@
 """fused_qkv as a pipeline, and the ways each stage goes wrong."""
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import of_heads
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
 
 

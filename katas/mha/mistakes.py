@@ -4,9 +4,9 @@ import re
 
 import torch
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import of_heads, of_layout
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
 from attn_kata.properties import randn
 

@@ -228,7 +228,7 @@ class Scripted:
         threading.Thread(target=play, daemon=True).start()
         return Lines(channel=ours, output=output)
 
-    def end(self) -> Ended:
+    def end(self, *, patient: bool) -> Ended:
         return Ended(how="it crashed (SIGSEGV)")
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from attn_kata.cli import engine
+from attn_kata.cli import engine, signals
 from attn_kata.cli.output import color, emit, warn, width
-from attn_kata.errors import UsageError, why
+from attn_kata.errors import OwnError, UsageError, why
 
 if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
     from attn_kata.interview.control import Desk
     from attn_kata.interview.session import Session
 
@@ -54,26 +56,68 @@ def _number(text: str | None) -> int | None:
 
 
 @click.group("interview", invoke_without_command=True)
+@click.option("--no-room", is_flag=True, help="At a prompt, line by line, instead of the full screen.")
 @click.pass_context
-def command(ctx: click.Context) -> None:
+def command(ctx: click.Context, no_room: bool) -> None:
     """Sit a timed mock interview: a briefing, a clock, hidden tests, questions, a scorecard.
 
-    Alone, it begins one or goes on with the one that runs, and asks for whatever it needs. The commands below do the
-    same step by step.
+    Alone, it opens the room: task, editor, output and clock on one screen. It begins an interview or goes on with the
+    one that runs. The commands below do the same step by step.
     """
-    if ctx.invoked_subcommand is None:
-        from attn_kata.history import History
-        from attn_kata.interview.line_mode import LineMode
+    if ctx.invoked_subcommand is not None:
+        return
+    if _room_can_open() and not no_room:
+        _in_the_room()
+        return
+    from attn_kata.history import History
+    from attn_kata.interview.line_mode import LineMode
 
-        LineMode(
-            desk=_desk(),
-            history=History(warn),
-            engines=engine.started,
-            emit=emit,
-            warn=warn,
-            width=width(),
-            color=color(),
-        ).run()
+    LineMode(
+        desk=_desk(),
+        history=History(warn),
+        engines=engine.started,
+        emit=emit,
+        warn=warn,
+        width=width(),
+        color=color(),
+    ).run()
+
+
+def _room_can_open() -> bool:
+    """Whether there is a terminal, and textual."""
+    import importlib.util
+
+    terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return terminal and importlib.util.find_spec("textual") is not None
+
+
+def _in_the_room() -> None:
+    from attn_kata.history import History
+    from attn_kata.interview.control import Desk
+    from attn_kata.interview.moments import SystemClock
+    from attn_kata.interview.room.app import Room
+    from attn_kata.interview.store import Store
+
+    said: list[str] = []  # a line on stderr would tear the screen
+    with engine.kept() as warm:
+        room = Room(
+            desk=Desk(store=Store(said.append), clock=SystemClock()),
+            history=History(said.append),
+            engine=cast("Engine", warm),  # which grades and cancels like one
+        )
+        try:
+            told = room.run()
+        finally:
+            signals.install()  # the room has taken them
+            rescued = room.rescue()
+            room.close()
+    for sentence in (*said, rescued, told or ""):
+        if sentence:
+            warn(sentence)
+    if room.stopped is not None:
+        raise signals.Stopped(room.stopped)
+    if room.return_code:
+        raise OwnError("The room fell over. The interview goes on.", next_step="attn-kata interview --no-room")
 
 
 @command.command("start")

@@ -31,6 +31,7 @@ class Diagnosed:
 
     diagnoses: list[Diagnosis] = field(default_factory=list)
     pictures: list[Example] = field(default_factory=list)
+    explained: bool = True
     notes: list[str] = field(default_factory=list)
 
 
@@ -94,7 +95,8 @@ def diagnose(
         notes.append("no known mistake reproduces this; the properties that fail are the evidence")
     torch.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") and time.monotonic() < deadline else []
-    return Diagnosed(diagnoses=diagnoses, pictures=drawn, notes=notes)
+    explained = all(one.sets for one in compared)
+    return Diagnosed(diagnoses=diagnoses, pictures=drawn, explained=explained, notes=notes)
 
 
 def _failing_sizes(findings: list[Finding]) -> dict[str, int]:

@@ -56,10 +56,12 @@ class SocketLine:
         return self._socket.send(view)
 
 
-def run(line: Line, output: int | None, confine: Callable[[], isolation.InForce]) -> NoReturn:
+def run(
+    line: Line, output: int | None, confine: Callable[[], isolation.InForce], meanwhile: Callable[[], None] = lambda: None
+) -> NoReturn:
     """Serve one attempt over `line` until the other end closes; never returns.
 
-    Prints go to `output`; with None they go where standard output goes already.
+    Prints go to `output`; with None they go where standard output goes already. `meanwhile` is done once it is confined.
     """
     try:
         _redirect(output)
@@ -70,6 +72,7 @@ def run(line: Line, output: int | None, confine: Callable[[], isolation.InForce]
             os._exit(1)
         gc.enable()
         _write(line, wire.encode_reply(HELLO_NONCE, wire.OK, told(force)))
+        meanwhile()
         _serve(line)
     finally:
         os._exit(0)

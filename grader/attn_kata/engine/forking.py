@@ -21,12 +21,14 @@ import socket
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import channel, child, ending, executor, isolation
 from .remote import ConfinementFailed, Ended, Lines, TooWeak
 from .template import Template, key_of
+from .warmup import warm_up
 
 if TYPE_CHECKING:
     from .grading import Loaded
@@ -95,7 +97,7 @@ class Engine:
             if self._template is None:
                 self._template = Template(self._asked, self._become_template, self._serve_job)
             if self._spare is None:
-                self._spare = self._fork_attempt(self._asked)
+                self._spare = self._fork_attempt(self._asked, meanwhile=warm_up)
 
     def _start_from_template(
         self, stack: contextlib.ExitStack, asked: dict[str, Any], control: socket.socket, lines: Lines
@@ -194,15 +196,17 @@ class Engine:
         """The lines of a new attempt child: of the one that waits, where it is confined as it should be."""
         self._end_attempt()
         started, self._spare = self._spare, None
-        if started is not None and started.prepared is not self._prepare(asked["tier"], tuple(asked["denied"])):
-            self._end(started)
-            started = None
+        if started is not None:
+            prepared = self._prepare(asked["tier"], tuple(asked["denied"]))
+            if started.prepared is not prepared or _has_ended(started.pid):
+                self._end(started)
+                started = None
         if started is None:
             started = self._fork_attempt(asked)
         self._attempt, self._folder = started.pid, started.folder
         return started.lines
 
-    def _fork_attempt(self, asked: dict[str, Any]) -> _Started:
+    def _fork_attempt(self, asked: dict[str, Any], meanwhile: Callable[[], None] = lambda: None) -> _Started:
         tier = asked["tier"]
         prepared = self._prepare(tier, tuple(asked["denied"]))
         folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
@@ -221,7 +225,8 @@ class Engine:
         try:
             pid = os.fork()
             if pid == 0:
-                child.run(child.DescriptorLine(theirs.fileno()), printing, lambda: isolation.confine(plan, prepared))
+                line = child.DescriptorLine(theirs.fileno())
+                child.run(line, printing, lambda: isolation.confine(plan, prepared), meanwhile)
         except OSError:
             _close(lines)
             shutil.rmtree(folder, ignore_errors=True)
@@ -366,12 +371,16 @@ def _close(lines: Lines) -> None:
         os.close(lines.output)
 
 
+def _has_ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def _ended(pid: int, patient: bool, known: tuple[int, ...]) -> str:
     """End a child and whatever it left; how it had ended before that, in words, or ""."""
     rounds = 25 if patient else 1
     by_itself = False
     for left in reversed(range(rounds)):
-        by_itself = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        by_itself = _has_ended(pid)
         if by_itself:
             break
         if left:

@@ -157,6 +157,7 @@ class _Grading:
             versions={"attn_kata": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
             pictures=diagnosed.pictures,
             not_written=not_written,
+            explained=diagnosed.explained,
             notes=diagnosed.notes,
         )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import re
 import types
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +19,6 @@ from torch import Tensor
 from ..engine import wire
 from ..engine.executor import Executor
 from .failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised
-
 
 _numbers = itertools.count()  # of built modules, over all handles of this process
 

@@ -84,7 +84,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
         not_written=report.not_written,
         seconds=report.seconds.get("total", 0.0),
-        lead=diagnosis_lead(report.diagnosis) if report.diagnosis else "",
+        lead=diagnosis_lead(report) if report.diagnosis else "",
         diagnosis=[
             [
                 _Mistake(

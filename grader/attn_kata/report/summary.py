@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attn_kata.report.model import Diagnosis, Finding, Report
+from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 
 MESSAGE_LINES = 12
@@ -73,9 +73,12 @@ def finding_text(finding: Finding) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def diagnosis_lead(sets: list[Diagnosis]) -> str:
+def diagnosis_lead(report: Report) -> str:
     """What the sets of mistakes below it have to do with the attempt."""
+    sets = report.diagnosis
     together = len(sets[0].mistakes)
+    if not report.explained:
+        return "Seen in your code; something else is wrong as well, which no known mistake explains:"
     if len(sets) > 1:
         return "Each of these gives exactly the numbers of your code; they cannot be told apart:"
     if together > 1:
@@ -87,7 +90,7 @@ def diagnosis_text(report: Report) -> str:
     """The diagnosis in plain lines, "" where there is none."""
     if not report.diagnosis:
         return ""
-    lines = [diagnosis_lead(report.diagnosis)]
+    lines = [diagnosis_lead(report)]
     for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
             lines.append(f"{'with it: ' if number else '- '}{one_line(mistake.title)} ({one_line(mistake.id)})")

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attn_kata.report.matrices import picture
-from attn_kata.report.model import Diagnosis, Finding, Report
+from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.summary import (
     MESSAGE_CHARACTERS,
@@ -59,7 +59,7 @@ def render(
     if report.outcome == "ungraded":
         _ungraded(page, report)
     elif not report.not_written:
-        _diagnosis(page, report.diagnosis)
+        _diagnosis(page, report)
         room = _weights(page, report)
         _findings(page, report, room)
     _attempt_output(page, report)
@@ -123,12 +123,12 @@ def _ungraded(page: _Page, report: Report) -> None:
     _left_out(page, left_out)
 
 
-def _diagnosis(page: _Page, sets: list[Diagnosis]) -> None:
-    if not sets:
+def _diagnosis(page: _Page, report: Report) -> None:
+    if not report.diagnosis:
         return
     page.section("Diagnosis")
-    page.line(diagnosis_lead(sets))
-    for found in sets:
+    page.line(diagnosis_lead(report))
+    for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
             page.console.print()
             also = "with it: " if number else ""

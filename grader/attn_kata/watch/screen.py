@@ -165,7 +165,7 @@ def _diagnosis(writer: _Writer, report: Report) -> None:
     if not report.diagnosis:
         return
     if len(report.diagnosis) > 1 or len(report.diagnosis[0].mistakes) > 1:
-        writer.add(Text(diagnosis_lead(report.diagnosis)))
+        writer.add(Text(diagnosis_lead(report)))
     for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
             also = "with it: " if number else ""

@@ -1,5 +1,5 @@
 # breaks: values
-# mistake: none
+# mistake: dropout.never
 import math
 
 import torch

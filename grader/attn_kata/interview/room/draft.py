@@ -98,9 +98,7 @@ class Draft:
                     continue
                 return path
         except OSError as problem:
-            raise UsageError(
-                f"'{workspace.shown(self.path.parent)}' cannot be written: {why(problem)}."
-            ) from problem
+            raise UsageError(f"'{workspace.shown(self.path.parent)}' cannot be written: {why(problem)}.") from problem
         raise UsageError(f"'{workspace.shown(self.path.parent)}' is full of copies.", next_step="Remove some")
 
     def _replace(self, mine: bytes, *, before: bytes | None) -> None:

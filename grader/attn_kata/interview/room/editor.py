@@ -21,7 +21,7 @@ class Editor(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("shift+tab", "dedent", "Dedent", show=False)]
 
-    def __init__(self, **named: object) -> None:
+    def __init__(self) -> None:
         super().__init__(
             tab_behavior="indent", soft_wrap=False, show_line_numbers=True, max_checkpoints=500, id="editor"
         )

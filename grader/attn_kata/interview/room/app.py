@@ -1,0 +1,252 @@
+"""The room itself: which screen is shown follows from the session's state, whoever changed it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, ParamSpec
+
+from textual import work
+from textual.app import App
+from textual.screen import ModalScreen
+
+from attn_kata.errors import AttnKataError, UsageError
+from attn_kata.history import History
+from attn_kata.interview import actions, control, moments, review, words
+from attn_kata.interview.attempts import look
+from attn_kata.interview.control import Desk
+from attn_kata.interview.deadline import LATE_SECONDS
+from attn_kata.interview.room import dialogs
+from attn_kata.interview.room.between import BetweenScreen
+from attn_kata.interview.room.briefing import BriefingScreen
+from attn_kata.interview.room.choosing import ChoosingScreen
+from attn_kata.interview.room.coding import CodingScreen
+from attn_kata.interview.room.questions import QuestionsScreen
+from attn_kata.interview.room.reviewing import ReviewScreen
+from attn_kata.interview.room.screens import RoomScreen
+from attn_kata.interview.room.threads import Threads
+from attn_kata.interview.session import Session
+
+if TYPE_CHECKING:
+    from attn_kata.engine.client import Engine
+
+_P = ParamSpec("_P")
+LOOK_SECONDS = 1.0
+_STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Room(App[str]):
+    """One person, one session. What `run` gives is to be said when the screen is gone."""
+
+    CSS_PATH = Path(__file__).with_name("room.tcss")
+    TITLE = "attn-kata interview"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar = []
+
+    def __init__(self, *, desk: Desk, history: History, engine: Engine, look_seconds: float = LOOK_SECONDS) -> None:
+        super().__init__()
+        self.desk, self.history, self.engine = desk, history, engine
+        self.threads = Threads()
+        self.session: Session | None = None
+        self.stopped: int | None = None  # the signal that ended the room
+        self._look_seconds = look_seconds
+        self._showing: tuple[str, int] | None = None
+        self._looking = asyncio.Lock()
+        self._graded_ahead: int | None = None
+
+    @contextmanager
+    def engines(self) -> Iterator[Engine]:
+        """The warm engine, for calls that would begin one."""
+        yield self.engine
+
+    def left(self) -> float:
+        """Seconds left, by the clock alone."""
+        return self.session.left(moments.read(self.desk.clock)) if self.session is not None else 0.0
+
+    # Coming and going -------------------------------------------------------------------------------------------------
+
+    async def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _STOPPING:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self._stop, number)
+        await self.come_in()
+        if self._look_seconds:
+            self.set_interval(self._look_seconds, self._beat)
+
+    async def come_in(self) -> None:
+        """Show the session that runs, or what to choose from."""
+        said: list[str] = []
+
+        def arrive() -> Session | None:
+            running = self.desk.store.active()
+            if running is None:
+                return None
+            actions.resume(self.desk, actions.active(self.desk, said.append))
+            return self.desk.store.load(running.id)
+
+        try:
+            session = await self.threads.at_desk(arrive)
+        except AttnKataError as problem:
+            self.tell(problem)
+            session = await self.threads.at_desk(self.desk.store.active)
+        for sentence in said:
+            self.notify(sentence, timeout=15)
+        if session is None:
+            await self._switch(ChoosingScreen())
+        else:
+            await self._enter(session, " ".join(said))
+
+    def go(self, said: str) -> None:
+        """Leave, with something to say afterwards."""
+        cancel = getattr(self.engine, "cancel", None)
+        if cancel is not None:
+            cancel()  # a grading that is left is done when its review is asked for
+        self.exit("\n".join(part for part in (said, self.rescue()) if part))
+
+    def rescue(self) -> str:
+        """The room's text onto the disk, whatever comes."""
+        return "".join(one.rescue() for one in self._stack() if isinstance(one, CodingScreen))
+
+    @work(exclusive=True, group="leave")
+    async def action_leave(self) -> None:
+        """Ask what becomes of the session, and go."""
+        session = self.session
+        if session is None:
+            self.go("Begin one: attn-kata interview")
+            return
+        if isinstance(self.screen, ModalScreen):
+            return
+        said = await self.push_screen_wait(dialogs.leave(clock=session.clock_runs, review=session.state == "review"))
+        if said == "e":
+            if isinstance(self.screen, CodingScreen):
+                await self.screen.agree(write=True)
+            if await self.tried(control.end, self.desk, session.id):
+                self.go(f"Interview {session.id} is over. What was kept: attn-kata interview show {session.id}")
+        elif said == "l":
+            if isinstance(self.screen, CodingScreen):
+                await self.screen.agree(write=True)
+            self.go(self.goes_on())
+
+    def close(self) -> None:
+        """End the threads; when the screen is gone."""
+        self.threads.close()
+
+    def goes_on(self) -> str:
+        """What is said to somebody who leaves."""
+        assert self.session is not None
+        clock = words.clock(self.session, moments.read(self.desk.clock)) if self.session.clock_runs else ""
+        runs = f"The clock runs on. {clock}\n" if clock else ""
+        return f"Interview {self.session.id} goes on. {runs}Back to it: attn-kata interview"
+
+    def action_help(self) -> None:
+        """The keys."""
+        self.push_screen(dialogs.Help())
+
+    def _stop(self, number: int) -> None:
+        self.stopped = number
+        self.go(self.goes_on() if self.session is not None else "")
+
+    # What happens -----------------------------------------------------------------------------------------------------
+
+    async def tried(self, call: Callable[_P, object], *args: _P.args, **named: _P.kwargs) -> bool:
+        """Whether a call at the desk was done; where it was refused, its words are shown."""
+        try:
+            await self.threads.at_desk(call, *args, **named)
+        except AttnKataError as problem:
+            self.tell(problem)
+            return False
+        return True
+
+    def tell(self, problem: Exception) -> str:
+        """Show a refusal or a fault in its own words; gives them."""
+        if isinstance(problem, AttnKataError):
+            told = f"{problem.what}\n{problem.next_step or ''}".strip()
+        else:
+            told = f"The grader itself failed: {problem}"
+        refused = isinstance(problem, UsageError)
+        self.notify(told, severity="warning" if refused else "error", timeout=10, markup=False)
+        return told
+
+    def _beat(self) -> None:
+        if not self._looking.locked():
+            self.run_worker(self.look(), group="look")
+
+    async def look(self) -> None:
+        """The clock, the file, and what other terminals did; once a second, and after whatever was done here."""
+        async with self._looking:
+            if self.session is None or self.session.over:
+                return
+            coding = next((one for one in self._stack() if isinstance(one, CodingScreen)), None)
+            left = self.left()
+            if coding is not None and left > -LATE_SECONDS:
+                await coding.look(left)
+            try:
+                tick = await self.threads.at_desk(control.tick, self.desk, self.session.id)
+            except AttnKataError as problem:
+                self.tell(problem)
+                return
+            for sentence in tick.news:
+                self.notify(sentence, timeout=15, title="Time")
+            await self._enter(tick.session, " ".join(tick.news))
+
+    async def _enter(self, session: Session, said: str = "") -> None:
+        """Show the screen of the session's state, where it is another one."""
+        self.session = session
+        showing = (session.state, session.stage)
+        if showing != self._showing:
+            for one in self._stack():
+                if isinstance(one, CodingScreen):
+                    await self.tried(one.put_aside) if session.state != "submitted" else None
+            self._showing = showing
+            screen = await self._screen(session, said)
+            if screen is None:
+                self.go(f"Interview {session.id} is over: attn-kata interview show {session.id}")
+                return
+            await self._switch(screen)
+            self._grade_ahead(session)
+        for one in self._stack():
+            if isinstance(one, RoomScreen):
+                one.show_clock()
+
+    async def _screen(self, session: Session, said: str) -> RoomScreen | None:
+        if session.state == "coding":
+            assert session.file is not None
+            found = await self.threads.at_desk(look, session.file)
+            source = found.source
+            if source is None:
+                kept = session.kept[session.stage]
+                source = await self.threads.at_desk(self.desk.store.source, session.id, kept)
+            return CodingScreen(session, source)
+        if session.state in ("submitted", "time_up"):
+            return BetweenScreen(said)
+        made = {
+            "ready": BriefingScreen,
+            "briefing": BriefingScreen,
+            "follow_up": QuestionsScreen,
+            "review": ReviewScreen,
+        }
+        return made[session.state]() if session.state in made else None
+
+    async def _switch(self, screen: RoomScreen) -> None:
+        while isinstance(self.screen, ModalScreen):
+            await self.screen.dismiss(None)
+        await (self.switch_screen(screen) if len(self.screen_stack) > 1 else self.push_screen(screen))
+
+    def _stack(self) -> list[object]:
+        return list(self.screen_stack) if self.is_running else []
+
+    def _grade_ahead(self, session: Session) -> None:
+        """What was taken is graded while questions are answered, so that the review need not be waited for."""
+        after = session.state in ("time_up", "follow_up") or (session.state == "submitted" and session.last_stage)
+        if after and self._graded_ahead != session.id:
+            self._graded_ahead = session.id
+            self.run_worker(self._graded(session), group="ahead", exit_on_error=False)
+
+    async def _graded(self, session: Session) -> None:
+        with contextlib.suppress(Exception):  # the review grades again, and says what is wrong
+            await self.threads.grading(review.grade, self.desk.store, session, self.engine)

@@ -1,0 +1,67 @@
+"""The briefing: the task, and the questions that may be asked before the clock runs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from attn_kata.interview import content, control
+from attn_kata.interview.room import texts
+from attn_kata.interview.room.screens import Pane, RoomScreen
+from attn_kata.interview.session import Session
+
+
+def asked(session: Session) -> list[tuple[str, str | None]]:
+    """Every question of this stage, with the answer to those that were asked."""
+    return [
+        (one.ask, one.answer if (session.stage, number) in session.asked else None)
+        for number, one in enumerate(content.of_kata(session.kata).questions, 1)
+    ]
+
+
+class BriefingScreen(RoomScreen):
+    """Enter asks; Ctrl+G starts the clock."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+g", "begin", "Start the clock", priority=True),
+        Binding("tab", "app.focus_next", "Task/questions", show=True),
+    ]
+
+    def body(self) -> ComposeResult:
+        with Container(id="panes"):
+            yield Pane("The task", texts.task(self.session), id="task")
+            listed = OptionList(id="questions", markup=False)
+            listed.border_title = "What you may ask: Enter asks"
+            yield listed
+
+    def on_mount(self) -> None:
+        self._show()
+        self.query_one(OptionList).focus()
+
+    @work(exclusive=True)
+    async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        if await self.room.tried(control.ask, self.room.desk, self.session.id, event.option_index + 1):
+            await self.room.look()
+            self._show()
+
+    @work(exclusive=True)
+    async def action_begin(self) -> None:
+        """The clock starts."""
+        if await self.room.tried(control.advance, self.room.desk, self.session.id):
+            await self.room.look()
+
+    def _show(self) -> None:
+        listed = self.query_one(OptionList)
+        at = listed.highlighted or 0
+        listed.clear_options()
+        listed.add_options(
+            Option(f"{n}. {ask}" + (f"\n   → {answer}" if answer else ""))
+            for n, (ask, answer) in enumerate(asked(self.session), 1)
+        )
+        listed.highlighted = at

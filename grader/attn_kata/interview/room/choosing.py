@@ -1,0 +1,80 @@
+"""Before a session: which track or kata, how long, coached or not."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widgets import Checkbox, Input, OptionList
+from textual.widgets.option_list import Option
+
+from attn_kata import catalog
+from attn_kata.interview import actions, plans
+from attn_kata.interview.plans import Plan
+from attn_kata.interview.room.screens import RoomScreen, Words
+
+
+class ChoosingScreen(RoomScreen):
+    """A list to choose from; Enter goes on to the briefing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+g", "go_on", "To the briefing", priority=True)]
+
+    def body(self) -> ComposeResult:
+        yield Words(
+            "A mock interview: a task, a clock, hidden tests, questions about your code, a scorecard.\n"
+            "Choose with the arrows; Enter shows the task. The clock does not run yet. Tab: minutes, coached.",
+            id="about",
+        )
+        options = [
+            Option(
+                f"{plan.name:<16} {plans.minutes_text(plan.minutes):>3} min  "
+                f"{', '.join(stage.kata for stage in plan.stages)}",
+                id=f"track {plan.name}",
+            )
+            for plan in plans.tracks()
+        ]
+        katas = [
+            Option(f"{kata.slug:<16} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
+            for kata in catalog.katas()
+        ]
+        yield OptionList(*options, None, *katas, id="plans", markup=False)
+        with Container(id="details"):
+            yield Input(placeholder="minutes, if others", id="minutes", compact=True)
+            yield Checkbox("coached: findings after every run", id="coached", compact=True)
+
+    def on_mount(self) -> None:
+        listed = self.query_one(OptionList)
+        listed.focus()
+        listed.highlighted = listed.get_option_index(f"track {plans.DEFAULT_TRACK}")
+
+    def on_option_list_option_selected(self) -> None:
+        self.action_go_on()
+
+    def on_input_submitted(self) -> None:
+        self.action_go_on()
+
+    @work(exclusive=True)
+    async def action_go_on(self) -> None:
+        """Begin the session that is chosen, with its briefing."""
+        listed = self.query_one(OptionList)
+        chosen = listed.highlighted_option
+        if chosen is None or chosen.id is None:
+            return
+        minutes, coached = self.query_one(Input).value.strip(), self.query_one(Checkbox).value
+
+        def begin() -> None:
+            plan = _plan(str(chosen.id))
+            if minutes:
+                plan = plans.with_minutes(plan, plans.minutes_from(minutes))
+            actions.start(self.room.desk, plan, coached=coached, folder=None, history=self.room.history)
+
+        if await self.room.tried(begin):
+            await self.room.come_in()
+
+
+def _plan(chosen: str) -> Plan:
+    kind, _, name = chosen.partition(" ")
+    return plans.of_track(name) if kind == "track" else plans.of_katas((name,))

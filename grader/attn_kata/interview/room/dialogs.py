@@ -1,0 +1,91 @@
+"""Questions over a screen, answered by one key: help, a conflict, handing in, leaving, a question to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from attn_kata.interview.room.screens import Words
+from attn_kata.interview.room.texts import HELP
+
+
+class Help(ModalScreen[None]):
+    """The keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,ctrl+o,enter,q,ctrl+q", "dismiss", "Close")]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog -tall"):
+            yield Words(HELP)
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+
+class Choice(ModalScreen[str | None]):
+    """One of a few things: by its key, or with the arrows and Enter. Gives its key; None for Esc, where that may be."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+q", "escape", "Back")]
+
+    def __init__(self, what: str, choices: Sequence[tuple[str, str]], *, must: bool = False) -> None:
+        super().__init__()
+        self._what, self._choices, self._must = what, choices, must
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Words(self._what)
+            yield OptionList(*(Option(f"{key}  {says}", id=key) for key, says in self._choices), markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+
+    def on_key(self, event: object) -> None:
+        key = getattr(event, "character", None)
+        if key is not None and key in dict(self._choices):
+            self.dismiss(key)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_id)
+
+    def action_escape(self) -> None:
+        """Choose nothing."""
+        if not self._must:
+            self.dismiss(None)
+
+
+def conflict(name: str) -> Choice:
+    """The file and the room's text both changed."""
+    return Choice(
+        f"'{name}' was changed on the disk, and you changed it here. Every version is kept in the session.",
+        [
+            ("b", "Both: mine stays in the file, the other one becomes a numbered copy beside it"),
+            ("m", "Mine: write my text over the file"),
+            ("t", "Theirs: take the file as it is on the disk"),
+        ],
+        must=True,
+    )
+
+
+def hand_in(stage: str) -> Choice:
+    """Really?"""
+    return Choice(f"Hand in {stage}? It cannot be changed afterwards.", [("y", "Hand it in"), ("n", "Go on writing")])
+
+
+def leave(*, clock: bool, review: bool) -> Choice:
+    """What becomes of the session."""
+    goes_on = "Leave the room; the clock runs on" if clock else "Leave the room; the session stays as it is"
+    ends = "Close the interview" if review else "End the interview for good, without a scorecard"
+    return Choice("Leave?", [("l", goes_on), ("e", ends), ("s", "Stay")])
+
+
+def questions(every: Sequence[tuple[str, str | None]]) -> Choice:
+    """Which question to ask; those with an answer show it."""
+    choices = [(str(n), ask + (f"\n   → {answer}" if answer else "")) for n, (ask, answer) in enumerate(every, 1)]
+    return Choice("What do you ask?", choices)

@@ -1,0 +1,128 @@
+"""The follow-up questions, one at a time: a number, one of some options, or words that are then ticked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import Input, OptionList, SelectionList, TextArea
+from textual.widgets.option_list import Option
+from textual.widgets.selection_list import Selection
+
+from attn_kata.interview import control
+from attn_kata.interview.room.screens import RoomScreen, Words
+from attn_kata.interview.session import Session
+
+_HOW = {
+    "numeric": "Type a number: 1536, 1_536, 1.5e3, 12 MiB, 33 %. Enter answers.",
+    "choice": "Choose with the arrows; Enter answers.",
+    "free": "In your own words. Ctrl+G answers; then a model answer's points are shown.",
+    "points": "A model answer has these points. Space ticks those that yours had; Ctrl+G goes on.",
+}
+
+
+def open_ones(session: Session) -> list[int]:
+    """The questions that have no answer, or whose points are not ticked yet."""
+    return [
+        place
+        for place, question in enumerate(session.follow_ups, 1)
+        if place not in session.answers or (question["kind"] == "free" and place not in session.ticks)
+    ]
+
+
+class QuestionsScreen(RoomScreen):
+    """One question at a time; what is left out can be come back to until the review."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+g", "answer", "Answer", priority=True),
+        Binding("ctrl+n", "leave_out", "Leave it", priority=True),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left_out: set[int] = set()
+        self._place = 0
+
+    def body(self) -> ComposeResult:
+        yield VerticalScroll(Words(id="asked"), id="question", can_focus=False)
+        yield Vertical(id="answer")
+
+    async def on_mount(self) -> None:
+        await self._next()
+
+    def on_input_submitted(self) -> None:
+        self.action_answer()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        if not isinstance(event.option_list, SelectionList):
+            self.action_answer()
+
+    @work(exclusive=True)
+    async def action_answer(self) -> None:
+        """Keep the answer, or the points; go on where it was taken."""
+        if not self._place:
+            return
+        desk, number = self.room.desk, self.session.id
+        points = self.query(SelectionList)
+        if points:
+            kept = await self.room.tried(
+                control.tick_points, desk, number, self._place, tuple(sorted(points.first().selected))
+            )
+        else:
+            kept = await self.room.tried(control.answer, desk, number, self._place, self._typed())
+        if kept:
+            await self.room.look()
+            await self._next()
+
+    @work(exclusive=True)
+    async def action_leave_out(self) -> None:
+        """Go on without an answer."""
+        self._left_out.add(self._place)
+        await self._next()
+
+    async def _next(self) -> None:
+        places = [place for place in open_ones(self.session) if place not in self._left_out]
+        if not places:
+            self._place = 0
+            if await self.room.tried(control.advance, self.room.desk, self.session.id):
+                await self.room.look()
+            return
+        self._place = places[0]
+        question = self.session.follow_ups[self._place - 1]
+        ticking = self._place in self.session.answers
+        kind = "points" if ticking else question["kind"]
+        unit = f" (in {question['unit']})" if question.get("unit") else ""
+        yours = f"\n\nYours: {self.session.answers[self._place]['text']}" if ticking else ""
+        count = len(self.session.follow_ups)
+        self.query_one("#asked", Words).update(
+            f"Question {self._place} of {count}\n\n{question['ask']}{unit}{yours}\n\n{_HOW[kind]}"
+        )
+        holder = self.query_one("#answer", Vertical)
+        await holder.remove_children()
+        field = _field(kind, question)
+        await holder.mount(field)
+        field.focus()
+
+    def _typed(self) -> str:
+        for options in self.query("#options").results(OptionList):
+            return str((options.highlighted or 0) + 1)
+        for words in self.query("#free").results(TextArea):
+            return words.text
+        return self.query_one("#number", Input).value
+
+
+def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextArea | SelectionList[int]:
+    if kind == "numeric":
+        return Input(placeholder="a number", id="number", classes="answer")
+    if kind == "choice":
+        options = [Option(f"{n}) {says}") for n, says in enumerate(question["options"], 1)]
+        return OptionList(*options, id="options", markup=False)
+    if kind == "free":
+        return TextArea(id="free", classes="answer", soft_wrap=True)
+    from textual.content import Content
+
+    return SelectionList(*(Selection(Content(says), n) for n, says in enumerate(question["points"], 1)), id="points")

@@ -1,0 +1,15 @@
+# breaks: dropout_acts_on_weights
+# mistake: dropout.keep_probability
+import math
+
+import torch
+
+
+def attention_with_dropout(q, k, v, p, training):
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be in [0, 1), not {p}")
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    weights = torch.softmax(scores, dim=-1)
+    if training and p > 0:
+        weights = weights * torch.bernoulli(torch.full_like(weights, p)) / p
+    return weights @ v

@@ -1,0 +1,13 @@
+# breaks: p_is_checked
+# mistake: arguments.unchecked
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def attention_with_dropout(q, k, v, p, training):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    weights = torch.softmax(scores, dim=-1)
+    weights = F.dropout(weights, p, training)
+    return weights @ v

@@ -1,0 +1,226 @@
+"""`attn-kata watch` in a real terminal, with the real engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from attn_kata import catalog
+
+pexpect = pytest.importorskip("pexpect")
+pyte = pytest.importorskip("pyte")
+psutil = pytest.importorskip("psutil")
+pytest.importorskip("watchfiles")
+
+SDPA = catalog.find("sdpa")
+RIGHT = SDPA.solution.read_text("utf-8")
+WRONG = (SDPA.folder / "wrong" / "scale_missing.py").read_text("utf-8")
+SECONDS = 60
+
+
+class Watch:
+    """A running `watch` and its screen of 80 by 24."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+        self.screen = pyte.Screen(80, 24)
+        self.stream = pyte.ByteStream(self.screen)
+        self.bytes = b""
+        self.child = pexpect.spawn(
+            sys.executable, ["-m", "attn_kata", "watch", *arguments], cwd=str(folder), env=environment, dimensions=(24, 80)
+        )
+        self.mode = termios.tcgetattr(self.child.child_fd)
+        self.closed = False
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self.screen.display]
+
+    def until(self, said: str, line: int | None = None, seconds: float = SECONDS) -> None:
+        """Wait until the screen, or that line of it, says so."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self.closed:
+            shown = "\n".join(self.lines) if line is None else self.lines[line]
+            if said in shown:
+                return
+            self.read()
+        raise AssertionError(f"{said!r} was not on the screen:\n" + "\n".join(self.lines))
+
+    def read(self, seconds: float = 0.05) -> None:
+        try:
+            part = self.child.read_nonblocking(65536, seconds)
+        except pexpect.TIMEOUT:
+            return
+        except pexpect.EOF:
+            self.closed = True
+            return
+        self.bytes += part
+        self.stream.feed(part)
+
+    def until_closed(self) -> int:
+        """Wait for the end; the exit code. Everything is as it was."""
+        deadline = time.monotonic() + SECONDS
+        while not self.closed and time.monotonic() < deadline:
+            self.read()
+        self.child.close()
+        assert self.bytes.rstrip().endswith(b"\x1b[?7h\x1b[?25h\x1b[?1049l")
+        return self.child.exitstatus
+
+
+def save(file: Path, text: str) -> None:
+    """As many editors do."""
+    beside = file.with_name(f".{file.name}.new")
+    beside.write_text(text, "utf-8")
+    os.replace(beside, file)
+
+
+def test_an_evening(folder, environment, tmp_path):
+    """Stub, a wrong version, a right one, a hint, the next kata: on one screen, and nothing is left at the end."""
+    file = folder / "sdpa.py"
+    file.write_text(WRONG, "utf-8")
+    watch = Watch(folder, environment, "sdpa.py")
+    watch.until("FAILED", 1)
+    watch.until("(scale.missing)")
+    watch.until("q quit", 23)
+    face = psutil.Process(watch.child.pid)
+    children = face.children(recursive=True)
+    save(file, RIGHT)
+    watch.until("PASSED", 1)
+    watch.until("now holds  ", 3)
+    save(file, "def scaled_dot_product_attention(")
+    watch.until("Not graded: it is not Python")
+    save(file, WRONG)
+    watch.until("now fails  ", 3)
+    watch.child.send("h")
+    watch.until("sdpa, hint 1 of ", 0)
+    watch.child.send("x")
+    watch.until("FAILED", 1)
+    watch.child.send("f")
+    watch.until("the full report", 0)
+    watch.child.send(" ")
+    watch.child.send("x")
+    watch.until("FAILED", 1)
+    watch.child.send("n")
+    watch.until("sdpa does not pass yet", 22)
+    file.unlink()
+    watch.until("Waiting for it", 22)
+    save(file, RIGHT)
+    watch.until("PASSED", 1)
+    watch.child.send("n")
+    watch.until("NOT WRITTEN YET", 1)
+    torch = [line for line in Path(f"/proc/{face.pid}/maps").read_text().splitlines() if "torch" in line]
+    children += face.children(recursive=True)
+    watch.child.send("q")
+    code = watch.until_closed()
+
+    assert code == 0
+    assert torch == [], "the face imports no torch"
+    assert children
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_a_signal_gives_the_terminal_back(folder, environment, tmp_path, number, code):
+    (folder / "sdpa.py").write_text("while True: pass\n")
+    watch = Watch(folder, environment, "sdpa.py")
+    watch.until("The first grading", 2)
+    time.sleep(0.5)
+    children = psutil.Process(watch.child.pid).children(recursive=True)
+    watch.child.kill(number)
+
+    assert watch.until_closed() == code
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment):
+    (folder / "sdpa.py").write_text(WRONG, "utf-8")
+    script = folder / "broken.py"
+    script.write_text(
+        "import sys\n"
+        "from attn_kata.watch import screen\n"
+        "def draw(*a, **k): raise RuntimeError('ours')\n"
+        "screen.draw = draw\n"
+        "from attn_kata.cli.group import run\n"
+        "sys.exit(run(['watch', 'sdpa.py']))\n"
+    )
+    child = pexpect.spawn(sys.executable, [str(script)], cwd=str(folder), env=environment, dimensions=(24, 80), timeout=SECONDS)
+    printed = child.read()
+    child.close()
+
+    assert child.exitstatus == 4
+    assert b"\x1b[?1049l" in printed
+    assert printed.index(b"\x1b[?1049l") < printed.index(b"A fault of attn-kata's own")
+
+
+def test_without_a_terminal_it_prints_lines(folder, environment):
+    file = folder / "sdpa.py"
+    file.write_text(WRONG, "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "attn_kata", "watch", "sdpa.py"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    save(file, RIGHT)
+    rest = []
+    while not rest or not rest[-1].startswith("PASSED"):
+        rest.append(process.stdout.readline())
+    holds = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(15) == 143
+    assert first.startswith("FAILED  sdpa  sdpa.py")
+    assert "(scale.missing)" in "".join(rest)
+    assert holds.startswith("  now holds: ")
+    assert "\x1b" not in first + "".join(rest)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here; on Debian: apt-get install tmux")
+def test_in_tmux_the_screen_that_was_there_comes_back(folder, environment, tmp_path):
+    (folder / "sdpa.py").write_text(WRONG, "utf-8")
+    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", "/dev/null"]
+
+    def shown() -> str:
+        return subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True).stdout
+
+    def until(said: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while said not in shown():
+            assert time.monotonic() < deadline, shown()
+            time.sleep(0.1)
+
+    start = [*tmux, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(folder), "sh"]
+    subprocess.run(start, env={**environment, "PS1": "prompt> "}, check=True)
+    try:
+        subprocess.run([*tmux, "send-keys", f"echo before; {sys.executable} -m attn_kata watch sdpa.py", "Enter"], check=True)
+        until("(scale.missing)")
+        assert "before" not in shown()
+        subprocess.run([*tmux, "send-keys", "q"], check=True)
+        until("before")
+        assert "(scale.missing)" not in shown()
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def test_a_missing_watchfiles_is_said_with_the_command(folder, environment):
+    (folder / "sdpa.py").write_text(WRONG, "utf-8")
+    script = "import sys; sys.modules['watchfiles'] = None; from attn_kata.cli.group import run; sys.exit(run(['watch', 'sdpa.py']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["'attn-kata watch' needs the package watchfiles.", "python -m pip install watchfiles"]
