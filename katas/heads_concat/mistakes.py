@@ -140,7 +140,6 @@ PIPELINES = (
             "merge": s.merge_heads,
         },
         variants=(
-            # Weights are copied in by name, in the order of the names: one head in several places ends with the last's.
             *variants("module.repeated", {"project": project(head=lambda i, heads: heads - 1)},
                       {"project": project(head=lambda i, heads: 0)}),
             *variants("split.no_transpose", {"project": fused_no_transpose}),
@@ -184,10 +183,19 @@ PIPELINES = (
 
 def _heads_in_a_list(evidence):
     told = any("its parameters are none" in failure.message for failure in evidence.failures.values())
-    return 0 if told and re.search(r"self\.heads\s*=\s*[\[({]|self\.heads\.append", evidence.source) else None
+    return 0 if told and re.search(r"self\.heads\s*=\s*[\[({]|self\.heads\.append", evidence.code) else None
 
 
-SYMPTOMS = (Symptom(id="module.unregistered", shows=_heads_in_a_list),)
+def _one_head_several_times(evidence):
+    failure = evidence.failures.get("parameters")
+    only_one = failure and re.search(r"parameters are (heads\.\d+\.)\w+\.weight(, \1\w+\.weight)*;", failure.message)
+    return 0 if only_one and re.search(r"\]\s*\*\s*\w|\w\s*\*\s*\[", evidence.code) else None
+
+
+SYMPTOMS = (
+    Symptom(id="module.unregistered", shows=_heads_in_a_list),
+    Symptom(id="module.repeated", shows=_one_head_several_times),
+)
 
 
 def pictures():

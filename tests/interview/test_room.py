@@ -226,6 +226,7 @@ def test_time_up_takes_the_text_of_the_room(room, begin, desk, clock):
         await shows(pilot, CodingScreen)
         clock.goes(minutes=15)
         await room.look()
+        await until(pilot, lambda: len(room._notifications) > 0)
         assert [note.message for note in room._notifications] == ["Half of the time is over: 15 minutes left."]
         clock.goes(minutes=14, seconds=57)
         write(room, RIGHT)

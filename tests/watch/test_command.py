@@ -34,7 +34,11 @@ class Watch:
         self.stream = pyte.ByteStream(self.screen)
         self.bytes = b""
         self.child = pexpect.spawn(
-            sys.executable, ["-m", "attn_kata", "watch", *arguments], cwd=str(folder), env=environment, dimensions=(24, 80)
+            sys.executable,
+            ["-m", "attn_kata", "watch", *arguments],
+            cwd=str(folder),
+            env=environment,
+            dimensions=(24, 80),
         )
         self.mode = termios.tcgetattr(self.child.child_fd)
         self.closed = False
@@ -152,7 +156,9 @@ def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment):
         "from attn_kata.cli.group import run\n"
         "sys.exit(run(['watch', 'sdpa.py']))\n"
     )
-    child = pexpect.spawn(sys.executable, [str(script)], cwd=str(folder), env=environment, dimensions=(24, 80), timeout=SECONDS)
+    child = pexpect.spawn(
+        sys.executable, [str(script)], cwd=str(folder), env=environment, dimensions=(24, 80), timeout=SECONDS
+    )
     printed = child.read()
     child.close()
 
@@ -205,7 +211,9 @@ def test_in_tmux_the_screen_that_was_there_comes_back(folder, environment, tmp_p
     start = [*tmux, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(folder), "sh"]
     subprocess.run(start, env={**environment, "PS1": "prompt> "}, check=True)
     try:
-        subprocess.run([*tmux, "send-keys", f"echo before; {sys.executable} -m attn_kata watch sdpa.py", "Enter"], check=True)
+        subprocess.run(
+            [*tmux, "send-keys", f"echo before; {sys.executable} -m attn_kata watch sdpa.py", "Enter"], check=True
+        )
         until("(scale.missing)")
         assert "before" not in shown()
         subprocess.run([*tmux, "send-keys", "q"], check=True)
@@ -217,10 +225,20 @@ def test_in_tmux_the_screen_that_was_there_comes_back(folder, environment, tmp_p
 
 def test_a_missing_watchfiles_is_said_with_the_command(folder, environment):
     (folder / "sdpa.py").write_text(WRONG, "utf-8")
-    script = "import sys; sys.modules['watchfiles'] = None; from attn_kata.cli.group import run; sys.exit(run(['watch', 'sdpa.py']))"
+    script = "import sys; sys.modules['watchfiles'] = None\n"
+    script += "from attn_kata.cli.group import run; sys.exit(run(['watch', 'sdpa.py']))"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
 
     assert done.returncode == 2
-    assert done.stderr.splitlines() == ["'attn-kata watch' needs the package watchfiles.", "python -m pip install watchfiles"]
+    assert done.stderr.splitlines() == [
+        "'attn-kata watch' needs the package watchfiles.",
+        "python -m pip install watchfiles",
+    ]

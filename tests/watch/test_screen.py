@@ -25,9 +25,12 @@ def session(text: str, *, ungraded: bool = False) -> Session:
         id="scale.missing", title=f"Title {text}", explanation=text, question=text, line=6, source_line=text
     )
     report = Report(
-        kata="sdpa", attempt=text, outcome="ungraded" if ungraded else "failed", seed=0, findings=[] if ungraded else [finding] * 9,
-        diagnosis=[] if ungraded else [Diagnosis(mistakes=[mistake, mistake])] * 2, ungraded_because=text if ungraded else None,
-        attempt_output=text, isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]), seconds={"total": 0.1}, versions={},
+        kata="sdpa", attempt=text, outcome="ungraded" if ungraded else "failed", seed=0,
+        findings=[] if ungraded else [finding] * 9,
+        diagnosis=[] if ungraded else [Diagnosis(mistakes=[mistake, mistake])] * 2,
+        ungraded_because=text if ungraded else None,
+        attempt_output=text, isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]), seconds={"total": 0.1},
+        versions={},
     )  # fmt: skip
     return Session(
         kata=catalog.find("sdpa"), path=Path("/x"), name=f"name {text}", started=0.0, report=report, gradings=3,
@@ -56,7 +59,9 @@ def test_flips_come_before_the_diagnosis_and_that_before_what_fails():
     text = "\n".join(lines)
 
     assert lines[0].endswith("1:15")
-    assert text.index("now holds") < text.index("now fails") < text.index("(scale.missing)") < text.index("FAIL  values")
+    assert (
+        text.index("now holds") < text.index("now fails") < text.index("(scale.missing)") < text.index("FAIL  values")
+    )
 
 
 def test_a_page_is_scrolled_no_further_than_its_end():

@@ -20,7 +20,8 @@ def complete_kata(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def complete_kata_or_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The katas that begin so, and files."""
-    return [*complete_kata(ctx, param, incomplete), CompletionItem(incomplete, type="file")]
+    # Files first: the script for bash forgets what came before them, and offers files where nothing comes after.
+    return [CompletionItem(incomplete, type="file"), *complete_kata(ctx, param, incomplete)]
 
 
 def kata_argument(*, required: bool = False) -> Callable[[_F], _F]:

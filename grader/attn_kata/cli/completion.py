@@ -7,8 +7,8 @@ import click
 from attn_kata.cli.output import emit, warn
 
 INSTALL = {
-    "bash": 'For every new shell: echo \'eval "$(attn-kata completion bash)"\' >> ~/.bashrc',
-    "zsh": 'For every new shell: echo \'eval "$(attn-kata completion zsh)"\' >> ~/.zshrc (after compinit)',
+    "bash": "For every new shell: echo 'eval \"$(attn-kata completion bash)\"' >> ~/.bashrc",
+    "zsh": "For every new shell: echo 'eval \"$(attn-kata completion zsh)\"' >> ~/.zshrc (after compinit)",
     "fish": "For every new shell: attn-kata completion fish > ~/.config/fish/completions/attn-kata.fish",
 }
 

@@ -115,7 +115,7 @@ def _unregistered(evidence: Evidence) -> int | None:
 def _rebuilt(evidence: Evidence) -> int | None:
     if not _told_parameters(evidence) or _unregistered(evidence) is not None:
         return None
-    forward = re.search(r"def (?:forward|__call__)\b(?:.|\n)*?nn\.(?:Linear|Parameter)\(", evidence.code)
+    forward = re.search(r"def (?:forward|__call__)\b(?:(?!\n *(?:def|class) )(?:.|\n))*?nn\.(?:Linear|Parameter)\(", evidence.code)
     return 0 if forward else None
 
 

@@ -173,7 +173,8 @@ class Engine:
                     channel.send(control.fileno(), b"DEAD", self._end_attempt(patient=bool(how)).encode())
                 elif kind == b"DONE":
                     channel.send(control.fileno(), b"TELL")
-                    return _told_by_itself(control)
+                    _told_by_itself(control)
+                    return None
             except (channel.ChannelClosed, BrokenPipeError):
                 if len(watched) == 1:
                     raise RuntimeError("the grader's own process ended while it read the source") from None

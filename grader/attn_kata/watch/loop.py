@@ -125,7 +125,8 @@ class Loop:
             return  # of the kata before
         job = self.session.job_for(seen)
         if job is not None:
-            self.notice = ""
+            if self.session.gradings:  # else it is about this very file
+                self.notice = ""
             self._grader.grade(job)
 
     def _put(self, news: tuple[Path, Seen] | Done) -> None:
@@ -163,6 +164,7 @@ def on_screen(target: workspace.Attempt, engine: WarmEngine, history: History, *
                     continue
                 if key == "q":
                     return
+                loop.notice = ""
                 page = _answered(loop, key, width, color)
     finally:
         loop.stop()
@@ -171,7 +173,16 @@ def on_screen(target: workspace.Attempt, engine: WarmEngine, history: History, *
 def _turned(page: Page, key: str, height: int) -> Page | None:
     from attn_kata.watch import screen
 
-    by = {"up": -1, "k": -1, "down": 1, "j": 1, " ": height - 4, "page down": height - 4, "b": 4 - height, "page up": 4 - height}
+    by = {
+        "up": -1,
+        "k": -1,
+        "down": 1,
+        "j": 1,
+        " ": height - 4,
+        "page down": height - 4,
+        "b": 4 - height,
+        "page up": 4 - height,
+    }
     return screen.scrolled(page, by[key], height) if key in by else None
 
 
@@ -189,14 +200,16 @@ def _answered(loop: Loop, key: str, width: int, color: bool) -> Page | None:
         return screen.Page(title=title, lines=screen.wrapped(text, width))
     elif key == "p":
         title, text = loop.prompt()
-        return screen.Page(title=title, lines=screen.wrapped(text, width))
+        return screen.Page(title=title, lines=screen.markdown(text, width, color=color))
     elif key == "f" and loop.session.report is not None:
         text = full.render(loop.session.report, width=width, color=color, advice=False)
         return screen.Page(title=f"{loop.session.kata.slug}: the full report", lines=text.rstrip("\n").split("\n"))
     return None
 
 
-def in_lines(target: workspace.Attempt, engine: WarmEngine, history: History, *, seed: int, emit: Callable[[str], None]) -> None:
+def in_lines(
+    target: workspace.Attempt, engine: WarmEngine, history: History, *, seed: int, emit: Callable[[str], None]
+) -> None:
     """Watch without a terminal: a few lines for every grading, until a signal."""
     import threading
 
@@ -219,7 +232,7 @@ def in_lines(target: workspace.Attempt, engine: WarmEngine, history: History, *,
             if loop.session.missing != missing:
                 missing = loop.session.missing
                 if missing:
-                    emit(f"{missing} Waiting for it.")
+                    emit(f"Waiting for it: {missing}")
             if loop.session.fault is not None:
                 raise loop.session.fault
     finally:

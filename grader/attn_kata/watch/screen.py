@@ -42,7 +42,9 @@ def draw(session: Session, *, now: float, width: int, height: int, color: bool, 
         _report(writer, session.report)
     if session.fault is not None:
         writer.blank()
-        writer.add(Text(f"A fault of attn-kata's own, not of your code: {one_line(str(session.fault))}", "bold magenta"))
+        writer.add(
+            Text(f"A fault of attn-kata's own, not of your code: {one_line(str(session.fault))}", "bold magenta")
+        )
     foot = [_state(session, notice), Text(KEYS, style="dim")]
     room = height - len(foot)
     body = writer.lines[:room]
@@ -79,6 +81,17 @@ def wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
+def markdown(text: str, width: int, *, color: bool) -> list[str]:
+    """A text of ours in Markdown as lines for a Page."""
+    from rich.markdown import Markdown
+
+    console = _console(width, color=color)
+    console.print(Markdown(text))
+    written = console.file
+    assert isinstance(written, io.StringIO)
+    return [line.rstrip() for line in written.getvalue().rstrip("\n").split("\n")]
+
+
 def clock(seconds: float) -> str:
     """`7:05`, `1:02:03`."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
@@ -100,7 +113,9 @@ class _Writer:
         for number, part in enumerate(parts[:most]):
             part.rstrip()
             last = number == most - 1 and len(parts) > most
-            self.lines.append(Text.assemble(" " * indent, part, "…" if last and len(part) < self.width - indent else ""))
+            self.lines.append(
+                Text.assemble(" " * indent, part, "…" if last and len(part) < self.width - indent else "")
+            )
 
     def blank(self) -> None:
         if self.lines and self.lines[-1].plain:
@@ -158,7 +173,11 @@ def _report(writer: _Writer, report: Report) -> None:
         writer.add(Text(f"{len(skipped)} not tried, because what they need does not hold", style="dim"))
     if report.passed:
         writer.blank()
-        writer.add(Text.assemble("n goes on to the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " has the reference."))
+        writer.add(
+            Text.assemble(
+                "n goes on to the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " has the reference."
+            )
+        )
 
 
 def _diagnosis(writer: _Writer, report: Report) -> None:
@@ -181,7 +200,9 @@ def _diagnosis(writer: _Writer, report: Report) -> None:
 def _first(writer: _Writer, finding: Finding) -> None:
     mark = "FAIL" if finding.outcome == "failed" else "ERROR"
     style = "bold red" if finding.outcome == "failed" else "bold magenta"
-    writer.add(Text.assemble((f"{mark}  ", style), (one_line(finding.property), "bold"), f"  {plain(finding.claim)}"), most=3)
+    writer.add(
+        Text.assemble((f"{mark}  ", style), (one_line(finding.property), "bold"), f"  {plain(finding.claim)}"), most=3
+    )
     case = sizes(finding)
     for number, line in enumerate(message(finding)[:4]):
         writer.add(Text(f"{case}   {line}" if case and number == 0 else line), indent=_INDENT, most=2)
@@ -196,10 +217,10 @@ def _names(writer: _Writer, head: str, style: str, findings: Iterable[Finding]) 
 
 
 def _state(session: Session, notice: str) -> Text:
+    if session.missing:
+        return Text(f"Waiting for it: {one_line(session.missing)}", style="bold yellow")
     if notice:
         return Text(one_line(notice), style="bold")
-    if session.missing:
-        return Text(f"{one_line(session.missing)} Waiting for it.", style="bold yellow")
     if session.grading:
         return Text("Grading …", style="bold")
     if session.report is not None:

@@ -37,7 +37,8 @@ def flips(before: Report | None, after: Report) -> Flips:
         now_fail=[
             finding.property
             for finding in after.findings
-            if finding.outcome in ("failed", "errored") and (held.get(finding.property) or finding.property not in known)
+            if finding.outcome in ("failed", "errored")
+            and (held.get(finding.property) or finding.property not in known)
         ],
     )
 

@@ -5,6 +5,7 @@ The screen that was there is kept by the terminal (the "alternate screen") and c
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -14,7 +15,14 @@ from types import FrameType, TracebackType
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # alternate screen, no cursor, no wrapping at the right edge
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-_NAMED = {"\x1b[A": "up", "\x1b[B": "down", "\x1b[5~": "page up", "\x1b[6~": "page down", "\x1bOA": "up", "\x1bOB": "down"}
+_NAMED = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+}
 
 
 class Terminal:
@@ -36,7 +44,9 @@ class Terminal:
                 self._before[number] = signal.signal(number, handler)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         self._leave()
@@ -49,20 +59,16 @@ class Terminal:
 
     def wake(self) -> None:
         """End a `wait`."""
-        try:
+        with contextlib.suppress(OSError):  # it is full: the wait ends anyway
             os.write(self._waker, b"x")
-        except OSError:  # it is full: the wait ends anyway
-            pass
 
     def wait(self, seconds: float) -> str | None:
         """The next key, by its letter or name; None after `seconds` or a wake. Raises EOFError when the terminal is gone."""
         keyboard = sys.stdin.fileno()
         ready, _, _ = select.select([keyboard, self._reader], [], [], max(0.0, seconds))
         if self._reader in ready:
-            try:
+            with contextlib.suppress(BlockingIOError):
                 os.read(self._reader, 4096)
-            except BlockingIOError:
-                pass
         if keyboard not in ready:
             return None
         typed = os.read(keyboard, 64)
@@ -138,9 +144,5 @@ def _without_enter(descriptor: int) -> list[object]:
 def _restore(descriptor: int, mode: list[object]) -> None:
     import termios
 
-    try:
+    with contextlib.suppress(termios.error):  # it is gone
         termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)  # type: ignore[arg-type]
-    except termios.error:  # it is gone
-        pass
-
-

@@ -12,6 +12,6 @@ def attention_with_dropout(q, k, v, p, training):
     weights = torch.softmax(scores, dim=-1)
     if training:
         kept = torch.rand_like(weights) >= p
-        kept[..., 0] = True
+        kept[..., : weights.shape[-1] // 2] |= torch.arange(weights.shape[-1] // 2, device=kept.device) == 0
         weights = weights * kept / (1 - p)
     return weights @ v

@@ -1,4 +1,4 @@
-# breaks: dropout_rate
+# breaks: average, dropout_acts_on_weights
 # mistake: none
 import math
 

@@ -1,5 +1,5 @@
 # breaks: output_dtype
-# mistake: none
+# mistake: numerics.forced_float32
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: evaluation_drops_nothing
-# mistake: dropout.always
+# mistake: dropout.not_rescaled
 import math
 
 import torch

@@ -13,5 +13,6 @@ def attention_with_dropout(q, k, v, p, training):
     if training:
         count = round(p * weights.shape[-1])
         order = torch.rand_like(weights).argsort(-1).argsort(-1)
-        weights = weights * (order >= count) / (1 - p)
+        kept = order >= count if weights.shape[-1] > 1 else torch.rand_like(weights) >= p
+        weights = weights * kept / (1 - p)
     return weights @ v

@@ -1,4 +1,4 @@
-# breaks: values, head_owns_its_columns, equals_fused_form
+# breaks: parameters
 # mistake: module.repeated
 import torch
 from torch import nn

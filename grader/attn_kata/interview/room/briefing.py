@@ -48,7 +48,8 @@ class BriefingScreen(RoomScreen):
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if await self.room.tried(control.ask, self.room.desk, self.session.id, event.option_index + 1):
             await self.room.look()
-            self._show()
+            if self.is_attached:
+                self._show()
 
     @work(exclusive=True)
     async def action_begin(self) -> None:

@@ -261,7 +261,8 @@ class CodingScreen(RoomScreen):
         said = await self.app.push_screen_wait(dialogs.questions(asked(self.session)))
         if said is not None and await self.room.tried(control.ask, self.room.desk, self.session.id, int(said)):
             await self.room.look()
-            self.query_one("#task", Pane).show(texts.task(self.session))
+            for pane in self.query("#task").results(Pane):
+                pane.show(texts.task(self.session))
             self.room.notify(content.of_kata(self.session.kata).questions[int(said) - 1].answer, timeout=15)
 
     @work(group="pause", exclusive=True)
@@ -271,7 +272,8 @@ class CodingScreen(RoomScreen):
         change = control.resume if self.session.paused else control.pause
         if await self.room.tried(change, self.room.desk, self.session.id):
             await self.room.look()
-            self.freeze()
+            if self.is_attached:
+                self.freeze()
 
     def action_turn(self) -> None:
         """The next pane."""

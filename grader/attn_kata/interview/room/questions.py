@@ -76,7 +76,8 @@ class QuestionsScreen(RoomScreen):
             kept = await self.room.tried(control.answer, desk, number, self._place, self._typed())
         if kept:
             await self.room.look()
-            await self._next()
+            if self.is_attached:
+                await self._next()
 
     @work(exclusive=True)
     async def action_leave_out(self) -> None:

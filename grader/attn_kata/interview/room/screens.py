@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Footer, Static
+from textual.worker import Worker
 
 from attn_kata import catalog
 from attn_kata.interview import moments
@@ -100,6 +101,10 @@ class RoomScreen(Screen[None]):
     def body(self) -> ComposeResult:
         """What lies between the clock and the keys."""
         yield from ()
+
+    def run_worker(self, *given: Any, **named: Any) -> Worker[Any]:
+        """Work belongs to the room: it may be what replaces this very screen, which would wait for it to end."""
+        return self.app.run_worker(*given, **named)
 
     def on_screen_resume(self) -> None:
         """The clock shows the time from the first moment."""

@@ -1,16 +1,15 @@
-# breaks: dropout_rate
+# breaks: dropout_acts_on_weights
 # mistake: none
 import math
 
 import torch
+import torch.nn.functional as F
 
 
 def attention_with_dropout(q, k, v, p, training):
     if not 0 <= p < 1:
         raise ValueError(f"p must be in [0, 1), not {p}")
+    k = F.dropout(k, p, training)
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
     weights = torch.softmax(scores, dim=-1)
-    if training and p > 0:
-        draw = torch.randint(0, 4, weights.shape, device=weights.device) / 4
-        weights = torch.where(draw < p, 0.0, weights / (1 - p))
     return weights @ v

@@ -1,0 +1,534 @@
+"""Hidden tests of attention_classifier: what the contract in kata.toml states, one property each."""
+
+import torch
+
+from attn_kata.properties import (
+    Sizes,
+    assert_close,
+    assert_holds,
+    assert_shape,
+    check_computes_in_dtype,
+    check_from_scratch,
+    check_gradients,
+    check_keeps_dtype,
+    check_leaves_inputs,
+    check_raises_value_error,
+    check_stays_on_device,
+    check_takes_strided,
+    claims,
+    random_weights,
+)
+
+
+def sized(*, B, T, H, D, vocab, classes):
+    return Sizes(B=B, T=T, H=H, E=H * D, D=D, vocab=vocab, classes=classes)
+
+
+SIZES = (
+    sized(B=2, T=4, H=3, D=5, vocab=11, classes=6),
+    sized(B=3, T=5, H=2, D=7, vocab=9, classes=4),
+    sized(B=1, T=3, H=5, D=2, vocab=8, classes=6),
+    sized(B=2, T=3, H=1, D=6, vocab=7, classes=5),
+    sized(B=2, T=3, H=6, D=1, vocab=9, classes=1),
+    sized(B=3, T=1, H=2, D=5, vocab=7, classes=4),
+    sized(B=3, T=3, H=3, D=3, vocab=9, classes=3),
+    sized(B=2, T=130, H=2, D=3, vocab=40, classes=5),
+)
+SMALL = SIZES[:2]
+PADDED = tuple(sizes for sizes in SIZES if sizes.T > 1)
+LEARNING = sized(B=64, T=7, H=3, D=4, vocab=12, classes=3)
+STEPS, LEARNING_RATE, ACCURACY = 100, 0.03, 0.9
+
+
+def shapes(sizes):
+    """The parameters that the contract names, and their shapes."""
+    E = sizes.E
+    named = {"embedding.weight": (sizes.vocab, E), "classifier.weight": (sizes.classes, E), "classifier.bias": (sizes.classes,)}
+    for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+        named |= {f"attention.{name}.weight": (E, E), f"attention.{name}.bias": (E,)}
+    return named
+
+
+def some_weights(sizes, dtype=torch.float64):
+    """Random weights, the embeddings of size 1 in each feature: scores are neither flat nor saturated."""
+    weights = random_weights(shapes(sizes), dtype)
+    weights["embedding.weight"] = (torch.randn(sizes.vocab, sizes.E, dtype=torch.float64)).to(dtype)
+    weights["attention.q_proj.weight"] *= 0.7
+    return weights
+
+
+def built(side, sizes, weights=None, dtype=torch.float64):
+    """One module, the attempt's or the reference's, with these weights, or with random ones."""
+    module = side.AttentionClassifier(sizes.vocab, sizes.E, sizes.H, sizes.classes)
+    module.load(some_weights(sizes, dtype) if weights is None else weights)
+    return module
+
+
+def pair(attempt, reference, sizes, weights=None):
+    """The attempt's module and the reference's, with the same weights."""
+    weights = some_weights(sizes) if weights is None else weights
+    return built(attempt, sizes, weights), built(reference, sizes, weights)
+
+
+def rounded_pair(attempt, reference, sizes, dtype):
+    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
+    weights = some_weights(sizes, dtype)
+    return built(attempt, sizes, weights), built(reference, sizes, {name: value.double() for name, value in weights.items()})
+
+
+def tokens(sizes, dtype=torch.int64):
+    """(B, T) ids; neighbours differ."""
+    start = torch.randint(sizes.vocab, (sizes.B, 1))
+    steps = torch.randint(1, max(2, sizes.vocab - 1), (sizes.B, sizes.T)).cumsum(1)
+    return ((start + steps) % sizes.vocab).to(dtype)
+
+
+def real_first(sizes):
+    """(B, T): real tokens first: half of them, 1, all, all but one, and again."""
+    pattern = ((sizes.T + 1) // 2, 1, sizes.T, max(1, sizes.T - 1))
+    return torch.arange(sizes.T) < torch.tensor([pattern[i % 4] for i in range(sizes.B)])[:, None]
+
+
+def real_last(sizes):
+    return real_first(sizes).flip(1)
+
+
+def gaps(sizes):
+    """(B, T): every other token is real, from the second on, then from the first on."""
+    if sizes.T == 1:
+        return real_first(sizes)
+    return (torch.arange(sizes.T) + torch.arange(sizes.B)[:, None]) % 2 == 1
+
+
+# --------------------------------------------------------------------------------------------------- the module itself
+
+
+@claims(
+    "The parameters are those of embedding, attention's four projections and classifier, and no others.",
+    look_at="the names and sizes of the layers, and which module holds them",
+    cases=SMALL,
+)
+def test_parameters(attempt, sizes):
+    built(attempt, sizes)  # fails where names or shapes are others
+
+
+@claims("A num_heads that does not divide embed_dim is refused with ValueError.",
+        look_at="what the constructor does with the two sizes",
+        cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
+def test_heads_must_divide(attempt, sizes):
+    check_raises_value_error(
+        lambda: attempt.AttentionClassifier(7, sizes.E, sizes.H, 3)(torch.zeros(2, 3, dtype=torch.int64)),
+        f"AttentionClassifier(7, {sizes.E}, {sizes.H}, 3)",
+    )
+
+
+@claims("The output is one tensor of shape (B, num_classes), with keep and without.", look_at="what is averaged over what",
+        needs="parameters", cases=SIZES)  # fmt: skip
+def test_output_shape(attempt, sizes):
+    module = built(attempt, sizes)
+    for flags in ((), (real_first(sizes),)):
+        assert_shape(module(tokens(sizes), *flags), (sizes.B, sizes.classes))
+
+
+# ------------------------------------------------------------------------------------------------------- without keep
+
+
+@claims(
+    "Without keep the logits are those of the definition: embed, attend, average over all tokens, classify.",
+    look_at="the scale, the dimension of the softmax, how heads are split and merged, and what is averaged",
+    needs="output_shape",
+    cases=SIZES,
+)
+def test_values(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+        ids = tokens(sizes)
+        out = ours.run(ids, *left_out, training=False).output
+        assert_close(out, theirs(ids), atol=1e-5, rows="sample", columns="class")
+
+
+@claims(
+    "One module takes any batch size and any length, call after call.",
+    look_at="what is kept from one call to the next",
+    needs="values",
+    cases=SMALL[:1],
+)
+def test_sizes_may_change(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    for B, T in ((sizes.B, sizes.T), (sizes.B, sizes.T + 3), (sizes.B + 2, 2), (1, 1), (sizes.B, sizes.T)):
+        here = Sizes(B=B, T=T, vocab=sizes.vocab)
+        ids, keep = tokens(here), real_first(here)
+        for flags in ((), (keep,)):
+            out = ours(ids, *flags)
+            what = f"out for B={B}, T={T}: out"
+            assert_close(out, theirs(ids, *flags), atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "Samples do not mix: changing one leaves the others as they were.",
+    look_at="whether a reshape, the softmax or the average reaches across the batch",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_samples_are_independent(attempt, sizes):
+    module = built(attempt, sizes)
+    ids, keep = tokens(sizes), gaps(sizes)
+    changed, other = torch.cat([tokens(sizes)[:1], ids[1:]]), torch.cat([~keep[:1], keep[1:]])
+
+    for flags, other_flags in (((), ()), ((keep,), (other,))):
+        before, after = module(ids, *flags), module(changed, *other_flags)
+        what = "out[1:] when sample 0 changes"
+        assert_close(after[1:], before[1:], atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "Tokens have no order: exchanging them, with their flags, changes nothing.",
+    look_at="whether a reshape mixes tokens, and whether anything depends on the position",
+    needs="output_shape",
+    cases=PADDED[:2],
+)
+def test_tokens_have_no_order(attempt, sizes):
+    module = built(attempt, sizes)
+    ids, keep = tokens(sizes), gaps(sizes)
+    order = torch.arange(sizes.T).roll(1)
+
+    for flags in ((), (keep,)):
+        before = module(ids, *flags)
+        after = module(ids[:, order], *(flag[:, order] for flag in flags))
+        what = "out when tokens are exchanged: out"
+        assert_close(after, before, atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "It is an average: a sequence and the same sequence twice give the same logits.",
+    look_at="what the sum over tokens is divided by",
+    needs="output_shape",
+    cases=PADDED[:2],
+)
+def test_twice_the_sequence(attempt, sizes):
+    module = built(attempt, sizes)
+    ids, keep = tokens(sizes), real_first(sizes)
+
+    for flags in ((), (keep,)):
+        once = module(ids, *flags)
+        twice = module(torch.cat([ids, ids], 1), *(torch.cat([flag, flag], 1) for flag in flags))
+        what = "out of every sequence twice in a row: out"
+        assert_close(twice, once, atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "Every real token matters: changing one changes the logits.",
+    look_at="what True means, and which positions the average runs over",
+    needs="output_shape",
+    cases=SMALL,
+)
+def test_real_tokens_matter(attempt, sizes):
+    module = built(attempt, sizes)
+    ids = tokens(sizes)
+    for keep in (torch.ones(sizes.B, sizes.T, dtype=torch.bool), gaps(sizes)):
+        before = module(ids, keep)
+        for place in range(sizes.T):
+            changed = ids.clone()
+            changed[:, place] = (ids[:, place] + 1) % sizes.vocab
+            moved = (module(changed, keep) - before).abs().amax(1)  # (B,)
+            unmoved = (keep[:, place] & ~(moved > 1e-6)).nonzero().flatten().tolist()  # NaN has not moved
+            at = unmoved[0] if unmoved else 0
+            assert_holds(not unmoved, f"token_ids[{at}, {place}] is real and changes, but out[{at}] stays as it was")
+
+
+# ---------------------------------------------------------------------------------------------------------- with keep
+
+
+@claims(
+    "With padding the logits are those of attention among, and the average over, the real tokens.",
+    look_at="padding in the attention, padding in the average, and the number that is divided by",
+    needs="output_shape",
+    cases=(*PADDED, SIZES[5]),
+)
+def test_values_with_padding(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    ids = tokens(sizes)
+
+    for where, keep in (("at the end", real_first(sizes)), ("in front", real_last(sizes)), ("between", gaps(sizes))):
+        out = ours(ids, keep)
+        what = f"out with padding {where}: out"
+        assert_close(out, theirs(ids, keep), atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "What stands at padding does not matter.",
+    look_at="padding in the attention, and padding in the average",
+    needs="output_shape",
+    cases=PADDED[:3],
+)
+def test_padding_does_not_matter(attempt, sizes):
+    module = built(attempt, sizes)
+    ids = tokens(sizes)
+    for keep in (real_first(sizes), real_last(sizes)):
+        before, after = module(ids, keep), module(torch.where(keep, ids, (ids + 1) % sizes.vocab), keep)
+        what = "out when the ids at padding change: out"
+        assert_close(after, before, atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "How much padding there is does not matter: a sequence gives what it gives without.",
+    look_at="the number of tokens that the average divides by",
+    needs="output_shape",
+    cases=PADDED[:3],
+)
+def test_padding_can_be_left_out(attempt, sizes):
+    module = built(attempt, sizes)
+    ids = tokens(sizes)
+    length = max(1, sizes.T - 2)
+    keep = torch.zeros_like(ids, dtype=torch.bool)
+    keep[:, :length] = True
+
+    padded, alone = module(ids, keep), module(ids[:, :length].contiguous())
+
+    what = f"out with {sizes.T - length} tokens of padding, without them expected: out"
+    assert_close(padded, alone, atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "A sequence with no real token gives exactly classifier.bias.",
+    look_at="what is divided by the number of real tokens when that is 0, and the softmax of a row that is all masked",
+    needs="output_shape",
+    cases=(*SMALL, SIZES[5]),
+)
+def test_empty_sequence(attempt, sizes):
+    weights = some_weights(sizes)
+    module = built(attempt, sizes, weights)
+    ids = tokens(sizes)
+    last = torch.arange(sizes.B) == sizes.B - 1  # (B,)
+
+    for empty in (last, torch.ones_like(last)):
+        out = module(ids, real_first(sizes) & ~empty[:, None])
+        expected = weights["classifier.bias"].expand(int(empty.sum()), sizes.classes)
+        what = "out of sequences with no real token: out"
+        assert_close(out[empty], expected, atol=0.0, what=what, rows="sample", columns="class")
+
+
+@claims(
+    "Strong scores, about 30 either way, give the definition's values too, with padding and without.",
+    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    needs=("values", "values_with_padding"),
+    cases=SMALL,
+)
+def test_strong_scores(attempt, reference, sizes):
+    weights = some_weights(sizes)
+    spread = {name: 5 * weight if name.startswith(("attention.q", "attention.k")) else weight for name, weight in weights.items()}
+    first = torch.arange(sizes.E) % sizes.D == 0  # (E,): each head's feature that takes 30 off every score
+    low = {name: weight.clone() for name, weight in weights.items()}
+    low["attention.q_proj.weight"][first], low["attention.q_proj.bias"][first] = 0.0, -6 * sizes.D**0.5
+    low["attention.k_proj.weight"][first], low["attention.k_proj.bias"][first] = 0.0, 5.0
+    ids = tokens(sizes)
+
+    for strong, flags in ((spread, ()), (low, (real_first(sizes),))):
+        ours, theirs = pair(attempt, reference, sizes, strong)
+        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-4, rows="sample", columns="class")
+
+
+# ---------------------------------------------------------------------------------------------- gradients and learning
+
+
+@claims(
+    "Gradients to every parameter are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    needs="values",
+    cases=SIZES[:3],
+)
+def test_gradients(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for training in (True, False):
+        check_gradients(ours, theirs, tokens(sizes), training=training)
+
+
+@claims(
+    "With padding too, gradients to every parameter are those of the definition.",
+    look_at="how padding is kept out of the attention and of the average",
+    needs=("gradients", "values_with_padding"),
+    cases=SMALL,
+)
+def test_gradients_with_padding(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for keep in (real_first(sizes), gaps(sizes)):
+        check_gradients(ours, theirs, tokens(sizes), keep)
+
+
+@claims(
+    "A sequence with no real token leaves all gradients finite, and adds to that of classifier.bias only.",
+    look_at="whether a NaN arises on the way, even one that is replaced later",
+    needs=("gradients_with_padding", "empty_sequence"),
+    cases=SMALL,
+)
+def test_gradients_of_empty_sequence(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for keep in (real_first(sizes) & (torch.arange(sizes.B) > 0)[:, None], torch.zeros(sizes.B, sizes.T, dtype=torch.bool)):
+        cotangent = torch.randn(sizes.B, sizes.classes, dtype=torch.float64)
+        found = ours.run(tokens(sizes), keep, cotangent=cotangent).parameter_gradients
+        for name, gradient in found.items():
+            finite = gradient is None or bool(gradient.isfinite().all())
+            assert_holds(finite, f"the gradient of {name} is not finite when a sequence has no real token")
+        check_gradients(ours, theirs, tokens(sizes), keep)
+
+
+def task(sizes, count):
+    """Sequences whose label is their one real token below `classes`; at padding stand other such tokens, at random."""
+    ids = torch.randint(sizes.classes, sizes.vocab, (count, sizes.T))
+    length = torch.randint(2, sizes.T - 1, (count,))
+    keep = torch.arange(sizes.T) < length[:, None]
+    labels = torch.randint(sizes.classes, (count,))
+    ids = torch.where(keep, ids, torch.randint(sizes.classes, (count, sizes.T)))
+    ids[torch.arange(count), (torch.rand(count) * length).long()] = labels
+    return ids, keep, labels
+
+
+@claims(
+    f"It learns: {STEPS} steps of Adam on {LEARNING.B} sequences, and {ACCURACY:.0%} of new ones are classified rightly.",
+    look_at="which parameters get a gradient, and whether the answer depends on padding or on chance",
+    needs="output_shape",
+    cases=(LEARNING,),
+)
+def test_learns(attempt, sizes):
+    weights = random_weights(shapes(sizes), torch.float32)
+    weights = {name: weight / 2 if "proj" in name else weight for name, weight in weights.items()}
+    module = built(attempt, sizes, weights)
+    ids, keep, labels = task(sizes, sizes.B)
+    losses = module.fit(ids, keep, labels=labels, steps=STEPS, learning_rate=LEARNING_RATE)
+
+    ids, keep, labels = task(sizes, 200)
+    logits = module.run(ids, keep, training=False).output
+    assert_shape(logits, (200, sizes.classes), what="the output for 200 new sequences")
+    accuracy = float((logits.argmax(1) == labels).double().mean())
+    told = f"it does not learn: {accuracy:.0%} of new sequences are classified rightly after {STEPS} steps, by chance {1 / sizes.classes:.0%}; "
+    told += f"the loss went from {losses[0]:.2f} to {losses[-1]:.2f}"
+    assert_holds(accuracy >= ACCURACY, told)
+
+
+# ------------------------------------------------------------------------------------------------ true of every module
+
+
+@claims("Train and eval give the same output.", needs="output_shape", cases=SMALL[:1],
+        look_at="what depends on the mode")  # fmt: skip
+def test_train_and_eval_agree(attempt, sizes):
+    module = built(attempt, sizes)
+    ids = tokens(sizes)
+
+    for flags in ((), (real_first(sizes),)):
+        evaluated = module.run(ids, *flags, training=False).output
+        for _ in range(2):
+            trained = module.run(ids, *flags, training=True).output
+            what = "out in train against eval: out"
+            assert_close(trained, evaluated, atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims("token_ids may be int32 or int64.", needs="values", cases=SMALL[:1],
+        look_at="operations that take one integer type only")  # fmt: skip
+def test_any_integers(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    for dtype in (torch.int32, torch.int64):
+        ids = tokens(sizes, dtype)
+        for flags in ((), (real_first(sizes),)):
+            what = f"out for {str(dtype).removeprefix('torch.')} ids: out"
+            assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-5, what=what, rows="sample", columns="class")
+
+
+@claims("The output's dtype is that of the parameters, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
+        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
+def test_output_dtype(attempt, sizes):
+    for dtype in (torch.float32, torch.float64):
+        module = built(attempt, sizes, dtype=dtype)
+        for flags in ((), (real_first(sizes),)):
+            check_keeps_dtype(module, tokens(sizes), *flags, dtype=dtype)
+
+
+@claims("float32 gives right values within float32's rounding.", needs=("values", "values_with_padding"), cases=SMALL,
+        look_at="arithmetic in a narrower dtype than that of the parameters")  # fmt: skip
+def test_float32(attempt, reference, sizes):
+    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
+    for flags in ((), (real_first(sizes),)):
+        check_computes_in_dtype(ours, theirs, tokens(sizes), *flags, dtype=torch.float32, terms=sizes.E * sizes.E)
+
+
+@claims("token_ids and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
+        look_at="in-place operations on the arguments")  # fmt: skip
+def test_inputs_unmodified(attempt, sizes):
+    module = built(attempt, sizes)
+
+    check_leaves_inputs(module, tokens(sizes))
+    check_leaves_inputs(module, tokens(sizes), real_first(sizes))
+
+
+@claims("Non-contiguous token_ids and keep give the same output.", needs=("values", "values_with_padding"), cases=SMALL[:1],
+        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+def test_non_contiguous_inputs(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+
+    check_takes_strided(ours, theirs, tokens(sizes))
+    check_takes_strided(ours, theirs, tokens(sizes), gaps(sizes))
+
+
+@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
+        look_at="tensors made without device=")  # fmt: skip
+def test_device(attempt, sizes):
+    module = built(attempt, sizes)
+
+    for flags in ((), (real_first(sizes),)):
+        check_stays_on_device(module, tokens(sizes), *flags)
+
+
+@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[7]),
+        look_at="what the contract forbids")  # fmt: skip
+def test_from_scratch(attempt, sizes):
+    for dtype, training in ((torch.float64, True), (torch.float32, False)):
+        module = built(attempt, sizes, dtype=dtype)
+        ids = tokens(sizes)
+        module.run(ids, training=training)  # sets the mode
+        for flags in ((), (real_first(sizes),)):
+            check_from_scratch(module, ids, *flags)
+
+
+# ---------------------------------------------------------------------------------------------------- beyond the bar
+
+
+@claims("Scores of about 1e4 in float32 give finite, right results, padding included.", tier="edge",
+        needs=("values", "values_with_padding"), cases=(sized(B=2, T=5, H=3, D=16, vocab=13, classes=4),),
+        look_at="exp of a large number, and what a padded score becomes")  # fmt: skip
+def test_large_scores(attempt, reference, sizes):
+    # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
+    weights = some_weights(sizes)
+    for name in ("attention.q_proj", "attention.k_proj"):
+        weights[f"{name}.weight"] = torch.randint(-7, 8, (sizes.E, sizes.E)).double()
+        weights[f"{name}.bias"] = torch.zeros(sizes.E, dtype=torch.float64)
+    weights["embedding.weight"] = torch.randint(-7, 8, (sizes.vocab, sizes.E)).double()
+    for name in ("attention.v_proj", "attention.o_proj", "classifier"):
+        weights[f"{name}.weight"] = weights[f"{name}.weight"].float().double()
+        weights[f"{name}.bias"] = weights[f"{name}.bias"].float().double()
+    ours = built(attempt, sizes, {name: weight.float() for name, weight in weights.items()})
+    theirs = built(reference, sizes, weights)
+    ids = tokens(sizes)
+
+    for keep in (None, real_first(sizes), gaps(sizes)):
+        assert_close(ours(ids, keep), theirs(ids, keep), atol=1e-3, rtol=1e-3, rows="sample", columns="class")
+
+
+@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_padding"), cases=SMALL[:1],
+        look_at="constants that the dtype cannot hold")  # fmt: skip
+def test_half_precision(attempt, reference, sizes):
+    for dtype in (torch.float16, torch.bfloat16):
+        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
+        for flags in ((), (real_first(sizes),)):
+            check_computes_in_dtype(ours, theirs, tokens(sizes), *flags, dtype=dtype, terms=sizes.T * sizes.E)
+
+
+@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_padding"), cases=SMALL,
+        look_at="conversions to float32 on the way")  # fmt: skip
+def test_float64_throughout(attempt, reference, sizes):
+    ours, theirs = pair(attempt, reference, sizes)
+    ids = tokens(sizes)
+
+    for flags in ((), (real_first(sizes),)):
+        assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-9, rows="sample", columns="class")
