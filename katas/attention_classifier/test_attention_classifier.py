@@ -36,8 +36,8 @@ SIZES = (
 )
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.T > 1)
-LEARNING = sized(B=64, T=7, H=3, D=4, vocab=12, classes=3)
-STEPS, LEARNING_RATE, ACCURACY = 100, 0.03, 0.9
+LEARNING = sized(B=64, T=12, H=3, D=4, vocab=20, classes=5)
+STEPS, LEARNING_RATE, ACCURACY = 60, 0.03, 0.85  # the definition reaches 95 % and more, leaking padding 65 % at most
 
 
 def shapes(sizes):
@@ -378,7 +378,7 @@ def test_gradients_of_empty_sequence(attempt, reference, sizes):
 def task(sizes, count):
     """Sequences whose label is their one real token below `classes`; at padding stand other such tokens, at random."""
     ids = torch.randint(sizes.classes, sizes.vocab, (count, sizes.T))
-    length = torch.randint(2, sizes.T - 1, (count,))
+    length = torch.randint(3, sizes.T // 2 + 1, (count,))
     keep = torch.arange(sizes.T) < length[:, None]
     labels = torch.randint(sizes.classes, (count,))
     ids = torch.where(keep, ids, torch.randint(sizes.classes, (count, sizes.T)))

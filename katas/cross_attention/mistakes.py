@@ -32,6 +32,7 @@ def probes():
         probe(2, 5, 5, 12, 9, 3),  # lengths alike, widths not
         probe(2, 5, 6, 12, 12, 3),  # widths alike, lengths not
         probe(4, 3, 7, 15, 8, 5, masked=False),
+        probe(3, 4, 4, 10, 7, 2, masked=False),  # lengths alike, no mask: what takes the batch for time raises nowhere
     ]
 
 
@@ -79,7 +80,7 @@ PIPELINES = (
                       {"project": project_from("x", "context", "x")}, {"project": project_from("x", "x", "context")}),
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
-            *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}, {"score": s.score_swapped}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *variants("split.interleaved", {"split": s.split_interleaved},
@@ -101,7 +102,8 @@ PIPELINES = (
             *variants("mask.query_axis", {"mask": s.mask_on_queries}),
             *variants("mask.causal", {"mask": causal}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
+            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)},
+                      {"normalise": s.softmax_over_lead}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),

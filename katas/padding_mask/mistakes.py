@@ -38,10 +38,10 @@ def begin(q, k, v, keep):
     return State(q=q, k=k, v=v, keep=keep[:, None, None, :], given=keep, H=q.shape[1])
 
 
-def probe(B, H, Tq, Tk, D, Dv):
-    keep = torch.rand(B, Tk) > 0.4
+def probe(B, H, Tq, Tk, D, Dv, masked=True):
+    keep = torch.rand(B, Tk) > (0.4 if masked else -1)
     keep[:, 1] = True  # no row is empty
-    keep[0, 2] = False
+    keep[0, 2] = not masked
     sizes = {"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv}
     return Probe(args=(randn(B, H, Tq, D), randn(B, H, Tk, D), randn(B, H, Tk, Dv), keep), sizes=sizes)
 
@@ -52,6 +52,7 @@ def probes():
         probe(3, 2, 6, 4, 5, 8),
         probe(2, 3, 5, 5, 6, 4),  # a mask laid on the queries raises nowhere here
         probe(4, 4, 4, 4, 3, 2),  # nor one that is broadcast over samples or heads
+        probe(2, 3, 4, 5, 7, 3, masked=False),  # a number is left where -inf meets a softmax along another axis
     ]
 
 
@@ -116,7 +117,8 @@ PIPELINES = (
             *variants("mask.broadcast", {"mask": mask_by(lambda keep: keep)},
                       {"mask": mask_by(lambda keep: keep[:, None, :])}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
+            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)},
+                      {"normalise": s.softmax_over_lead}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),

@@ -37,7 +37,7 @@ ROOT = resources.solutions_folder().parent
 SECRET = "the-secret-of-the-person"
 CALL_SECONDS = 1.0
 PLANTED = "attn_kata_planted"
-PUBLIC_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - where attacks plant
+PUBLIC_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

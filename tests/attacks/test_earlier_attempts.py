@@ -30,6 +30,15 @@ def scaled_dot_product_attention(q, k, v):
 """
 
 
+EARLIER = """
+print("MARKER")
+
+
+def scaled_dot_product_attention(q, k, v):
+    raise ValueError("MARKER")
+"""
+
+
 def scan(half: str, other: str, known: int) -> bytes:
     return SCAN.format(half, other, known).encode()
 
@@ -46,8 +55,7 @@ def test_an_attempt_finds_nothing_of_the_ones_before_it(start):
 
     alone = found()  # its own needle
     for number in range(3):
-        earlier = f"# {marker}\nprint('{marker}')\n\n\ndef scaled_dot_product_attention(q, k, v):\n    raise ValueError('{marker}')\n"
-        told = engine.grade("sdpa", earlier.encode(), **asked)
+        told = engine.grade("sdpa", EARLIER.replace("MARKER", marker).encode(), **asked)
         assert marker in told.attempt_output
 
         assert found() <= alone, f"after {number + 1} earlier attempts"

@@ -98,7 +98,9 @@ def _as_nobody(command: list[str]) -> list[str]:
         umount {aside}
         exec "$@"
     """
-    tried = subprocess.run(["unshare", "-m", "sh", "-c", show, "sh", *become[:-2], sys.executable, "-c", ""], check=False)
+    tried = subprocess.run(
+        ["unshare", "-m", "sh", "-c", show, "sh", *become[:-2], sys.executable, "-c", ""], check=False
+    )
     if tried.returncode:
         pytest.skip("Python lies in a folder of root's alone, and no mount namespace is to be had")
     return ["unshare", "-m", "sh", "-c", show, "sh", *become]

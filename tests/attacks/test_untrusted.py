@@ -100,7 +100,9 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
 @pytest.fixture(scope="module")
 def engine_report():
     with Engine() as engine:
-        return engine.grade("sdpa", b"def scaled_dot_product_attention(q, k, v): return v", attempt="sdpa.py", diagnose=False)
+        return engine.grade(
+            "sdpa", b"def scaled_dot_product_attention(q, k, v): return v", attempt="sdpa.py", diagnose=False
+        )
 
 
 def test_below_tier_1_nothing_of_the_attempt_is_run(tmp_path):

@@ -76,7 +76,10 @@ def face() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def start(source: str, role: str, wait: str = "ready") -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", script, source, role, wait], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", script, source, role, wait],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         started.append(process)
         return process

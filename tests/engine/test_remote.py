@@ -218,7 +218,12 @@ class Scripted:
         def play() -> None:
             theirs.sendall(wire.encode_reply(0, wire.OK, ("1", "7", "1")))
             try:
-                answer(theirs, lambda nonce: wire.encode_reply(nonce, wire.OK if self.loads else wire.RAISED, () if self.loads else ("E", "")))
+                answer(
+                    theirs,
+                    lambda nonce: wire.encode_reply(
+                        nonce, wire.OK if self.loads else wire.RAISED, () if self.loads else ("E", "")
+                    ),
+                )
                 while self.scripts:
                     answer(theirs, self.scripts.pop(0))
             except (OSError, EOFError):
@@ -315,7 +320,10 @@ def test_a_source_that_no_longer_loads_is_a_death():
 
 def test_what_is_recorded_is_asked_again_unrecorded():
     recorded = wire.Request(op="call", fields={**CALL.fields, "record": True}, tensors=CALL.tensors)
-    same, other = reply_of(wire.OK, ("op aten::mm",), 1), lambda nonce: wire.encode_reply(nonce, 0, (), ((torch.zeros(3), 0),))
+    same, other = (
+        reply_of(wire.OK, ("op aten::mm",), 1),
+        lambda nonce: wire.encode_reply(nonce, 0, (), ((torch.zeros(3), 0),)),
+    )
 
     assert attempt(Scripted(same, right)).ask(recorded).texts == ("op aten::mm",)
     assert attempt(Scripted(same, other)).ask(recorded).status == wire.BAD_RESULT

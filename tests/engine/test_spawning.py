@@ -69,5 +69,8 @@ def test_only_who_knows_the_token_gets_on_the_line():
 
 def test_a_process_that_never_connects_is_waited_for_and_no_longer(monkeypatch):
     monkeypatch.setattr(spawned, "START_SECONDS", 0.2)
-    with socket.create_server((spawned.LOOPBACK, 0)) as listener, pytest.raises(spawned.AttemptDied, match="did not start"):
+    with (
+        socket.create_server((spawned.LOOPBACK, 0)) as listener,
+        pytest.raises(spawned.AttemptDied, match="did not start"),
+    ):
         spawned._accept(listener, b"t" * spawned.TOKEN_BYTES)

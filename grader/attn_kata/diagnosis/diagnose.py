@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import itertools
+import re
 import time
 import tokenize
 import types
@@ -20,6 +21,7 @@ from . import catalogue, lines
 from .pictures import draw
 from .pipeline import Pipeline, Probe, State
 from .search import EQUAL, Answer, explain
+from .stages import FINITE
 from .symptoms import EVERYWHERE, Evidence, Symptom
 
 SEED = 7919  # probes need not change with the grading's seed: what is compared is a formula, not a statistic
@@ -60,8 +62,9 @@ def diagnose(
     deadline = time.monotonic() + seconds
     pipelines: tuple[Pipeline, ...] = kata.PIPELINES
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
-    compared = [_compare(pipeline, attempt, reference, deadline) for pipeline in pipelines]
     text = _text(source)
+    finite = _finite_fill(_code(source) or text)
+    compared = [_compare(pipeline, attempt, reference, deadline, finite) for pipeline in pipelines]
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
@@ -143,7 +146,15 @@ def _named(entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_
     )
 
 
-def _compare(pipeline: Pipeline, attempt: Handle, reference: Handle, deadline: float) -> _Compared:
+def _finite_fill(code: str) -> float:
+    """The large number that the source writes for -inf, which shows where masked scores are used raw."""
+    if "finfo" in code:
+        return float(torch.finfo(torch.float64).min)
+    numbers = re.findall(r"(?<![\w.])\d+(?:\.\d*)?(?:e\+?\d+)?", code)
+    return -max((float(number) for number in numbers if 1e3 < float(number) < float("inf")), default=-FINITE)
+
+
+def _compare(pipeline: Pipeline, attempt: Handle, reference: Handle, deadline: float, finite: float) -> _Compared:
     """Ask the attempt every probe and look for what explains its answers."""
     torch.manual_seed(SEED)
     probes = pipeline.probes()
@@ -186,7 +197,7 @@ def _compare(pipeline: Pipeline, attempt: Handle, reference: Handle, deadline: f
     if not unsteady and any(answer.output is not None for answer in answers):
         # The first probe steers the search: one that was answered with a tensor.
         order = sorted(range(len(answers)), key=lambda place: answers[place].output is None)
-        sets = explain(pipeline, [begun[i] for i in order], [answers[i] for i in order], deadline=deadline)
+        sets = explain(pipeline, [begun[i] for i in order], [answers[i] for i in order], deadline=deadline, finite=finite)
     return _Compared(
         sets=sets, raised=tuple(raised), unsteady=unsteady, parameters=parameters, sizes=probes[0].sizes
     )

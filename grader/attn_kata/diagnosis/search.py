@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .pipeline import Pipeline, State, Variant
+from .stages import FINITE, MASKING, weigh_later
 
 EQUAL = 1e-5  # absolute plus relative: as near as arithmetic in float32 comes
 RIVAL = 1e-3  # a set that is not equal must be at least this far, or nothing is said
@@ -26,16 +27,25 @@ class Answer:
     raised: str = ""  # the exception's message
 
 
-# How torch words what went wrong; two errors are alike when the same of these is in both messages.
-_ERRORS = (
-    "is invalid for input of size", "must match the size of tensor", "expanded size of the tensor", "Dimension out of range",
-    "shapes cannot be multiplied", "Expected size for first two dimensions of batch2 tensor", "not broadcastable",
-)  # fmt: skip
+# How torch words what went wrong; two errors are alike when both messages are of the same kind.
+_SIZES = "sizes do not meet"  # in a product, an einsum, a broadcast: how it is spelled is no mistake
+_ERRORS = {
+    "is invalid for input of size": "is invalid for input of size",
+    "Dimension out of range": "Dimension out of range",
+    "shapes cannot be multiplied": _SIZES,
+    "must match the size of tensor": _SIZES,
+    "must match the existing size": _SIZES,
+    "Expected size for first two dimensions of batch2 tensor": _SIZES,
+    "does not broadcast with previously seen size": _SIZES,
+    "not broadcastable": _SIZES,
+    "does not match the broadcast shape": _SIZES,
+    "does not match the shape of the indexed tensor": _SIZES,
+}
 
 
 def error_kind(message: str) -> str:
     """Which of torch's errors a message is; the message itself where it is none that is known."""
-    return next((error for error in _ERRORS if error in message), message)
+    return next((kind for words, kind in _ERRORS.items() if words in message or message == kind), message)
 
 
 def distance(answer: Answer, result: State | str) -> float:
@@ -61,11 +71,12 @@ def distance(answer: Answer, result: State | str) -> float:
 
 
 def comparable(state: State | str) -> bool:
-    """Whether anything of the result is left to compare."""
+    """Whether anything of the result is left to compare: a number in a row that is not empty."""
     if isinstance(state, str):
         return False
+    told = ~state.out.to(torch.float64).isnan()
     empty = getattr(state, "empty", None)
-    return empty is None or not bool(_rows_like(empty, state.out).all())
+    return bool((told if empty is None else told & ~_rows_like(empty, state.out)).any())
 
 
 def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
@@ -81,37 +92,53 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
         return torch.ones_like(out, dtype=torch.bool)
 
 
-def explain(pipeline: Pipeline, begun: list[State], answers: list[Answer], *, deadline: float) -> list[frozenset[str]]:
+def explain(
+    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, deadline: float, finite: float = FINITE
+) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] where none is needed, [] where none do.
 
     `begun` are the pipeline's first states for the probes and `answers` the attempt's. Stops at `deadline` (monotonic).
+    With a mistake, it matters how the rest masks: each right way (`stages.MASKING`) is tried, filling with `finite`.
     """
     for count in range(MOST + 1):
         if count == MOST:
             deadline = min(deadline, time.monotonic() + THREE_SECONDS)
         matched: set[frozenset[str]] = set()
-        for chosen, first in _sets(pipeline, begun[0], count):
-            if time.monotonic() > deadline:
-                return []
-            away = distance(answers[0], first)
-            if away >= RIVAL:
-                continue
-            worst, evidence = away, answers[0].output is not None and comparable(first)
-            for state, answer in zip(begun[1:], answers[1:], strict=True):
-                other = outcome(pipeline, state, chosen)
-                worst = max(worst, distance(answer, other))
-                if worst >= RIVAL:
-                    break
-                evidence = evidence or (answer.output is not None and comparable(other))
-            if worst >= RIVAL or not evidence:
-                continue
-            if worst > EQUAL:
-                return []  # a near miss: nothing is said
-            matched.add(frozenset(variant.id for variant in chosen))
+        for states in [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]:
+            for chosen, first in _sets(pipeline, states[0], count):
+                if time.monotonic() > deadline:
+                    return []
+                away = distance(answers[0], first)
+                if away >= RIVAL:
+                    continue
+                worst, evidence = away, answers[0].output is not None and comparable(first)
+                for state, answer in zip(states[1:], answers[1:], strict=True):
+                    other = outcome(pipeline, state, chosen)
+                    worst = max(worst, distance(answer, other))
+                    if worst >= RIVAL:
+                        break
+                    evidence = evidence or (answer.output is not None and comparable(other))
+                if worst >= RIVAL or not evidence:
+                    continue
+                if worst > EQUAL:
+                    return []  # a near miss: nothing is said
+                matched.add(frozenset(variant.id for variant in chosen))
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
     return []
+
+
+def _masked(begun: list[State]) -> bool:
+    return any(getattr(state, "keep", None) is not None for state in begun)
+
+
+def _masking(begun: list[State], way: str, finite: float) -> list[State]:
+    """These states, masked in another right way from here on."""
+    states = [copy.copy(state) for state in begun]
+    for state in states:
+        state.masking = (way, finite)
+    return states
 
 
 def outcome(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> State | str:
@@ -165,6 +192,7 @@ def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[V
     try:
         for name in names:
             stages[name](reached)
+            weigh_later(reached)
     except (RuntimeError, IndexError, ValueError) as error:
         return error_kind(str(error))
     return reached

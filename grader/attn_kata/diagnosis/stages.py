@@ -208,12 +208,37 @@ def mask(state: State) -> None:
 
 
 def fill(state: State, keep: Tensor | None, value: float = float("-inf")) -> None:
-    """Fill the scores where `keep` is False."""
+    """Fill the scores where `keep` is False; -inf in the way that `state.masking` says (`MASKING`), all of them right."""
     if keep is None:
         return
-    state.scores = state.scores.masked_fill(~keep, value)
-    if value == float("-inf"):
-        note_empty(state, keep)
+    way, finite = getattr(state, "masking", None) or ("fill", value)
+    if value != float("-inf"):
+        state.scores = state.scores.masked_fill(~keep, value)
+    elif way == "fill":
+        state.scores = state.scores.masked_fill(~keep, finite)
+        if finite == value:
+            note_empty(state, keep)
+    elif way == "add":
+        state.scores = state.scores + finite * (~keep).to(state.scores.dtype)
+    else:
+        later = getattr(state, "mask_later", None)
+        state.mask_later = keep if later is None else keep & later
+
+
+# The right ways to mask but -inf in the scores. They give the same result until another mistake is made: after a softmax along
+# another axis, say, a column of -inf is NaN, a column of -1e9 is even, and with -1e9 added it is as if nothing were masked.
+FINITE = -1e9
+MASKING = ("fill", "add", "after")
+
+
+def weigh_later(state: State) -> None:
+    """Mask the weights and divide by what is left, where a stage before has put that off (`MASKING`: "after")."""
+    keep = getattr(state, "mask_later", None)
+    if keep is not None and hasattr(state, "weights"):
+        kept = state.weights * keep
+        state.weights = kept / kept.sum(dim=-1, keepdim=True)
+        note_empty(state, keep.expand(state.weights.shape))
+        state.mask_later = None
 
 
 def note_empty(state: State, keep: Tensor) -> None:
@@ -290,6 +315,13 @@ def softmax_over_heads(state: State) -> None:
     if state.scores.dim() < 3:
         raise IndexError("Dimension out of range")
     state.weights = state.scores.softmax(dim=-3)
+
+
+def softmax_over_lead(state: State) -> None:
+    """Softmax over every dimension before the queries together: batch and heads folded into one, and no `dim`, or 0."""
+    if state.scores.dim() < 3:
+        raise IndexError("Dimension out of range")
+    state.weights = state.scores.flatten(0, -3).softmax(0).view_as(state.scores)
 
 
 def softmax_over_everything(state: State) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import _thread
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -43,10 +42,10 @@ class Evasion:
     def __init__(self, *, threads: int) -> None:
         self.found = ""
         self._threads = threads
-        self._watching: Callable[[types.FrameType, str, Any], object] | None = None
+        self._watching: Any = None
         self._own = self._event  # one object, so that it can be told from another
 
-    def __enter__(self) -> Evasion:  # noqa: PYI034 - Self needs Python 3.11
+    def __enter__(self) -> Evasion:
         if count_threads() > self._threads:
             self.found = "it keeps threads of its own"
         self._watching = sys.getprofile()

@@ -56,7 +56,7 @@ class Executor:
         """The answer to one request. An exception of the attempt's is an answer, whatever its type."""
         try:
             return self._execute(request)
-        except BaseException as error:  # noqa: BLE001 - telling what went wrong asks the attempt's objects, which may raise
+        except BaseException as error:
             return wire.RAISED, (_type_name(type(error)), "(what it raised could not be read)"), ()
 
     def _execute(self, request: wire.Request) -> Answer:
@@ -69,7 +69,7 @@ class Executor:
             return wire.NO_ENTRY, (str(missing), *self._names()), ()
         except BadResult as bad:
             return wire.BAD_RESULT, (str(bad),), ()
-        except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and SystemExit are the attempt's, too
+        except BaseException as error:
             return wire.NO_MEMORY if _is_want_of_memory(error) else wire.RAISED, self._told(error), ()
 
     # ------------------------------------------------------------------------------------------------- operations
@@ -156,7 +156,7 @@ class Executor:
         if fields.get("inputs_after"):
             told += [(value.detach(), 0) for value in given]
         if cotangent is not None:
-            parameters = [] if module is None else [value for _, value in named_parameters(module)]
+            parameters: list[Tensor] = [] if module is None else [value for _, value in named_parameters(module)]
             told += _gradients(result, leaves + parameters, cotangent)
         return texts, tuple(told)
 
@@ -203,7 +203,7 @@ class Executor:
         bases = ",".join(map(_type_name, _bases(type(error))))[:MAX_MESSAGE]
         try:
             message = _text(str(error), MAX_MESSAGE)
-        except BaseException:  # noqa: BLE001 - a __str__ that raises is an attempt's, too
+        except BaseException:
             message = "(its message could not be read)"
         frames, traceback = [], error.__traceback__
         while traceback is not None:
@@ -243,7 +243,7 @@ def _is_want_of_memory(error: BaseException) -> bool:
 def _lenient_views() -> Iterator[None]:
     """Let `Tensor.view` do what `reshape` does, so that what comes after a mistaken view can be looked at as well."""
     view = Tensor.view
-    Tensor.view = lambda self, *shape: view(self, *shape) if _is_dtype(shape) else self.reshape(*shape)  # type: ignore[method-assign,assignment]
+    Tensor.view = lambda self, *shape: view(self, *shape) if _is_dtype(shape) else self.reshape(*shape)  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -293,7 +293,8 @@ def _one_tensor(output: Any) -> Tensor:
         raise BadResult(f"returned a tensor of layout {output.layout}; the contract asks for an ordinary one")
     if output.dtype not in wire.DTYPES or output.dim() > wire.MAX_RANK:
         raise BadResult(f"returned a {output.dim()}-dimensional tensor of {output.dtype}")
-    return output
+    result: Tensor = output
+    return result
 
 
 def _kind(value: Any) -> str:

@@ -44,7 +44,7 @@ def _answers_call(request: wire.Request, reply: wire.Reply) -> bool:
         return len(parts) == 1 + after
     inputs = sum(tensor.is_floating_point() for tensor in given)
     gradients = len(parts) - 1 - after
-    return gradients == inputs if "name" in fields else gradients >= inputs
+    return bool(gradients == inputs if "name" in fields else gradients >= inputs)
 
 
 def same_tensors(one: wire.Reply, other: wire.Reply) -> bool:
@@ -67,4 +67,4 @@ def _close(one: Tensor, other: Tensor) -> bool:
     if not one.is_floating_point():
         return torch.equal(one, other)
     tolerance = 64 * torch.finfo(one.dtype).eps
-    return torch.allclose(one.double(), other.double(), rtol=tolerance, atol=tolerance, equal_nan=True)
+    return bool(torch.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True))

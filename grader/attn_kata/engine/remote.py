@@ -260,7 +260,9 @@ class Attempt:
 
 
 _OTHERWISE = wire.Reply(
-    status=wire.BAD_RESULT, texts=("gave another answer when it was asked again, unobserved, with the same inputs",), tensors=()
+    status=wire.BAD_RESULT,
+    texts=("gave another answer when it was asked again, unobserved, with the same inputs",),
+    tensors=(),
 )
 
 

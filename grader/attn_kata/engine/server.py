@@ -64,7 +64,7 @@ def _import_torch() -> None:
     torch.set_num_threads(1)
 
 
-class _leaving_with_the_face:  # noqa: N801 - reads as what it does
+class _leaving_with_the_face:
     """While torch is imported nobody reads standard input: a thread sees that the face is gone. It is gone before any fork."""
 
     def __enter__(self) -> None:
@@ -93,7 +93,7 @@ def _until_the_face_is_gone(serve) -> None:  # type: ignore[no-untyped-def]  # t
     """Serve, then leave without torch's teardown. What goes wrong here is in the log, which the face reads."""
     try:
         serve()
-    except BaseException:  # noqa: BLE001 - nobody is above
+    except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)

@@ -225,8 +225,6 @@ def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Repl
         else:
             data = torch.empty(shape, dtype=dtype)
         tensors.append(
-            TensorReply(
-                shape=shape, dtype=dtype, device=device, shares_input=bool(flags & SHARES_INPUT), data=data
-            )
+            TensorReply(shape=shape, dtype=dtype, device=device, shares_input=bool(flags & SHARES_INPUT), data=data)
         )
     return Reply(status=status, texts=texts, tensors=tuple(tensors))

@@ -32,7 +32,7 @@ def without_hidden_inputs(report: Report) -> Report:
         findings=[_redacted(finding) for finding in report.findings],
         attempt_output="",
         pictures=[],
-        notes=[*report.notes, NOTE],
+        notes=[*(note.partition(": ")[0] for note in report.notes), NOTE],
     )
 
 
@@ -40,5 +40,7 @@ def _redacted(finding: Finding) -> Finding:
     message = finding.message
     if finding.outcome in ("failed", "errored"):
         ours = _OUR_OWN.match(message or "")
-        message = ours.group() if ours else {"failed": "it does not hold", "errored": "it gave no answer"}[finding.outcome]
+        message = (
+            ours.group() if ours else {"failed": "it does not hold", "errored": "it gave no answer"}[finding.outcome]
+        )
     return replace(finding, message=message, case=None, example=None)

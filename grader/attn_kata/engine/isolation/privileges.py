@@ -13,6 +13,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from . import libc
@@ -87,10 +88,8 @@ def take(identity: Identity) -> int:
 def drop_capabilities() -> None:
     """Give up every capability, and every way back to one; raises IsolationError when one is left."""
     _drop_bounding_set()
-    try:
+    with suppress(OSError):  # before Linux 4.3 there were no ambient capabilities
         libc.prctl("PR_CAP_AMBIENT", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    except OSError:
-        pass  # before Linux 4.3 there were no ambient capabilities
     libc.call("capset", struct.pack("=Ii", LINUX_CAPABILITY_VERSION_3, 0), bytes(24))
     if left := capabilities():
         raise IsolationError(f"capabilities {left:#x} are still held after capset")
