@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 CHECKS = (
     ("ruff", ["-m", "ruff", "check", "."]),
     ("mypy", ["-m", "mypy"]),
-    ("pytest", ["-m", "pytest", "-q", "-n", "2", "--dist", "loadfile"]),
+    ("pytest", ["-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]),
 )
 
 

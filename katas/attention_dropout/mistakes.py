@@ -124,7 +124,9 @@ SYMPTOMS = (
     breaks("dropout.renormalised", "dropout_acts_on_weights", saying="though some are 0: each query's still sum to 1"),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided"),
     breaks("dropout.keep_probability", "dropout_acts_on_weights", saying="divided by p"),
-    breaks("dropout.keep_probability", "dropout_rate", saying=r"^0\.(?:9|89)\d+ of \d+ weights were dropped, with p=0\.1"),
+    breaks(
+        "dropout.keep_probability", "dropout_rate", saying=r"^0\.(?:9|89)\d+ of \d+ weights were dropped, with p=0\.1"
+    ),
     breaks("dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads) agree in (?:9\d|100)%"),
 )
 

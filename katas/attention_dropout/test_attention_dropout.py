@@ -265,7 +265,9 @@ def test_dropout_acts_on_weights(attempt, reference, sizes):
     expected = torch.where(kept, readable.undropped / (1 - readable.p), 0.0)
     for read in weights:
         dropped = read[~kept]
-        assert_holds(not bool(dropped.any()), f"a dropped weight is {float(dropped.abs().max()):.3g}, expected exactly 0")
+        assert_holds(
+            not bool(dropped.any()), f"a dropped weight is {float(dropped.abs().max()):.3g}, expected exactly 0"
+        )
         assert_close(read, expected, atol=1e-5, what="the weight in training", rows="query", columns="key")
 
 
@@ -277,12 +279,16 @@ def check_weights(readable, once, again):
     assert_holds(not near(once, in_eval), "nothing is dropped: the weights in training are those in evaluation")
     if not near(once, again):
         ratio = (once / in_eval - again / in_eval).abs() > 1e-6  # (B, H, Tq, Tk), where the two reads differ
-        whose = "for the same features in every query" if bool((ratio == ratio[:, :, :1]).all()) else "for single features"
+        whose = (
+            "for the same features in every query" if bool((ratio == ratio[:, :, :1]).all()) else "for single features"
+        )
         assert_holds(False, f"of two numbers that one weight multiplies, one is dropped and the other is not, {whose}")
     if near(once.sum(-1), torch.ones_like(once[..., 0])):
         zeros = "though some are 0" if bool((once == 0).any()) else "and none is 0"
         assert_holds(False, f"the weights differ from those in evaluation, {zeros}: each query's still sum to 1")
-    assert_holds(not near(once, kept * in_eval), "the weights that are kept in training are those in evaluation, not divided")
+    assert_holds(
+        not near(once, kept * in_eval), "the weights that are kept in training are those in evaluation, not divided"
+    )
     upside_down = not near(once, kept * in_eval / (1 - p)) and near(once, kept * in_eval / p)
     assert_holds(not upside_down, "the weights that are kept in training are those in evaluation divided by p")
 
@@ -299,7 +305,8 @@ def test_identical_keys(attempt, reference, sizes):
     scaled = 1 / (sizes.Tk * (1 - readable.p))
 
     ordered = weights.sort(dim=-1).values
-    kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())  # of how many sizes the weights of one query are, at most
+    # Of how many sizes the weights of one query are, at most.
+    kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
     told = f"no weight is 0 in training, with identical keys and p=0.5; those of one query are of {several}"
@@ -317,14 +324,14 @@ def test_identical_keys(attempt, reference, sizes):
 def test_average(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q = q / 4
-    weights = reference.attention_with_dropout(q, k, torch.eye(sizes.Tk).double().expand(sizes.B, sizes.H, -1, -1), 0.0, False)
+    unit = torch.eye(sizes.Tk).double().expand(sizes.B, sizes.H, -1, -1)
+    weights = reference.attention_with_dropout(q, k, unit, 0.0, False)
     # With values of 1 the output is the sum of the weights. Kept weights are doubled: each moves it by its own size, up or
     # down. Hoeffding: P(|mean - 1| >= t) <= 2 exp(-t² n² / (2 sum w²)), over the n rows and calls.
     calls = 12
-    sums = [
-        attempt.attention_with_dropout.run(q, k, torch.ones_like(v), 0.5, True, seed=None if call else seed()).output[..., 0]
-        for call in range(calls)
-    ]
+    args = q, k, torch.ones_like(v), 0.5, True
+    results = [attempt.attention_with_dropout.run(*args, seed=None if call else seed()) for call in range(calls)]
+    sums = [result.output[..., 0] for result in results]
     mean, count = float(torch.stack(sums).mean()), calls * sums[0].numel()
     far = math.sqrt(2 * calls * float((weights**2).sum()) * math.log(2 / UNLIKELY)) / count
     told = f"the weights of a query sum to {mean:.3f} in training on average, over {count} queries; in evaluation to 1"
@@ -342,7 +349,9 @@ def test_dropout_rate(attempt, reference, sizes):
     dropped = (readable.train(calls=1)[:, 0] == 0).double()  # (1, B, H, Tq, Tk)
 
     share, count = float(dropped.mean()), dropped.numel()
-    assert_holds(abs(share - readable.p) <= luck(count), f"{share:.3f} of {count} weights were dropped, with p={readable.p}")
+    assert_holds(
+        abs(share - readable.p) <= luck(count), f"{share:.3f} of {count} weights were dropped, with p={readable.p}"
+    )
     for axis, name in AXES.items():
         parts = dropped.movedim(axis, 0).flatten(1)  # one row for each sample, or head, ...
         far = (parts.mean(1) - readable.p).abs()

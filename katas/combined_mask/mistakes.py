@@ -95,7 +95,8 @@ def causal_too(state):
 def probe(B, H, Tq, Tk, D, Dv, shape):
     mask = torch.rand(*shape) < 0.5
     row, key = torch.arange(shape[-2])[:, None], torch.arange(Tk)
-    mask = (mask | (row % Tk == key) | (key % shape[-2] == row)) & (key != (row + 1) % Tk)  # neither rows nor columns are empty
+    # Neither rows nor columns are empty.
+    mask = (mask | (row % Tk == key) | (key % shape[-2] == row)) & (key != (row + 1) % Tk)
     sizes = {"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv}
     return Probe(args=(randn(B, H, Tq, D), randn(B, H, Tk, D), randn(B, H, Tk, Dv), mask), sizes=sizes)
 
@@ -181,7 +182,12 @@ PIPELINES = (
 )  # fmt: skip
 
 SYMPTOMS = (
-    breaks("mask.empty_row", "empty_rows_get_zero", saying="is nan|mean of all values", unless=("masked_keys_do_not_matter",)),
+    breaks(
+        "mask.empty_row",
+        "empty_rows_get_zero",
+        saying="is nan|mean of all values",
+        unless=("masked_keys_do_not_matter",),
+    ),
     breaks("mask.empty_row", "empty_rows_get_zero", unless=("masked_keys_do_not_matter", "values_with_mask")),
     breaks("mask.empty_row", "empty_rows_have_gradients", saying="not finite"),
     breaks("inputs.modified", "flags_unmodified", saying="was changed by the call"),

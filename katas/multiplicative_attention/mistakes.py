@@ -9,7 +9,9 @@ from attn_kata.properties import randn
 
 
 def begin(parameters, build, query, keys, values, keep=None):
-    return State(parameters=parameters, q=query, keys=keys, v=values, keep=None if keep is None else keep[:, None], given=keep)
+    return State(
+        parameters=parameters, q=query, keys=keys, v=values, keep=None if keep is None else keep[:, None], given=keep
+    )
 
 
 def probe(B, Tq, Tk, query_dim, key_dim, Dv, masked=True):

@@ -46,7 +46,9 @@ EQUAL = (
 
 def weight(sizes, dtype=torch.float64):
     """A k_proj whose scores are about 1: softmax rows neither flat nor with nearly all weight on one key."""
-    return {"k_proj.weight": randn(sizes.query_dim, sizes.key_dim, dtype=dtype) / (sizes.query_dim * sizes.key_dim) ** 0.5}
+    return {
+        "k_proj.weight": randn(sizes.query_dim, sizes.key_dim, dtype=dtype) / (sizes.query_dim * sizes.key_dim) ** 0.5
+    }
 
 
 def built(side, sizes, weights=None, dtype=torch.float64):
@@ -427,7 +429,10 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
     nothing = result.output[1]  # (Tq, Dv)
     assert_close(nothing, torch.zeros_like(nothing), atol=0.0, what="out of the sample that keeps nothing: out")
     assert_close(result.output, theirs(*args, keep), atol=1e-5)
-    named = {**dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)), **result.parameter_gradients}
+    named = {
+        **dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)),
+        **result.parameter_gradients,
+    }
     for name, gradient in named.items():
         finite = gradient is None or bool(gradient.isfinite().all())
         assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")

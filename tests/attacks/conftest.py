@@ -175,7 +175,7 @@ def assert_honest(attack: Attack, report: Report) -> None:
 def assert_no_breach(attack: Attack, report: Report, *configurations: str) -> None:
     """It got through where its header says so, and nowhere else."""
     through = "BREACH" in report.attempt_output
-    assert through == bool(set(configurations) & set(attack.open_at)), report.attempt_output[-2000:]
+    assert through == bool({"every tier", *configurations} & set(attack.open_at)), report.attempt_output[-2000:]
 
 
 def assert_shown_harmlessly(report: Report) -> None:

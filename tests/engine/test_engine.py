@@ -169,6 +169,16 @@ def test_a_source_of_a_megabyte_and_bytes_that_are_no_text_are_told_apart(warm, 
     assert grade(warm, b"\xff\xfe\x00" * 100).outcome == "ungraded"
 
 
+@pytest.mark.parametrize("filler", ["x = 0\n", "y = [1 / 2, 3 ** 4]\n", "# softmax(\n"])
+def test_a_source_of_a_hundred_pages_is_diagnosed_in_no_more_time(warm, right, filler):
+    source = right.replace("-0.5", "-1.0") + filler * (900_000 // len(filler))
+    report = grade(warm, source, diagnose=True, call_seconds=10.0)
+
+    assert report.outcome == "failed"
+    assert report.diagnosis
+    assert report.seconds["diagnosis"] < 5
+
+
 def test_the_whole_grading_has_a_deadline(warm, right):
     slow = "import time\n" + right.replace("    return", "    time.sleep(0.3)\n    return")
     began = time.monotonic()

@@ -121,7 +121,8 @@ def of_heads(
             values[head * head_dim + position, numbers + position] = 1.0
     nothing = torch.zeros(width, dtype=torch.float64)
     if fused is not None:
-        parameters = {f"{fused}.weight": torch.cat([*look, values]), f"{fused}.bias": torch.zeros(3 * width, dtype=torch.float64)}
+        bias = torch.zeros(3 * width, dtype=torch.float64)
+        parameters = {f"{fused}.weight": torch.cat([*look, values]), f"{fused}.bias": bias}
     else:
         parameters = {
             "q_proj.weight": look[0], "k_proj.weight": look[1], "v_proj.weight": values,

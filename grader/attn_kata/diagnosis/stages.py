@@ -24,7 +24,7 @@ def nothing(state: State) -> None:
 
 def linear(state: State, name: str, value: Tensor) -> Tensor:
     """`value` through the layer `name` of the module's parameters, with its bias where it has one."""
-    out = value @ state.parameters[f"{name}.weight"].T
+    out: Tensor = value @ state.parameters[f"{name}.weight"].T
     bias = state.parameters.get(f"{name}.bias")
     return out if bias is None else out + bias
 
@@ -98,7 +98,8 @@ def split_heads(state: State) -> None:
 
 def split(part: Tensor, heads: int) -> Tensor:
     """(B, T, E) to (B, H, T, D)."""
-    return part.unflatten(-1, (heads, -1)).transpose(1, 2)
+    batch, length, width = part.shape
+    return part.reshape(batch, length, heads, width // heads).transpose(1, 2)
 
 
 def split_no_transpose(state: State) -> None:

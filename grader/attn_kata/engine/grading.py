@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
+import signal
 import time
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from . import wire
 from .remote import Attempt, AttemptDied, Supply
 
 DIAGNOSIS_SECONDS = 5.0
+MOST_READ = 64 << 10  # bytes of a source that is looked at for lines: a megabyte of it takes a parser half a minute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,15 +109,19 @@ class _Grading:
         if outcome == "failed" and answers and not not_written and known and self._asked["diagnose"]:
             started = time.perf_counter()
             try:
-                diagnosed = diagnose(
-                    load(folder),
-                    handle,
-                    reference,
-                    findings,
-                    failures,
-                    self._source,
-                    seconds=min(DIAGNOSIS_SECONDS, self._deadline - time.monotonic()),
-                )
+                left = max(1.0, self._deadline - time.monotonic())
+                with _at_most(min(2 * DIAGNOSIS_SECONDS, left)):
+                    diagnosed = diagnose(
+                        load(folder),
+                        handle,
+                        reference,
+                        findings,
+                        failures,
+                        self._source if len(self._source) <= MOST_READ else b"",
+                        seconds=min(DIAGNOSIS_SECONDS, left),
+                    )
+            except _TooLate:
+                diagnosed = Diagnosed(notes=["the diagnosis took too long and was left out"])
             except Exception as error:  # the verdict stands without its diagnosis
                 diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
             self._seconds["diagnosis"] = time.perf_counter() - started
@@ -162,6 +170,32 @@ class _Grading:
             explained=diagnosed.explained,
             notes=diagnosed.notes,
         )
+
+
+class _TooLate(BaseException):
+    """The diagnosis took longer than it may; no `except Exception` on the way is to swallow it."""
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise _TooLate when it takes longer: a source or an output may be made to be slow to look at.
+
+    Where there are no timer signals (Windows), the face's own deadline is what is left.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise _TooLate
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _nothing_written(findings: list[Finding]) -> bool:

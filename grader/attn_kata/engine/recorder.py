@@ -66,7 +66,7 @@ class Recorder:
         self._products: list[str] = []
         self._calls: set[str] = set()
         self._devices = _Devices()
-        self._profile = torch.autograd.profiler_legacy.profile(record_shapes=True)
+        self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
         self._code = dict(_READY_MADE)
         flex = sys.modules.get(_FLEX)
         if flex is not None:

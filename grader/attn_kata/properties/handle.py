@@ -133,7 +133,8 @@ class Target:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
-        mode first; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
+        mode first; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a result
+        that is no tensor, AttemptDied.
         """
         fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}
         fields["lenient_views"] = lenient_views

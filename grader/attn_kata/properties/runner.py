@@ -63,7 +63,10 @@ def run_hidden_tests(
 
 
 def with_hidden_tests(path: Path, use: Callable[[HiddenTests], None]) -> None:
-    """Have pytest collect the hidden tests at `path`, and call `use` with them. Raises HiddenTestFault, and what `use` raises."""
+    """Have pytest collect the hidden tests at `path`, and call `use` with them.
+
+    Raises HiddenTestFault, and what `use` raises.
+    """
     tests = HiddenTests(use)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     arguments = [str(path), "-c", os.devnull, "--rootdir", str(path.parent), "--noconftest", "--assert=plain",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Collection
 from contextlib import suppress
 
 from . import libc
 from .errors import IsolationError
+
+STRAYS_SECONDS = 2.0
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -76,10 +79,11 @@ def end(child: int) -> int:
 def end_strays(known: Collection[int]) -> int:
     """Kill and reap the children of this process that it does not know: daemons that it adopted. Returns how many.
 
-    Killing one makes its own children this process's, so that it looks until it finds none.
+    Killing one makes its own children this process's, so that it looks until it finds none; not for ever, because in
+    tier 0 a chain of processes that each start the next and end may outrun it.
     """
-    ended = 0
-    while strays := [pid for pid in _children() if pid not in known]:
+    ended, until = 0, time.monotonic() + STRAYS_SECONDS
+    while (strays := [pid for pid in _children() if pid not in known]) and time.monotonic() < until:
         for pid in strays:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)

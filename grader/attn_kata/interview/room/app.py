@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, ParamSpec
 
 from textual import work
 from textual.app import App
+from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from attn_kata.errors import AttnKataError, UsageError
@@ -45,7 +46,7 @@ class Room(App[str]):
     CSS_PATH = Path(__file__).with_name("room.tcss")
     TITLE = "attn-kata interview"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar = []
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "leave", "Leave", priority=True)]
 
     def __init__(self, *, desk: Desk, history: History, engine: Engine, look_seconds: float = LOOK_SECONDS) -> None:
         super().__init__()

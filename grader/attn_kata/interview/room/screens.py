@@ -79,7 +79,6 @@ class RoomScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (Textual declares it so)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,ctrl+o", "app.help", "Help", key_display="F1"),
-        Binding("ctrl+q", "app.leave", "Leave", priority=True),
     ]
 
     @property
