@@ -141,7 +141,7 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
                 await pilot.press(*"words", "ctrl+g")
                 await until(pilot, lambda: bool(room.screen.query("#points")))
                 await pilot.pause()
-                await room._press_keys(["space", "ctrl+g"])  # press() would wait for the screen that goes
+                await pilot.press("space", "ctrl+g")
 
         await shows(pilot, ReviewScreen)
         review = room.screen.query_one(Pane)

@@ -74,13 +74,13 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         self._profile.__enter__()
-        self._devices.__enter__()
+        self._devices.__enter__()  # type: ignore[no-untyped-call]
         sys.setprofile(self._python_call)
         return self
 
     def __exit__(self, *error: Any) -> None:
         sys.setprofile(None)
-        self._devices.__exit__(*error)
+        self._devices.__exit__(*error)  # type: ignore[no-untyped-call]
         self._profile.__exit__(*error)
         for event in self._profile.function_events or ():
             self._ops.add(event.name)

@@ -103,6 +103,7 @@ class RoomScreen(Screen[None]):
 
     def run_worker(self, *given: Any, **named: Any) -> Worker[Any]:
         """Work belongs to the room: it may be what replaces this very screen, which would wait for it to end."""
+        named["group"] = f"{type(self).__name__} {named.get('group', '')}"  # `exclusive` means among this screen's
         return self.app.run_worker(*given, **named)
 
     def on_screen_resume(self) -> None:
