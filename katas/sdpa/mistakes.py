@@ -20,6 +20,7 @@ def probes():
         probe(2, 3, Tq=5, Tk=6, D=7, Dv=4),
         probe(3, Tq=6, Tk=4, D=5, Dv=2),  # three dimensions: an unnamed softmax dimension is another one here
         probe(2, 3, Tq=5, Tk=5, D=5, Dv=5),  # all alike: what is mistaken for another size raises nowhere
+        probe(2, Tq=4, Tk=4, D=6, Dv=3),  # lengths alike, widths not
         probe(Tq=3, Tk=7, D=2, Dv=5),
     ]
 

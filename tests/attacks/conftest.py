@@ -211,7 +211,7 @@ def sessions_below(process: psutil.Process) -> list[int]:
 
 def assert_nothing_left(engine: Engine) -> None:
     """No process of an attempt's, no file in the engine's folder, none planted elsewhere."""
-    process, until = psutil.Process(engine._process.pid), time.monotonic() + 2
+    process, until = psutil.Process(engine._process.pid), time.monotonic() + 15
     own = os.getsid(process.pid)
     while not only_what_stands_ready(own, sessions_below(process)) and time.monotonic() < until:
         time.sleep(0.01)  # the report is told before the last child is reaped

@@ -8,7 +8,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,17 +84,17 @@ def _as_nobody(command: list[str]) -> list[str]:
     closed = _closed_above(Path(sys.base_prefix).resolve())
     if closed is None:
         return become
-    aside = tempfile.gettempdir() + "/attn-kata-python"
     prefix = Path(sys.base_prefix).resolve()
     show = f"""
         set -e
-        mkdir -p {aside}
+        aside=$(mktemp -d)
         mount --make-rprivate /
-        mount --bind {prefix} {aside}
+        mount --bind {prefix} $aside
         mount -t tmpfs -o mode=755 none {closed}
         mkdir -p {prefix}
-        mount --bind {aside} {prefix}
-        umount {aside}
+        mount --bind $aside {prefix}
+        umount $aside
+        rmdir $aside
         exec "$@"
     """
     tried = subprocess.run(

@@ -76,3 +76,4 @@ def test_an_engine_that_is_ended_takes_its_children_along(face, gone, role, numb
     os.kill(int(pid), number)
 
     gone(processes)
+    running.wait(10)  # it tells the fault, and removes the engine's folder

@@ -270,7 +270,7 @@ def test_help_names_every_command(run):
 def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
     child = pexpect.spawn(
         sys.executable,
-        ["-m", "attn_kata", "interview"],
+        ["-m", "attn_kata", "interview", "--no-room"],
         cwd=str(folder),
         encoding="utf-8",
         timeout=20,

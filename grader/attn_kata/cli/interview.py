@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
-from attn_kata.cli import engine, signals
+from attn_kata.cli import engine, room
 from attn_kata.cli.output import color, emit, warn, width
-from attn_kata.errors import OwnError, UsageError, why
+from attn_kata.errors import UsageError, why
 
 if TYPE_CHECKING:
-    from attn_kata.engine.client import Engine
     from attn_kata.interview.control import Desk
     from attn_kata.interview.session import Session
 
@@ -66,8 +64,8 @@ def command(ctx: click.Context, no_room: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    if _room_can_open() and not no_room:
-        _in_the_room()
+    if not no_room and room.can_open():
+        room.opened()
         return
     from attn_kata.history import History
     from attn_kata.interview.line_mode import LineMode
@@ -81,43 +79,6 @@ def command(ctx: click.Context, no_room: bool) -> None:
         width=width(),
         color=color(),
     ).run()
-
-
-def _room_can_open() -> bool:
-    """Whether there is a terminal, and textual."""
-    import importlib.util
-
-    terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    return terminal and importlib.util.find_spec("textual") is not None
-
-
-def _in_the_room() -> None:
-    from attn_kata.history import History
-    from attn_kata.interview.control import Desk
-    from attn_kata.interview.moments import SystemClock
-    from attn_kata.interview.room.app import Room
-    from attn_kata.interview.store import Store
-
-    said: list[str] = []  # a line on stderr would tear the screen
-    with engine.kept() as warm:
-        room = Room(
-            desk=Desk(store=Store(said.append), clock=SystemClock()),
-            history=History(said.append),
-            engine=cast("Engine", warm),  # which grades and cancels like one
-        )
-        try:
-            told = room.run()
-        finally:
-            signals.install()  # the room has taken them
-            rescued = room.rescue()
-            room.close()
-    for sentence in (*said, rescued, told or ""):
-        if sentence:
-            warn(sentence)
-    if room.stopped is not None:
-        raise signals.Stopped(room.stopped)
-    if room.return_code:
-        raise OwnError("The room fell over. The interview goes on.", next_step="attn-kata interview --no-room")
 
 
 @command.command("start")

@@ -320,9 +320,7 @@ def softmax_over_heads(state: State) -> None:
 
 def softmax_over_lead(state: State) -> None:
     """Softmax over every dimension before the queries together: batch and heads folded into one, and no `dim`, or 0."""
-    if state.scores.dim() < 3:
-        raise IndexError("Dimension out of range")
-    state.weights = state.scores.flatten(0, -3).softmax(0).view_as(state.scores)
+    state.weights = state.scores.reshape(-1, *state.scores.shape[-2:]).softmax(0).view_as(state.scores)
 
 
 def softmax_over_everything(state: State) -> None:

@@ -1,5 +1,5 @@
 # breaks: values, never_causal
-# mistake: none
+# mistake: mask.causal
 import math
 
 import torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .program import Program
@@ -18,6 +19,7 @@ class Scaling:
     made: ast.AST  # where the number was worked out
     base: ast.expr
     exponent: float
+    divides: bool
     floors: bool
 
 
@@ -32,8 +34,9 @@ def scalings(program: Program) -> list[Scaling]:
                 continue
             made = power(program, by, node)
             if number(made.base) is None:
+                exponent = sign * made.exponent
                 found.append(
-                    Scaling(node=node, made=made.made, base=made.base, exponent=sign * made.exponent, floors=floors)
+                    Scaling(node=node, made=made.made, base=made.base, exponent=exponent, divides=sign < 0, floors=floors)
                 )
     return found
 
@@ -95,10 +98,8 @@ def no_sqrt(program: Program) -> int | None:
     whole = [one for one in scalings(program) if one.exponent == -1 and not one.floors]
     if len(whole) != 1:
         return None
-    made = whole[0].made
-    value = made.value if isinstance(made, ast.Assign | ast.AnnAssign) else made
-    # `d_k = q.size(-1)` is no mistake, `scale = 1 / d_k` is.
-    return line(whole[0].node) if value is whole[0].base else line(made)
+    # `d_k = q.size(-1)` is no mistake where it is divided by; `scale = 1 / d_k` is, where it is multiplied with.
+    return line(whole[0].node) if whole[0].divides else line(whole[0].made)
 
 
 def inverted(program: Program) -> int | None:
@@ -161,23 +162,38 @@ def _dim(call: ast.Call) -> ast.expr | None:
 def wrong_dim(program: Program) -> int | None:
     """The line of the one softmax, or of the one sum by hand, whose dimension is not plainly the last."""
     calls = softmaxes(program)
-    nodes = [call for call in calls if number(_dim(call)) not in (-1, 3)]
     if calls:
+        nodes = [where for call in calls if (where := _not_last(program, call)) is not None]
         return the_one(nodes) if len(nodes) == 1 else None
-    return _by_hand(program, lambda dim: number(dim) not in (-1, 3))
+    return _by_hand(program, lambda call: _not_last(program, call))
 
 
-def _by_hand(program: Program, suspect: object) -> int | None:
-    """The line of the one sum under a division whose dimension is `suspect`."""
-    assert callable(suspect)
+def _not_last(program: Program, call: ast.Call) -> ast.AST | None:
+    """Where a dimension is given that is not the last: the call, or what a helper's one call passes to it."""
+    dim = _dim(call)
+    if dim is None:
+        return call
+    given = program.resolved(dim)
+    if number(given) in (-1, 3):
+        return None
+    binding = program.binding(dim)
+    if binding is None or not isinstance(binding.node, ast.arg):
+        return call
+    return None if given is dim else given  # a helper that is called twice, or with its default
+
+
+def _by_hand(program: Program, suspect: Callable[[ast.Call], ast.AST | None]) -> int | None:
+    """The line of the one sum under a division that is `suspect`: what that answers."""
     sums = []
     for node in program.nodes:
         below = _denominator(node)
         while isinstance(below, ast.BinOp):  # sum + eps
             below = below.left
         resolved = program.resolved(below) if below is not None else None
-        if isinstance(resolved, ast.Call) and callee(resolved) == "sum" and suspect(_dim(resolved)):
-            sums.append(resolved)
+        if isinstance(resolved, ast.Call) and callee(resolved) == "sum":
+            where = suspect(resolved)
+            if where is not None:
+                sums.append(where)
     return the_one(sums) if len(sums) == 1 else None
 
 
@@ -196,7 +212,7 @@ def flattened(program: Program) -> int | None:
     calls = softmaxes(program)
     if calls:
         return the_one(list(calls)) if len(calls) == 1 else None
-    return _by_hand(program, lambda dim: dim is None or isinstance(dim, ast.Tuple | ast.List))
+    return _by_hand(program, lambda call: call if isinstance(_dim(call), ast.Tuple | ast.List | type(None)) else None)
 
 
 def sigmoid(program: Program) -> int | None:

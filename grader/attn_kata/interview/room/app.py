@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 LOOK_SECONDS = 1.0
+GARBAGE = 50_000  # objects made since the last collection
 _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -75,6 +77,7 @@ class Room(App[str]):
         for number in _STOPPING:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self._stop, number)
+        gc.disable()  # a full collection takes 100 ms, and would come in the middle of a word: see _tidy
         await self.come_in()
         if self._look_seconds:
             self.set_interval(self._look_seconds, self._beat)
@@ -136,6 +139,7 @@ class Room(App[str]):
     def close(self) -> None:
         """End the threads; when the screen is gone."""
         self.threads.close()
+        gc.enable()
 
     def goes_on(self) -> str:
         """What is said to somebody who leaves."""
@@ -173,7 +177,16 @@ class Room(App[str]):
         self.notify(told, severity="warning" if refused else "error", timeout=10, markup=False)
         return told
 
+    def _tidy(self, *, least: int = GARBAGE) -> None:
+        """Collect garbage, where there may be some and nobody is typing."""
+        if gc.get_count()[0] >= 10 * least or (gc.get_count()[0] >= least and not self._typing()):
+            gc.collect()
+
+    def _typing(self) -> bool:
+        return any(one.typing for one in self._stack() if isinstance(one, CodingScreen))
+
     def _beat(self) -> None:
+        self._tidy()
         if not self._looking.locked():
             self.run_worker(self.look(), group="look")
 
@@ -237,6 +250,8 @@ class Room(App[str]):
         while isinstance(self.screen, ModalScreen):
             await self.screen.dismiss(None)
         await (self.switch_screen(screen) if len(self.screen_stack) > 1 else self.push_screen(screen))
+        self._tidy(least=0)
+        gc.freeze()  # what is there now stays
 
     def _stack(self) -> list[object]:
         return list(self.screen_stack) if self.is_running else []

@@ -24,6 +24,7 @@ from attn_kata.interview.room.draft import Draft, FileChanged
 from attn_kata.interview.room.editor import Editor
 from attn_kata.interview.room.screens import Pane, RoomScreen, Words
 from attn_kata.interview.session import Session
+from attn_kata.interview.store import digest_of
 
 QUIET, LONGEST = 1.0, 5.0  # seconds without a key after which the text is saved, and without a save at most
 NEAR_THE_END = 4.0  # seconds left from which every look saves
@@ -75,6 +76,11 @@ class CodingScreen(RoomScreen):
     def unsaved(self) -> bool:
         """Whether the room's text is not on the disk."""
         return self.editor.source != self.draft.base
+
+    @property
+    def typing(self) -> bool:
+        """Whether a key was pressed just now."""
+        return time.monotonic() - self._typed < QUIET
 
     def saved(self) -> str:
         if self._trouble:
@@ -142,14 +148,9 @@ class CodingScreen(RoomScreen):
             except FileChanged:
                 return False  # at this moment: the next look sees it
         self._say("")
-        if self.draft.base == mine and self._digest_differs(mine):
+        if self.draft.base == mine and digest_of(mine) != self.session.kept.get(self._stage):
             await at_desk(control.save, self.room.desk, self.session.id, mine)
         return True
-
-    def _digest_differs(self, mine: bytes) -> bool:
-        from attn_kata.interview.store import digest_of
-
-        return digest_of(mine) != self.session.kept.get(self._stage)
 
     @work(exclusive=True, group="conflict")
     async def _decide(self) -> None:

@@ -98,9 +98,10 @@ class QuestionsScreen(RoomScreen):
         kind = "points" if ticking else question["kind"]
         unit = f" (in {question['unit']})" if question.get("unit") else ""
         yours = f"\n\nYours: {self.session.answers[self._place]['text']}" if ticking else ""
+        points = "\n".join(f"{n}. {says}" for n, says in enumerate(question["points"], 1)) if ticking else ""
         count = len(self.session.follow_ups)
         self.query_one("#asked", Words).update(
-            f"Question {self._place} of {count}\n\n{question['ask']}{unit}{yours}\n\n{_HOW[kind]}"
+            f"Question {self._place} of {count}\n\n{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}".rstrip()
         )
         holder = self.query_one("#answer", Vertical)
         await holder.remove_children()
@@ -126,4 +127,6 @@ def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextA
         return TextArea(id="free", classes="answer", soft_wrap=True)
     from textual.content import Content
 
-    return SelectionList(*(Selection(Content(says), n) for n, says in enumerate(question["points"], 1)), id="points")
+    return SelectionList(
+        *(Selection(Content(f"{n}. {says}"), n) for n, says in enumerate(question["points"], 1)), id="points"
+    )

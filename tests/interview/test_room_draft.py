@@ -1,0 +1,106 @@
+"""The room's text beside the file on the disk, and the colours: without a screen."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from attn_kata.errors import UsageError
+from attn_kata.interview.room import highlight
+from attn_kata.interview.room.draft import Draft, FileChanged
+
+
+@pytest.fixture
+def draft(folder):
+    path = folder / "sdpa.py"
+    path.write_bytes(b"base")
+    return Draft(path, b"base")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "kind"),
+    [
+        (b"base", b"base", "same"), (b"mine", b"base", "mine"), (b"base", b"theirs", "theirs"),
+        (b"mine", b"theirs", "conflict"), (b"both", b"both", "same"), (b"mine", None, "gone"),
+    ],
+)  # fmt: skip
+def test_what_changed_is_told_apart(draft, mine, theirs, kind):
+    if theirs is None:
+        draft.path.unlink()
+    else:
+        draft.path.write_bytes(theirs)
+
+    assert draft.compare(mine).kind == kind
+
+
+def test_a_file_that_changed_is_not_written_over(draft):
+    draft.path.write_bytes(b"theirs")
+    with pytest.raises(FileChanged):
+        draft.write(b"mine")
+
+    assert draft.path.read_bytes() == b"theirs"
+
+
+def test_what_comes_in_at_the_last_moment_is_set_aside(draft, monkeypatch):
+    def link(old, new):
+        draft.path.write_bytes(b"at the last moment")
+        os_link(old, new)
+
+    os_link = os.link
+    monkeypatch.setattr(os, "link", link)
+    draft.write(b"mine")
+
+    assert draft.path.read_bytes() == b"mine"
+    assert (draft.path.parent / "sdpa.file-1.py").read_bytes() == b"at the last moment"
+    assert sorted(path.name for path in draft.path.parent.iterdir()) == ["sdpa.file-1.py", "sdpa.py"]
+
+
+def test_a_link_stays_a_link_and_the_mode_stays(draft, folder):
+    draft.path.chmod(0o600)
+    link = folder / "link.py"
+    link.symlink_to(draft.path)
+    Draft(link, b"base").write(b"mine")
+
+    assert link.is_symlink()
+    assert draft.path.read_bytes() == b"mine"
+    assert draft.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_in_its_place_is_a_sentence(draft):
+    draft.path.unlink()
+    draft.path.mkdir()
+
+    assert draft.compare(b"mine").kind == "gone"
+    with pytest.raises(UsageError, match="cannot be saved"):
+        draft.write(b"mine")
+
+
+def test_the_same_copy_is_not_made_twice(draft):
+    first, again, other = draft.aside(b"1", "room"), draft.aside(b"1", "room"), draft.aside(b"2", "room")
+
+    assert first == again
+    assert (first.name, other.name) == ("sdpa.room-1.py", "sdpa.room-2.py")
+
+
+def kinds(*lines: str) -> list[list[tuple[str, str]]]:
+    return [
+        [(line[start:end], kind) for start, end, kind in found]
+        for line, found in zip(lines, highlight.spans(lines), strict=True)
+    ]
+
+
+def test_python_in_colours():
+    assert kinds("def f(self): # why", "x = 'a' + f\"b\" + 1.5e3", "@torch.no_grad") == [
+        [("def", "keyword"), ("f", "name"), ("self", "self"), ("# why", "comment")],
+        [("'a'", "string"), ('f"b"', "string"), ("1.5e3", "number")],
+        [("@torch.no_grad", "decorator")],
+    ]
+
+
+def test_a_string_goes_on_over_lines():
+    assert kinds('"""one', "def", 'two""" + None') == [
+        [('"""', "string"), ("one", "string")],
+        [("def", "string")],
+        [('two"""', "string"), ("None", "constant")],
+    ]
