@@ -13,7 +13,7 @@ INSTALL = {
 }
 
 
-@click.command("completion")
+@click.command("completion", short_help="Print the script for completion in your shell.")
 @click.argument("shell", type=click.Choice(list(INSTALL)))
 def command(shell: str) -> None:
     """Print the script that completes commands, options and katas in SHELL: bash, zsh or fish.

@@ -53,7 +53,7 @@ def _number(text: str | None) -> int | None:
     return int(text[:15])
 
 
-@click.group("interview", invoke_without_command=True)
+@click.group("interview", invoke_without_command=True, short_help="Sit a timed mock interview, with a scorecard.")
 @click.option("--no-room", is_flag=True, help="At a prompt, line by line, instead of the full screen.")
 @click.pass_context
 def command(ctx: click.Context, no_room: bool) -> None:

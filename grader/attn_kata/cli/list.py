@@ -13,7 +13,7 @@ from attn_kata.cli.output import emit, warn, width
 from attn_kata.history import History, Progress
 
 
-@click.command("list")
+@click.command("list", short_help="Show the katas by level, and what you passed when.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def command(as_json: bool) -> None:
     """Show the katas by level, with minutes and when you passed them."""
