@@ -70,13 +70,13 @@ def _name(node: ast.expr) -> str:
 
 
 def test_a_kata_is_one_folder_and_one_solution() -> None:
-    """No registry, index or numbering elsewhere: no module of the package names a kata of its own."""
+    """No registry, index or numbering elsewhere: no module of the package names a kata (but where it is torch's word, too)."""
     package = Path(catalog.__file__).parent
     naming = {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
         for kata in KATAS
-        if len(kata.slug) > 4 and re.search(rf"""["']{kata.slug}["']""", path.read_text("utf-8"))
+        if kata.slug not in ("mha", "sdpa", "softmax") and re.search(rf"""["']{kata.slug}["']""", path.read_text("utf-8"))
     }
 
     assert naming <= {"interview/tracks.py"}  # a track is a list of katas
