@@ -155,8 +155,9 @@ def as_somebody_without_rights(work: Callable[[], str]) -> str:
 def test_a_read_only_database_is_said_and_still_read(desk, begin, home, tmp_path):
     session = begin()
     if AS_ROOT:
-        for place in (home, tmp_path, tmp_path.parent, tmp_path.parents[1]):
-            place.chmod(0o755)
+        for place in (home, tmp_path, *tmp_path.parents):
+            if "pytest" in str(place):
+                place.chmod(0o755)
     (home / "interview.db").chmod(0o444)
     home.chmod(0o555)
     read = as_somebody_without_rights(lambda: desk.store.load(session.id).state)
