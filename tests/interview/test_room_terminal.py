@@ -122,6 +122,24 @@ def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, 
     again.shows("def scaled_dot_product_attention(q, k, v):")
 
 
+@pytest.mark.xfail(strict=False, reason="open: the run was not seen to start on the screen; the cause is not known yet")
+def test_keys_are_shown_at_once_while_a_grading_runs(terminal, folder):
+    """The target is 50 ms; the limit here leaves room for a machine that does other things."""
+    one = terminal(rows=40, columns=130)
+    begin_coding(one)
+    slow = b"import time\nfor _ in range(40):\n    sum(range(300_000))\n    time.sleep(0.05)\n"
+    (folder / "interview-1" / "sdpa.py").write_bytes(slow)
+    one.shows("sum(range(300_000))")
+    one.child.send("\x12")
+    one.shows("running")
+    took = []
+    for code in range(0x100, 0x100 + 30):
+        one.quiet(0.03)
+        took.append(one.milliseconds(chr(code)))
+
+    assert sorted(took)[len(took) // 2] < 100, took
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_room_that_is_told_to_stop_saves_first(terminal, folder, number):
     one = terminal()
