@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 
 import pytest
 
-COMMANDS = ("list", "start", "grade", "hint", "solution", "reset", "status", "demo")
+from attn_kata.cli.group import COMMANDS as COMMANDS_AND_HELP
+
+COMMANDS = tuple(COMMANDS_AND_HELP)
 QUICK = {
     "help": ("--help",),
     "list": ("list",),
@@ -28,6 +31,12 @@ def test_help_names_every_command_in_one_line_and_the_first_steps(run):
         (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == [name]]
         assert not line.endswith("...")
     assert "attn-kata demo" in done.stdout
+
+
+def test_help_says_of_every_command_what_the_command_says_of_itself():
+    for name, said in COMMANDS_AND_HELP.items():
+        command = importlib.import_module(f"attn_kata.cli.{name}").command
+        assert command.get_short_help_str(limit=200) == said
 
 
 def test_without_a_command_there_is_help(run):

@@ -12,11 +12,23 @@ from attn_kata import __version__
 from attn_kata.cli.output import emit, warn
 from attn_kata.errors import AttnKataError
 
-# In the order of `--help`. Each is the one command of the module of its name, imported only when it is wanted.
-COMMANDS = (
-    "list", "start", "grade", "watch", "hint", "explain", "solution", "reset", "status", "demo", "interview", "completion",
-    "dev",
-)  # fmt: skip
+# In the order of `--help`, with what it says of each: the first sentence of the command's own help, written down here so that
+# `--help` imports none of them. Each is the one command of the module of its name, imported only when it is wanted.
+COMMANDS = {
+    "list": "Show the katas by level, and what you passed when.",
+    "start": "Write the stub of KATA, with its contract in full.",
+    "grade": "Grade your attempt: the current kata's, that of KATA, or FILE.",
+    "watch": "Grade on every save: the current kata, that of KATA, or FILE.",
+    "hint": "Give the next hint for KATA.",
+    "explain": "Say what a mistake or a property is, and why it matters.",
+    "solution": "Show the reference for KATA beside your attempt.",
+    "reset": "Begin KATA anew with a new stub; your old file is kept.",
+    "status": "Show your progress and the next step.",
+    "demo": "Show what a report looks like: a mistake, then the reference.",
+    "interview": "Sit a timed mock interview, with a scorecard.",
+    "completion": "Print the script for completion in your shell.",
+    "dev": "For authors: check katas.",
+}
 
 
 class LazyGroup(click.Group):
@@ -31,6 +43,10 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"attn_kata.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
