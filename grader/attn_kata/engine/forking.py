@@ -11,6 +11,7 @@ children are forked from then on, and one attempt child, confined and waiting.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -38,6 +39,8 @@ del executor  # imported here so that the children find it loaded
 ATTEMPT_CPU_SECONDS = 120
 ATTEMPT_MEMORY = 2 << 30
 ATTEMPT_FILES = 1 << 20
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+LARGE = 32 << 20  # bytes; glibc's limit for the second
 IDLE_SECONDS = 0.05
 PATIENCE_SECONDS = 0.05  # for a child that is dying by itself, to tell a crash from our kill
 
@@ -69,6 +72,7 @@ class Engine:
         """Answer requests until the face is gone."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         isolation.guard_engine()
+        _keep_freed_memory()
         _share_what_is_loaded()
         channel.send(self._reports, b"REDY")
         while True:
@@ -96,8 +100,15 @@ class Engine:
                 self._drop_template()
             if self._template is None:
                 self._template = Template(self._asked, self._become_template, self._serve_job)
+            self._prepare_template(self._template)
             if self._spare is None:
                 self._spare = self._fork_attempt(self._asked, meanwhile=warm_up)
+
+    def _prepare_template(self, template: Template) -> None:
+        try:
+            template.prepare()
+        except channel.ChannelClosed:
+            self._drop_template()
 
     def _start_from_template(
         self, stack: contextlib.ExitStack, asked: dict[str, Any], control: socket.socket, lines: Lines
@@ -363,6 +374,16 @@ def _share_what_is_loaded() -> None:
     """Share it with every child to come: a collection there would copy its pages."""
     gc.collect()
     gc.freeze()
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc keep what the children to come free, for what they allocate next: every page that a process gets anew takes
+    microseconds, and a tensor of 130 by 130 numbers would be given back and got again at every operation.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's own; other C libraries have none
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGE)
+        mallopt(M_TRIM_THRESHOLD, 2 * LARGE)
 
 
 def _close(lines: Lines) -> None:

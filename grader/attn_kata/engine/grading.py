@@ -18,7 +18,8 @@ from .. import __version__, catalog
 from ..diagnosis.diagnose import Diagnosed, diagnose
 from ..diagnosis.pipeline import load
 from ..properties.failures import AttemptRaised
-from ..properties.handle import Handle, local_handle, read_raised
+from ..properties.handle import Apart, Handle, Local, load_namespace, local_handle, read_raised
+from ..properties.remembered import Remembering
 from ..properties.runner import Found, HiddenTests, run_hidden_tests
 from ..report.model import Finding, Isolation, Report, ReportOutcome
 from . import wire
@@ -36,19 +37,21 @@ class Loaded:
     tests: HiddenTests
     solution: Path
     mistakes: types.ModuleType | None
+    answers: Remembering
 
     @classmethod
     def of(cls, folder: Path, solution: Path, tests: HiddenTests) -> Loaded:
         """The kata in `folder`, whose hidden tests are collected already."""
         known = (folder / "mistakes.py").is_file()
         return cls(
-            kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None
+            kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None,
+            answers=Remembering(Local(load_namespace(solution))),
         )
 
     def warm(self, *, seconds: float) -> None:
         """Do once what a grading does, with the reference for an attempt: what is slow the first time is slow here."""
-        attempt, reference = local_handle(self.solution), local_handle(self.solution)
-        findings, failures = self.tests.run(attempt, reference, seed=0)
+        attempt, reference = Handle(Apart(load_namespace(self.solution))), Handle(self.answers)
+        findings, failures = self.tests.run(attempt, reference, seed=0, begin=self.answers.begin)
         if self.mistakes is not None:
             source = self.solution.read_bytes()
             diagnose(self.mistakes, attempt, reference, findings, failures, source, seconds=seconds)
@@ -56,13 +59,9 @@ class Loaded:
 
 def grade(asked: dict[str, Any], source: bytes, supply: Supply, loaded: Loaded | None = None) -> Report:
     """Grade `source` as the request asks, with what is `loaded` already. Raises ConfinementFailed before anything of the
-    attempt's is run.
+    attempt's is run. Whoever supplied the attempt's process ends it: nobody waits for that.
     """
-    grading = _Grading(asked, source, supply, loaded)
-    try:
-        return grading.run()
-    finally:
-        grading.attempt.stop()
+    return _Grading(asked, source, supply, loaded).run()
 
 
 class _Grading:
@@ -95,7 +94,8 @@ class _Grading:
             return self._ungraded(_why_not_loaded(loaded))
         slug, folder = self._asked["slug"], self._folder
         handle = Handle(self.attempt)
-        reference = local_handle(Path(self._asked["solutions"]) / f"{slug}.py")
+        solution = Path(self._asked["solutions"]) / f"{slug}.py"
+        reference = local_handle(solution) if self._loaded is None else Handle(self._loaded.answers)
         started = time.perf_counter()
         findings, failures = self._run_hidden_tests(handle, reference)
         self._seconds["properties"] = time.perf_counter() - started
@@ -135,7 +135,7 @@ class _Grading:
             "deadline": self._deadline,
         }
         if self._loaded is not None:
-            return self._loaded.tests.run(attempt, reference, **asked)
+            return self._loaded.tests.run(attempt, reference, **asked, begin=self._loaded.answers.begin)
         return run_hidden_tests(self._folder / f"test_{self._asked['slug']}.py", attempt, reference, **asked)
 
     def _ungraded(self, because: str) -> Report:
@@ -150,7 +150,7 @@ class _Grading:
         because: str | None = None,
         not_written: bool = False,
     ) -> Report:
-        self.attempt.stop()
+        self.attempt.collect()
         tier, landlock, seccomp, *less = self.attempt.force or ("0", "0", "0")
         diagnosed = diagnosed or Diagnosed()
         return Report(

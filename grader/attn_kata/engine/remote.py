@@ -81,11 +81,20 @@ class AttemptProcess:
         self._send(wire.encode_request(request, nonce))
         return self._decode(nonce)
 
+    @property
+    def prints_to_us(self) -> bool:
+        """Whether the prints come here, and not to somebody else."""
+        return self._pipe is not None
+
+    def drain(self) -> None:
+        """Take what has been printed."""
+        if self._pipe is not None:
+            self._drain()
+
     def close(self) -> None:
         """Take what is left of the prints, and let go of both ends."""
         self._channel.close()
-        if self._pipe is not None:
-            self._drain()
+        self.drain()
         if self._pipe is not None:
             os.close(self._pipe)
             self._pipe = None
@@ -229,6 +238,15 @@ class Attempt:
         """End the process."""
         if self._process is not None:
             self._end(patient=False)
+
+    def collect(self) -> None:
+        """Take what has been printed; where somebody else reads that, the process is ended for it."""
+        if self._process is None:
+            return
+        if self._process.prints_to_us:
+            self._process.drain()
+        else:
+            self.stop()
 
     def _answer(self, request: wire.Request) -> wire.Reply:
         assert self._process is not None

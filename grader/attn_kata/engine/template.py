@@ -3,8 +3,11 @@
 The engine forks it when nobody waits, and tells it over a socket what to grade. It holds answers, as every grader child
 does; the engine, from which attempts are forked, holds none, and no attempt is forked from here.
 
-Messages to it: JOB (what is asked, with the descriptors of the grader child's lines) and END (kill the grader child).
-From it: WARM once, DEAD after every END.
+A grader child is forked ahead as well, and has graded the reference once: a forked process copies every page that it writes
+for the first time, which takes as long as half of a grading.
+
+Messages to it: NEXT (fork a grader child that waits), JOB (what is asked, with the descriptors of the grader child's lines)
+and END (kill the grader child). From it: WARM once, DEAD after every END.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,6 +36,7 @@ Serve = Callable[[dict[str, Any], socket.socket, Lines, "Loaded"], NoReturn]
 Key = tuple[object, ...]
 
 WARM_SECONDS = 20.0  # for the diagnosis that is run once; it takes less than one
+_LINES = 3  # descriptors of a job: the engine's line, the attempt's, the attempt's prints
 
 
 def key_of(asked: dict[str, Any]) -> Key:
@@ -55,7 +60,7 @@ class Template:
     def __init__(self, asked: dict[str, Any], become: Callable[[], None], serve: Serve) -> None:
         """`become` lets go, in the new process, of what is the engine's; `serve` is what a grader child does."""
         self.key = key_of(asked)
-        self._ready = False
+        self._ready = self._prepared = False
         self._control, theirs = socket.socketpair()
         engine = os.getpid()
         try:
@@ -73,14 +78,17 @@ class Template:
             self._ready = True
         return self._ready
 
+    def prepare(self) -> None:
+        """Have it fork the next grader child, where it has none that waits. Raises ChannelClosed when it is gone."""
+        if self.is_ready() and not self._prepared:
+            channel.send(self._control.fileno(), b"NEXT")
+            self._prepared = True
+
     def start(self, asked: dict[str, Any], control: socket.socket, lines: Lines) -> None:
         """Have a grader child begin. Raises ChannelClosed when the template is gone."""
         assert lines.output is not None
-        channel.send_json(self._control.fileno(), b"JOB ", asked)
-        try:
-            socket.send_fds(self._control, [b"F"], [control.fileno(), lines.channel.fileno(), lines.output])
-        except OSError as error:
-            raise channel.ChannelClosed(str(error)) from error
+        self._prepared = False
+        _send_job(self._control, asked, [control.fileno(), lines.channel.fileno(), lines.output])
 
     def end_child(self) -> None:
         """Kill the grader child. Raises ChannelClosed when the template is gone."""
@@ -95,6 +103,18 @@ class Template:
         os.waitpid(self.pid, 0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Waiting:
+    """A grader child that was forked ahead, and the template's end of its line."""
+
+    pid: int
+    line: socket.socket
+
+    def is_warm(self) -> bool:
+        """Whether it has come so far that it is quicker than a new one."""
+        return bool(select.select([self.line], [], [], 0)[0])
+
+
 class _Process:
     """What runs in the template process."""
 
@@ -102,6 +122,7 @@ class _Process:
         self._control = control
         self._serve = serve
         self._child: int | None = None
+        self._waiting: _Waiting | None = None
 
     def run(self, engine: int, become: Callable[[], None], asked: dict[str, Any]) -> NoReturn:
         try:
@@ -128,36 +149,81 @@ class _Process:
             gc.collect()
             gc.freeze()  # shared with every child; a collection there would copy its pages
             channel.send(self._control.fileno(), b"WARM")
-            self._wait_for_jobs(loaded)
+            self._wait_for_orders(loaded)
 
         with_hidden_tests(folder / f"test_{slug}.py", use)
 
-    def _wait_for_jobs(self, loaded: Loaded) -> NoReturn:
+    def _wait_for_orders(self, loaded: Loaded) -> NoReturn:
         while True:
             kind, payload = channel.receive(self._control.fileno())
-            if kind == b"JOB ":
-                _, descriptors, _, _ = socket.recv_fds(self._control, 1, 3)
-                self._start(json.loads(payload), descriptors, loaded)
+            if kind == b"NEXT":
+                self._fork_ahead(loaded)
+            elif kind == b"JOB ":
+                self._start(json.loads(payload), _receive_lines(self._control), loaded)
             else:
-                self._end()
+                child, self._child = self._child, None
+                _end(child)
                 channel.send(self._control.fileno(), b"DEAD")
 
+    def _fork_ahead(self, loaded: Loaded) -> None:
+        ours, theirs = socket.socketpair()
+        child = self._fork()
+        if child == 0:
+            ours.close()
+            loaded.warm(seconds=WARM_SECONDS)
+            channel.send(theirs.fileno(), b"WARM")
+            _, payload = channel.receive(theirs.fileno())
+            self._be_grader(json.loads(payload), _receive_lines(theirs), loaded)
+        theirs.close()
+        self._waiting = _Waiting(pid=child, line=ours)
+
     def _start(self, asked: dict[str, Any], descriptors: list[int], loaded: Loaded) -> None:
+        waiting, self._waiting = self._waiting, None
+        self._child = None if waiting is None else self._hand_over(waiting, asked, descriptors)
+        if self._child is None:
+            self._child = self._fork()
+            if self._child == 0:
+                self._be_grader(asked, descriptors, loaded)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _hand_over(self, waiting: _Waiting, asked: dict[str, Any], descriptors: list[int]) -> int | None:
+        """Give the job to the child that waits; None where it is not ready for it."""
+        with waiting.line:
+            if waiting.is_warm():
+                with contextlib.suppress(channel.ChannelClosed):
+                    _send_job(waiting.line, asked, descriptors)
+                    return waiting.pid
+        _end(waiting.pid)
+        return None
+
+    def _fork(self) -> int:
         template = os.getpid()
         child = os.fork()
         if child == 0:
             isolation.guard_engine(template)
             self._control.close()
-            control, line = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
-            self._serve(asked, control, Lines(channel=line, output=descriptors[2]), loaded)
-        self._child = child
-        for descriptor in descriptors:
-            os.close(descriptor)
+        return child
 
-    def _end(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+    def _be_grader(self, asked: dict[str, Any], descriptors: list[int], loaded: Loaded) -> NoReturn:
+        control, line = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
+        self._serve(asked, control, Lines(channel=line, output=descriptors[2]), loaded)
 
+
+def _send_job(line: socket.socket, asked: dict[str, Any], descriptors: list[int]) -> None:
+    channel.send_json(line.fileno(), b"JOB ", asked)
+    try:
+        socket.send_fds(line, [b"F"], descriptors)
+    except OSError as error:
+        raise channel.ChannelClosed(str(error)) from error
+
+
+def _receive_lines(line: socket.socket) -> list[int]:
+    return list(socket.recv_fds(line, 1, _LINES)[1])
+
+
+def _end(child: int | None) -> None:
+    if child is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -40,7 +40,7 @@ class Local:
         self._executor = Executor(namespace, filename=str(namespace.__dict__.get("__file__")))
 
     def ask(self, request: wire.Request) -> wire.Reply:
-        fresh = tuple(_same_strides(tensor) for tensor in request.tensors)
+        fresh = tuple(same_strides(tensor) for tensor in request.tensors)
         status, texts, tensors = self._executor.execute(
             wire.Request(op=request.op, fields=request.fields, tensors=fresh)
         )
@@ -55,6 +55,17 @@ class Local:
             for value, flags in tensors
         )
         return wire.Reply(status=status, texts=texts, tensors=told)
+
+
+class Apart(Local):
+    """Answers in this process as another one would: it draws nothing from this one's generator."""
+
+    def ask(self, request: wire.Request) -> wire.Reply:
+        state = torch.default_generator.get_state()
+        try:
+            return super().ask(request)
+        finally:
+            torch.default_generator.set_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,8 +339,8 @@ def _sizes(text: str) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _same_strides(tensor: Tensor) -> Tensor:
-    """A copy with the same strides, as the wire makes one."""
+def same_strides(tensor: Tensor) -> Tensor:
+    """A copy of a tensor with the same strides, as the wire makes one."""
     if tensor.numel() == 0 or tensor.is_contiguous():
         return tensor.detach().clone()
     reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -1,13 +1,16 @@
-"""Runs the hidden tests of one kata with pytest, in this process, and gathers one finding for each property.
+"""Runs the hidden tests of one kata, in this process, and gathers one finding for each property.
 
-pytest collects, resolves what a test asks for, and runs; this plugin runs each test once for every case, smallest first, and
-turns a failure into words. No configuration, plugin or conftest of the machine's is read.
+pytest collects them; this plugin then runs each test once for every case, smallest first, and turns a failure into words. It
+calls them itself, with the few things that a hidden test may ask for: pytest's own protocol would take as long as they do. No
+configuration, plugin or conftest of the machine's is read.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
+import traceback
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +40,9 @@ class HiddenTestFault(Exception):
 
 
 Found = tuple[list[Finding], dict[str, PropertyFailed]]
+Case = tuple[int, str, int]  # a seed, a property and the place among its cases
+
+ASKED_FOR = ("attempt", "reference", "sizes")  # what a hidden test may ask for by its arguments' names
 
 
 def run_hidden_tests(
@@ -83,18 +89,15 @@ def with_hidden_tests(path: Path, use: Callable[[HiddenTests], None]) -> None:
 
 
 class HiddenTests:
-    """The hidden tests of one kata as pytest collected them, to be run as often as one likes. Also pytest's plugin for that:
-    fixtures for what a hidden test asks for, and the run of one property.
-    """
+    """The hidden tests of one kata as pytest collected them, to be run as often as one likes. Also pytest's plugin for that."""
 
     def __init__(self, use: Callable[[HiddenTests], None]) -> None:
         self._use = use
         self._items: list[Any] = []
-        self._attempt: Handle | None = None
-        self._reference: Handle | None = None
-        self._seed = 0
         self._deaths: Callable[[], int] = lambda: 0
         self._deadline = float("inf")
+        self._seed = 0
+        self._begin: Callable[[Case | None], None] = lambda _: None
         self.findings: list[Finding] = []
         self.failures: dict[str, PropertyFailed] = {}
         self.fault: str | None = None
@@ -110,16 +113,18 @@ class HiddenTests:
         only: tuple[str, ...] = (),
         deaths: Callable[[], int] = lambda: 0,
         deadline: float = float("inf"),
+        begin: Callable[[Case | None], None] = lambda _: None,
     ) -> Found:
-        """As `run_hidden_tests`."""
-        self._attempt, self._reference = attempt, reference
-        self._seed, self._deaths, self._deadline = seed, deaths, deadline
-        self.findings, self.failures, self.fault = [], {}, None
-        items = self._wanted(only)
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if self.fault is not None:
-            raise HiddenTestFault(self.fault)
+        """As `run_hidden_tests`. `begin` is told of each case before it is run, and of the end with None."""
+        self._seed, self._deaths, self._deadline, self._begin = seed, deaths, deadline, begin
+        self.findings, self.failures = [], {}
+        given = {"attempt": attempt, "reference": reference}
+        for item in self._wanted(only):
+            try:
+                self.findings.append(self._finding(item.obj, given))
+            except Exception as error:
+                raise HiddenTestFault(f"{item.nodeid}: {traceback.format_exc()}") from error
+        begin(None)
         if not self.findings:
             raise HiddenTestFault("no hidden test was run")
         return self.findings, self.failures
@@ -136,18 +141,10 @@ class HiddenTests:
 
     def pytest_collection_finish(self, session: Any) -> None:
         self._items = list(session.items)
-
-    @pytest.fixture
-    def attempt(self) -> Handle | None:
-        return self._attempt
-
-    @pytest.fixture
-    def reference(self) -> Handle | None:
-        return self._reference
-
-    @pytest.fixture
-    def sizes(self) -> None:
-        """Filled for each case when the test is run."""
+        for item in self._items:
+            unknown = set(inspect.signature(item.obj).parameters) - set(ASKED_FOR)
+            if unknown:
+                self.fault = f"{item.nodeid}: asks for {', '.join(sorted(unknown))}; there are {', '.join(ASKED_FOR)}"
 
     def _wanted(self, only: tuple[str, ...]) -> list[Any]:
         wanted = set(only)
@@ -162,22 +159,13 @@ class HiddenTests:
                     pending.append(need)
         return [item for item in self._items if item.obj.property.name in wanted]
 
-    def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool:
-        test, funcargs = pyfuncitem.obj, pyfuncitem.funcargs
-        arguments = {name: funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-        self.findings.append(self._finding(test, arguments))
-        return True
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed and self.fault is None:
-            self.fault = f"{report.nodeid}: {report.longreprtext}"
-
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed and self.fault is None:
             self.fault = f"{report.nodeid}: {report.longreprtext}"
 
-    def _finding(self, test: Any, arguments: dict[str, Any]) -> Finding:
+    def _finding(self, test: Any, given: dict[str, Handle]) -> Finding:
         tested: Property = test.property
+        asked = inspect.signature(test).parameters
         held = {finding.property for finding in self.findings if finding.outcome == "passed"}
         lacking = [need for need in tested.needs if need not in held]
         started = time.perf_counter()
@@ -188,9 +176,8 @@ class HiddenTests:
         if time.monotonic() > self._deadline:
             return _finding(tested, "skipped", "not tried: the grading ran out of time")
         for place, sizes in enumerate(tested.cases):
-            seed_case(self._seed, tested, place)
-            if "sizes" in arguments:
-                arguments["sizes"] = sizes
+            arguments = {name: value for name, value in {**given, "sizes": sizes}.items() if name in asked}
+            self._begin_case(tested, place)
             outcome: FindingOutcome
             example, look_at = None, None
             try:
@@ -208,7 +195,7 @@ class HiddenTests:
                 outcome, message = "errored", death.reason
             except Exception as error:
                 # A shape that no test can index, say. It is the attempt's where the same test takes the reference's answers.
-                if not self._takes_the_reference(test, arguments, place):
+                if not self._takes_the_reference(test, {**arguments, "attempt": given["reference"]}, place):
                     raise
                 outcome = "failed"
                 message = f"what it returned cannot be used as the contract says ({type(error).__name__}: {error})"
@@ -219,16 +206,19 @@ class HiddenTests:
         return _finding(tested, "passed", None, seconds=time.perf_counter() - started)
 
     def _takes_the_reference(self, test: Any, arguments: dict[str, Any], place: int) -> bool:
-        """Whether the test, asked of the reference in the attempt's place, ends without a fault of its own."""
-        seed_case(self._seed, test.property, place)
-        asked = {name: self._reference if name == "attempt" else value for name, value in arguments.items()}
+        """Whether the test, with the reference in the attempt's place, ends without a fault of its own."""
+        self._begin_case(test.property, place)
         try:
-            test(**asked)
+            test(**arguments)
         except PropertyFailed:
             return True
         except Exception:
             return False
         return True
+
+    def _begin_case(self, tested: Property, place: int) -> None:
+        self._begin((self._seed, tested.name, place))
+        seed_case(self._seed, tested, place)
 
 
 def seed_case(seed: int, tested: Property, place: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from attn_kata import workspace
 from attn_kata.errors import UsageError
 
-STEP_MS = 10  # of quiet before a save counts as made
+STEP_MS = 5  # of quiet before a save counts as made
 GROUP_MS = 200  # at most, where an editor writes in many steps
 LOOK_MS = 1_000  # a file system that tells nothing is looked at so often
 EMPTY_SECONDS = 0.25  # a file that is empty is about to be written, most of the time

@@ -42,11 +42,13 @@ class Loop:
         self._news: queue.SimpleQueue[tuple[Path, Seen] | Done] = queue.SimpleQueue()
         self._grader = Grader(engine, self._put, seed=seed)
         self._watcher: Watcher | None = None
+        self._unkept: list[tuple[Report, Path]] = []
         self.notice = ""
         self.session = self._begin(target)
 
     def stop(self) -> None:
         """Watch and grade nothing more."""
+        self.keep()
         if self._watcher is not None:
             self._watcher.stop()
         self._grader.stop()
@@ -65,9 +67,15 @@ class Loop:
             report = self.session.take(news)
             if report is not None:
                 reports.append(report)
-                self._history.record(report, self.session.path, whole=True)
+                self._unkept.append((report, self.session.path))
         self._grader.drop_stale()
         return reports
+
+    def keep(self) -> None:
+        """Put the reports that came into the history. After they are shown: a disk may take its time."""
+        unkept, self._unkept = self._unkept, []
+        for report, path in unkept:
+            self._history.record(report, path, whole=True)
 
     def grade_again(self) -> None:
         """Grade what the file holds once more."""
@@ -153,6 +161,7 @@ def on_screen(target: workspace.Attempt, engine: WarmEngine, history: History, *
                         loop.session, now=time.monotonic(), width=width, height=height, color=color, notice=loop.notice
                     )
                 terminal.show(lines)
+                loop.keep()
                 try:
                     key = terminal.wait(TICK_SECONDS)
                 except (EOFError, OSError):
@@ -229,6 +238,7 @@ def in_lines(
                 lines += [f"now fails: {listed(flips.now_fail)}"] if flips.now_fail else []
                 lines += [f"Not graded: {report.ungraded_because}"] if report.ungraded_because else []
                 emit(textwrap.indent("\n".join(filter(None, [*lines, diagnosis_text(report)])), "  ").lstrip())
+            loop.keep()
             if loop.session.missing != missing:
                 missing = loop.session.missing
                 if missing:
