@@ -16,7 +16,9 @@ SLOW = b"import time\nend = time.monotonic() + 6\nwhile time.monotonic() < end:\
 class Terminal:
     """`attn-kata interview` with whatever else is given, and what its terminal shows."""
 
-    def __init__(self, folder: Path, home: Path, *more: str, rows: int = 24, columns: int = 80, **variables: str) -> None:
+    def __init__(
+        self, folder: Path, home: Path, *more: str, rows: int = 24, columns: int = 80, **variables: str
+    ) -> None:
         environment = {**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm-256color", **variables}
         command = ["-m", "attn_kata", "interview", *more]
         self.child = pexpect.spawn(
