@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import wire
+from . import wire, withheld
 from .evasion import Evasion, count_threads
 from .recorder import Recorder
 
@@ -75,7 +75,12 @@ class Executor:
     # ------------------------------------------------------------------------------------------------- operations
 
     def _load(self, request: wire.Request) -> Answer:
-        """Run the attempt's source, as a module whose name is not `__main__`. Fields: filename, and the names wanted of it."""
+        """Run the attempt's source, as a module whose name is not `__main__`.
+
+        Fields: filename, the names wanted of it, and with `withhold` words in the names of what is put away first.
+        """
+        if request.fields.get("withhold"):
+            withheld.put_away(request.fields["withhold"])
         source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.fields["filename"]
         try:
@@ -85,7 +90,10 @@ class Executor:
         _remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
-        exec(code, self._namespace.__dict__)
+        if request.fields.get("withhold"):
+            withheld.run(source, code, self._namespace.__dict__)
+        else:
+            exec(code, self._namespace.__dict__)
         missing = [name for name in request.fields["wanted"] if not callable(self._namespace.__dict__.get(name))]
         if missing:
             raise MissingEntry(" ".join(missing))

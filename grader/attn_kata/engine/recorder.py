@@ -21,10 +21,10 @@ from torch.overrides import TorchFunctionMode
 
 # Ready-made attentions (and softmax modules, for the kata that forbids them) that are written in Python; found by their code
 # objects, so that an alias or a subclass is seen.
-_READY_MADE = {
-    functional.multi_head_attention_forward.__code__: "torch.nn.functional.multi_head_attention_forward",
+READY_MADE: dict[Any, str] = {
+    functional.multi_head_attention_forward: "torch.nn.functional.multi_head_attention_forward",
     **{
-        module.forward.__code__: f"torch.nn.{module.__name__}"
+        module.forward: f"torch.nn.{module.__name__}"
         for module in (
             nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder,
             nn.TransformerEncoderLayer, nn.TransformerDecoderLayer,
@@ -32,7 +32,8 @@ _READY_MADE = {
         )
     },
 }  # fmt: skip
-_FLEX = "torch.nn.attention.flex_attention"
+_CODE: dict[types.CodeType, str] = {function.__code__: name for function, name in READY_MADE.items()}
+FLEX = "torch.nn.attention.flex_attention"
 
 # The innermost operations that multiply matrices.
 PRODUCTS = frozenset(
@@ -67,10 +68,10 @@ class Recorder:
         self._calls: set[str] = set()
         self._devices = _Devices()
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
-        self._code = dict(_READY_MADE)
-        flex = sys.modules.get(_FLEX)
+        self._code = dict(_CODE)
+        flex = sys.modules.get(FLEX)
         if flex is not None:
-            self._code[flex.flex_attention.__code__] = _FLEX
+            self._code[flex.flex_attention.__code__] = FLEX
 
     def __enter__(self) -> Recorder:
         self._profile.__enter__()
@@ -101,6 +102,12 @@ class Recorder:
             *self._products[:200],
             *(f"op {name}" for name in sorted(self._ops)),
         )
+
+
+def forget() -> None:
+    """Let go of the ready-made functions and of their code, where they are withheld."""
+    READY_MADE.clear()
+    _CODE.clear()
 
 
 def _multiplies_within(event: Any) -> bool:

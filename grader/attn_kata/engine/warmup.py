@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from .recorder import Recorder
+from .withheld import operation_names
 
 
 def warm_up() -> None:
@@ -19,6 +20,7 @@ def warm_up() -> None:
     with Recorder() as recorder:
         out = torch.ones(2, 2) @ torch.ones(2, 2)
     recorder.told(out)
+    operation_names()
     torch.default_generator.set_state(state)
 
 

@@ -95,6 +95,7 @@ class HiddenTests:
         self._seed = 0
         self._deaths: Callable[[], int] = lambda: 0
         self._deadline = float("inf")
+        self._held: frozenset[str] = frozenset()
         self.findings: list[Finding] = []
         self.failures: dict[str, PropertyFailed] = {}
         self.fault: str | None = None
@@ -110,11 +111,12 @@ class HiddenTests:
         only: tuple[str, ...] = (),
         deaths: Callable[[], int] = lambda: 0,
         deadline: float = float("inf"),
+        held: tuple[str, ...] = (),
     ) -> Found:
-        """As `run_hidden_tests`."""
+        """As `run_hidden_tests`. What is known to have `held` is not run for the sake of what needs it."""
         self._attempt, self._reference = attempt, reference
         self._seed, self._deaths, self._deadline = seed, deaths, deadline
-        self.findings, self.failures, self.fault = [], {}, None
+        self.findings, self.failures, self.fault, self._held = [], {}, None, frozenset(held)
         items = self._wanted(only)
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -157,7 +159,7 @@ class HiddenTests:
         pending = list(wanted)
         while pending:
             for need in needs.get(pending.pop(), ()):
-                if need not in wanted:
+                if need not in wanted | self._held:
                     wanted.add(need)
                     pending.append(need)
         return [item for item in self._items if item.obj.property.name in wanted]
@@ -178,7 +180,7 @@ class HiddenTests:
 
     def _finding(self, test: Any, arguments: dict[str, Any]) -> Finding:
         tested: Property = test.property
-        held = {finding.property for finding in self.findings if finding.outcome == "passed"}
+        held = self._held | {finding.property for finding in self.findings if finding.outcome == "passed"}
         lacking = [need for need in tested.needs if need not in held]
         started = time.perf_counter()
         if lacking:
