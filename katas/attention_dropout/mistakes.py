@@ -15,7 +15,7 @@ def begin(q, k, v, p, training):
 
 def probe(B, H, Tq, Tk, D, Dv):
     q, k, v = randn(B, H, Tq, D), randn(B, H, Tk, D), randn(B, H, Tk, Dv)
-    return Probe(args=(q, k, v, 0.5, False), sizes={"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv})
+    return Probe(args=(q, k, v, 0.0, False), sizes={"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv})
 
 
 def probes():
@@ -112,16 +112,19 @@ PIPELINES = (
             *variants("layout.batch_as_time", {"read": s.all_tokens_together, "shape": s.apart_again}),
         ),
         probes=probes,
+        beside={"dropout.renormalised": {"drop": s.renormalise}},
     ),
 )  # fmt: skip
 
 SYMPTOMS = (
     breaks("arguments.unchecked", "p_is_checked"),
     breaks("dropout.always", "evaluation_drops_nothing", saying="give different results"),
+    breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
     breaks("dropout.never", "dropout_acts_on_weights", saying="nothing is dropped"),
     breaks("dropout.on_output", "dropout_acts_on_weights", saying="for single features"),
     breaks("dropout.before_softmax", "identical_keys", saying="no weight is 0.*of 2 sizes and sum to 1"),
-    breaks("dropout.renormalised", "dropout_acts_on_weights", saying="though some are 0: each query's still sum to 1"),
+    breaks("dropout.renormalised", "what_is_dropped_is_missing", saying="and some are 0",
+           unless_held="dropout_acts_on_weights"),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided"),
     breaks("dropout.keep_probability", "dropout_acts_on_weights", saying="divided by p"),
     breaks(

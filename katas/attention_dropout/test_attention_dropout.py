@@ -64,14 +64,15 @@ def seed():
 class Readable:
     """Calls whose output is their weights, each shown twice: dropping a weight differs from dropping a number of out."""
 
-    def __init__(self, attempt, reference, sizes, *, identical_keys=False):
+    def __init__(self, attempt, sizes, *, identical_keys=False):
         self.attempt, self.sizes, self.p = attempt, sizes, float(sizes.p)
         self.q = randn(sizes.B, sizes.H, sizes.Tq, sizes.D) / 2  # so that no weight is too small to be told from 0
         self.k = randn(sizes.B, sizes.H, 1 if identical_keys else sizes.Tk, sizes.D)
         self.k = self.k.expand(-1, -1, sizes.Tk, -1).contiguous()
         unit = torch.eye(sizes.Tk, dtype=torch.float64)
         self.v = torch.cat([unit, unit], dim=1).expand(sizes.B, sizes.H, -1, -1).contiguous()  # (B, H, Tk, 2 Tk)
-        self.undropped = self.read(reference.attention_with_dropout(self.q, self.k, self.v, 0.0, False))[0]
+        # The attempt's own, so that dropout is judged where the weights are wrong, too.
+        self.undropped = self.read(attempt.attention_with_dropout(self.q, self.k, self.v, 0.0, False))[0]
 
     def read(self, out):
         """(B, H, Tq, 2 Tk) -> the weights, each read twice: (2, B, H, Tq, Tk)."""
@@ -252,13 +253,68 @@ def test_gradients(attempt, reference, sizes):
 
 
 @claims(
+    "In training some weights are dropped: the output differs from that without dropout.",
+    look_at="which way the weights take to the output, and whether it leads through the dropout",
+    needs="zero_probability",
+    cases=tuple(Sizes(**{**sizes.as_dict(), "p": "0.5"}) for sizes in SMALL),
+)
+def test_something_is_dropped(attempt, sizes):
+    q, k, v = qkv(sizes)
+    p = float(sizes.p)
+    without = attempt.attention_with_dropout(q, k, v, 0.0, False)
+    in_training = attempt.attention_with_dropout.run(q, k, v, p, True, seed=seed()).output
+
+    assert_shape(in_training, tuple(without.shape), what="the output in training")
+    if near(in_training, without):
+        attends = not near(attempt.attention_with_dropout(q, k.flip(-1), v, 0.0, False), without)
+        unseen = "the output in training is that without dropout, and does not depend on q and k: it shows no weights"
+        assert_holds(attends, unseen)
+        assert_holds(False, "nothing is dropped: the output in training is that without dropout")
+
+
+@claims(
+    "In training a query's weights sum to 1 on average only: the kept ones do not make up for those that were dropped.",
+    look_at="what happens to the weights after some were dropped",
+    needs="something_is_dropped",
+    cases=(Sizes(B=4, H=3, Tq=13, Tk=11, D=5, p="0.5"),),  # Tk odd: half of the weights are not half of the sum
+)
+def test_what_is_dropped_is_missing(attempt, sizes):
+    # Scores and values of one size, whatever is taken for which: the output is the sum of the weights.
+    q = torch.ones(sizes.B, sizes.H, sizes.Tq, sizes.D, dtype=torch.float64)
+    k = torch.ones(sizes.B, sizes.H, sizes.Tk, sizes.D, dtype=torch.float64)
+    p = float(sizes.p)
+    total = attempt.attention_with_dropout.run(q, k, k, p, True, seed=seed()).output
+
+    told = total[~total.isnan()]  # where all weights were dropped, dividing by their sum gives NaN
+    if told.numel() and near(told, torch.ones_like(told)):
+        zeros = "some are 0" if some_weights_are_zero(attempt, sizes) else "none is 0"
+        assert_holds(False, f"each query's weights sum to 1 in training, and {zeros}, with p={sizes.p}")
+
+
+def some_weights_are_zero(attempt, sizes):
+    """Whether dropout makes weights 0, of one query and not of another. Only one key's values are not 0, so that the output is
+    its weights. A value that is dropped instead is lost for all queries."""
+    q, k = randn(sizes.B, sizes.H, sizes.Tq, sizes.D) / 2, randn(sizes.B, sizes.H, sizes.Tk, sizes.D)
+    v = torch.zeros_like(k)
+    v[0, 0, 1] = 1
+    p = float(sizes.p)
+    seen = attempt.attention_with_dropout(q, k, v, 0.0, False).abs() > 1e-6  # (B, H, Tq, D)
+    for call in range(4):
+        out = attempt.attention_with_dropout.run(q, k, v, p, True, seed=None if call else seed()).output
+        zero = seen & (out == 0)
+        if bool((zero.any(-2) & (seen & ~zero).any(-2)).any()):
+            return True
+    return False
+
+
+@claims(
     "In training each weight after the softmax is either exactly 0 or its value in evaluation divided by 1 - p.",
     look_at="what dropout is applied to, and what happens to the weights afterwards",
-    needs="values",
+    needs=("something_is_dropped", "others_do_not_matter"),
     cases=READABLE,
 )
-def test_dropout_acts_on_weights(attempt, reference, sizes):
-    readable = Readable(attempt, reference, sizes)
+def test_dropout_acts_on_weights(attempt, sizes):
+    readable = Readable(attempt, sizes)
     once, again = weights = readable.train(calls=1)[0]  # each (B, H, Tq, Tk)
     check_weights(readable, once, again)
     kept = once != 0
@@ -274,7 +330,7 @@ def test_dropout_acts_on_weights(attempt, reference, sizes):
 def check_weights(readable, once, again):
     """What is plainly seen of the weights in training, said in words."""
     in_eval, p = readable.undropped, readable.p
-    kept = once.abs() > in_eval / 1e3
+    kept = once.abs() > in_eval.abs() / 1e3
     assert_holds(bool(kept.any()), f"every weight is dropped, with p={p}")
     assert_holds(not near(once, in_eval), "nothing is dropped: the weights in training are those in evaluation")
     if not near(once, again):
@@ -299,8 +355,8 @@ def check_weights(readable, once, again):
     needs="output_shape",
     cases=(HALF,),
 )
-def test_identical_keys(attempt, reference, sizes):
-    readable = Readable(attempt, reference, sizes, identical_keys=True)
+def test_identical_keys(attempt, sizes):
+    readable = Readable(attempt, sizes, identical_keys=True)
     weights = readable.train(calls=1)[0, 0]  # (B, H, Tq, Tk)
     scaled = 1 / (sizes.Tk * (1 - readable.p))
 
@@ -344,8 +400,8 @@ def test_average(attempt, reference, sizes):
     needs="dropout_acts_on_weights",
     cases=MANY,
 )
-def test_dropout_rate(attempt, reference, sizes):
-    readable = Readable(attempt, reference, sizes)
+def test_dropout_rate(attempt, sizes):
+    readable = Readable(attempt, sizes)
     dropped = (readable.train(calls=1)[:, 0] == 0).double()  # (1, B, H, Tq, Tk)
 
     share, count = float(dropped.mean()), dropped.numel()
@@ -366,8 +422,8 @@ def test_dropout_rate(attempt, reference, sizes):
     needs="dropout_acts_on_weights",
     cases=(HALF, Sizes(B=3, H=3, Tq=20, Tk=20, D=4, p="0.5")),
 )
-def test_dropout_is_independent(attempt, reference, sizes):
-    readable = Readable(attempt, reference, sizes)
+def test_dropout_is_independent(attempt, sizes):
+    readable = Readable(attempt, sizes)
     kept = readable.train(calls=2)[:, 0] != 0  # (2, B, H, Tq, Tk)
 
     for axis, name in AXES.items():
@@ -396,8 +452,8 @@ def test_dropout_is_independent(attempt, reference, sizes):
     needs="dropout_acts_on_weights",
     cases=(HALF,),
 )
-def test_dropout_is_fresh(attempt, reference, sizes):
-    readable = Readable(attempt, reference, sizes)
+def test_dropout_is_fresh(attempt, sizes):
+    readable = Readable(attempt, sizes)
     kept = (readable.train(calls=4)[:, 0] != 0).flatten(1)  # (4, B H Tq Tk)
 
     for first in range(4):
@@ -414,7 +470,7 @@ def test_dropout_is_fresh(attempt, reference, sizes):
     cases=(READABLE[0], HALF),
 )
 def test_gradients_in_training(attempt, reference, sizes):
-    readable = Readable(attempt, reference, sizes)
+    readable = Readable(attempt, sizes)
     given = [readable.q, readable.k, readable.v]
     cotangent = randn(*readable.q.shape[:-1], 2 * sizes.Tk)
     args = *given, readable.p, True

@@ -97,6 +97,7 @@ PIPELINES = (
             *variants("output.missing", {"output": s.nothing}),
         ),
         probes=probes,
+        beside={"dropout.renormalised": {"drop": s.renormalise}},
     ),
 )  # fmt: skip
 
@@ -125,9 +126,11 @@ def bounds_the_scores(evidence):
 
 SYMPTOMS = (
     breaks("dropout.always", "no_dropout_in_eval"),
-    breaks("dropout.never", "dropout_acts_on_weights", saying="nothing is dropped"),
-    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0: each query's still sum to 1"),
-    breaks("dropout.renormalised", "dropout_acts_on_weights", saying="eval\\(\\), and each query's still sum to 1"),
+    breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
+    breaks("dropout.never", "dropout_acts_on_weights", saying="^nothing is dropped"),
+    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0, but several of a query's are alike"),
+    breaks("dropout.renormalised", "what_is_dropped_is_missing", saying="and some are 0",
+           unless_held="dropout_acts_on_weights"),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided by 1 - dropout"),
     breaks("dropout.shared", "dropout_is_independent", saying="^two of the"),
     breaks("arguments.unchecked", "heads_must_divide"),

@@ -429,6 +429,69 @@ def test_no_dropout_in_eval(attempt, sizes):
             assert_close(out, without, atol=1e-5, what="out in eval(), with dropout=0.5: out", rows="token")
 
 
+@claims(
+    "In train() some weights are dropped: the output differs from that without dropout.",
+    look_at="which way the weights take to the output, and whether it leads through the dropout",
+    needs="alike_in_train_and_eval",
+    cases=(sized(B=2, H=3, T=4, D=5, dropout="0.5"), sized(B=3, H=2, T=5, D=7, dropout="0.5")),
+)
+def test_something_is_dropped(attempt, sizes):
+    weights, other = weights_of(sizes), weights_of(sizes)
+    x = tokens(sizes)
+
+    without = loaded(attempt, sizes, weights)(x)
+    in_train = loaded(attempt, sizes, weights, float(sizes.dropout)).run(x, training=True, seed=seed()).output
+
+    if near(in_train, without):
+        changed = {name: (other if name.startswith(("q_", "k_")) else weights)[name] for name in weights}
+        attends = not near(loaded(attempt, sizes, changed)(x), without)
+        unseen = "the output in train() is that without dropout, and does not depend on q_proj and k_proj: it shows no weights"
+        assert_holds(attends, unseen)
+        assert_holds(False, "nothing is dropped: the output in train() is that without dropout")
+
+
+@claims(
+    "In train() a query's weights sum to 1 on average only: the kept ones do not make up for those that were dropped.",
+    look_at="what happens to the weights after some were dropped",
+    needs="something_is_dropped",
+    cases=(sized(B=9, H=3, T=11, D=4, dropout="0.5"),),  # T odd: half of the weights are not half of the sum
+)
+def test_what_is_dropped_is_missing(attempt, sizes):
+    ones = torch.zeros(sizes.E, sizes.E), torch.ones(sizes.E)
+    # Queries, keys and values of 1 throughout, whichever layer makes which: the output is the sum of the weights.
+    module = loaded(attempt, sizes, weights_of(sizes, **same_layers(sizes, ones)), float(sizes.dropout))
+    total = module.run(tokens(sizes), training=True, seed=seed()).output
+
+    told = total[~total.isnan()]  # where all weights were dropped, dividing by their sum gives NaN
+    if told.numel() and near(told, torch.ones_like(told)):
+        zeros = "some are 0" if some_weights_are_zero(attempt, sizes) else "none is 0"
+        assert_holds(False, f"each query's weights sum to 1 in train(), and {zeros}, with dropout={sizes.dropout}")
+
+
+def same_layers(sizes, layer):
+    """q_proj, k_proj and v_proj alike, and an o_proj that changes nothing: for what has to show whichever is used for which."""
+    return {"q_proj": layer, "k_proj": layer, "v_proj": layer, "o_proj": identity(sizes)}
+
+
+def some_weights_are_zero(attempt, sizes):
+    """Whether dropout makes weights 0, of one query and not of another. Only one token's values are not 0, so that the output
+    is its weights. A value that is dropped instead is lost for all queries."""
+    first = torch.zeros(sizes.E, sizes.E)
+    first[:, 0] = 1  # every column is feature 0 of x
+    layers = same_layers(sizes, (first, torch.zeros(sizes.E)))
+    weights = weights_of(sizes, **layers)
+    module = loaded(attempt, sizes, weights, float(sizes.dropout))
+    x = tokens(sizes)
+    x[..., 0] = 0
+    x[0, 1, 0] = 1
+    seen = loaded(attempt, sizes, weights)(x).abs() > 1e-6  # (B, T, E)
+    for call in range(4):
+        zero = seen & (module.run(x, training=True, seed=None if call else seed()).output == 0)
+        if bool((zero.any((1, 2)) & (seen & ~zero).any((1, 2))).any()):
+            return True
+    return False
+
+
 class Readable:
     """Modules whose output is their weights: every token's value is its own place among the T, twice over, and o_proj
     changes nothing. So D = 2 T, and twice, so that dropping a weight differs from dropping a number of the output."""
@@ -485,7 +548,7 @@ def luck(count, tries=1):
 @claims(
     "In train() each weight after the softmax is either 0 or its value in eval() divided by 1 - dropout.",
     look_at="what dropout is applied to, and what happens to the weights afterwards",
-    needs=("no_dropout_in_eval", "heads_own_columns"),
+    needs=("no_dropout_in_eval", "something_is_dropped", "heads_own_columns"),
     cases=DROPOUT,
 )
 def test_dropout_acts_on_weights(attempt, sizes):
@@ -500,13 +563,22 @@ def test_dropout_acts_on_weights(attempt, sizes):
     apart = f"of two numbers that one weight multiplies, one is dropped and not the other, {where}"
     assert_holds(near(once, again), apart)
     if near(once.sum(-1), torch.ones_like(once[..., 0])):
-        zeros = "and" if bool(((once == 0) & (in_eval > 0)).any()) else "and none is 0:"
-        assert_holds(False, f"the weights differ from those in eval(), {zeros} each query's still sum to 1")
+        assert_holds(False, f"the weights differ from those in eval(), {what_is_zero(once, in_eval)}")
     scaled = "not divided by 1 - dropout: the weights that are kept in train() are those in eval()"
     assert_holds(not near(once, kept * in_eval), scaled)
     expected = kept * in_eval / (1 - readable.p)
     what = "the weight in train(): weight"
     assert_close(weights, expected.expand_as(weights), atol=1e-5, what=what, rows="query", columns="key")
+
+
+def what_is_zero(weights, in_eval):
+    """In words, what became of weights of which each query's still sum to 1. Scores of 0 give several weights of one size."""
+    if bool(((weights == 0) & (in_eval > 0)).any()):
+        return "and each query's still sum to 1"
+    steps, before = (part.sort(dim=-1).values.diff(dim=-1) for part in (weights, in_eval))  # (B, H, T, T - 1)
+    alike = (steps < 1e-9).any(-1) & (before > 1e-6).all(-1)  # (B, H, T)
+    several = "but several of a query's are alike" if bool(alike.any()) else "and they differ"
+    return f"none is 0, {several}: each query's still sum to 1"
 
 
 def near(actual, expected):

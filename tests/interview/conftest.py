@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attn_kata.history import History
-from attn_kata.interview import control, plans
+from attn_kata.interview import control, pages, plans, review, scorecard
 from attn_kata.interview.control import Desk
 from attn_kata.interview.session import Session
 from attn_kata.interview.store import Store
@@ -126,3 +126,32 @@ def run(folder: Path, home: Path) -> Run:
         )
 
     return run  # type: ignore[return-value]
+
+
+@pytest.fixture
+def engine():
+    """An engine that answers at once."""
+    from .engine_double import FakeEngine
+
+    return FakeEngine()
+
+
+@pytest.fixture
+def evil(desk, clock, begin, engine):
+    """The body of a session whose attempt is made of what must not get through."""
+    from .engine_double import EVIL
+
+    session = begin()
+    control.ran(desk, session.id, b"x = 1\n", outcome="failed")
+    clock.goes(minutes=3)
+    control.save(desk, session.id, EVIL)
+    control.submit(desk, session.id, EVIL)
+    session = control.advance(desk, session.id)
+    free = next(place for place, one in enumerate(session.follow_ups, 1) if one["kind"] == "free")
+    control.answer(desk, session.id, free, "</li><script>alert(2)</script>\x1b[31m\ud800 | ``` [x](y)")
+    session = control.advance(desk, session.id)
+    review.grade(desk.store, session, engine)
+    reviewed = review.gather(desk.store, session)
+    card = scorecard.score(reviewed)
+    spread = scorecard.spread({1: card.to_dict(), 2: card.to_dict()}, until=2)
+    return pages.body(reviewed, card, spread)

@@ -1,79 +1,17 @@
-"""The scorecard and the pages: every score has its evidence, and what an attempt says is only ever text."""
+"""The scorecard: every score has its evidence."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from html.parser import HTMLParser
-from pathlib import Path
 
-import jsonschema
 import pytest
 
 from attn_kata import catalog
-from attn_kata.interview import control, pages, quality, review, scorecard, timeline
-from attn_kata.report.model import Finding, Isolation, Report
+from attn_kata.interview import control, quality, review, scorecard, timeline
 
 from .conftest import RIGHT
-
-SCHEMA = json.loads((Path(pages.__file__).with_name("review.schema.json")).read_text("utf-8"))
-REPORT_SCHEMA = Path(pages.__file__).parents[1] / "report" / "report.schema.json"
-CORE = ("output_shape", "values", "gradients", "float32")
-EDGE = ("large_scores", "half_precision")
-
-EVIL = b'''"""</pre><script>alert(1)</script> <img src=http://evil.example/x>
-\x1b[31mred\x1b]0;title\x07 {{ 7 * 7 }} {% raw %} ]]> -->"""
-# ``` ```` | pipe | [link](http://evil.example) \xe2\x80\xae\xff
-def scaled_dot_product_attention(q, k, v):
-    print("<b>&amp;")
-    return v
-'''
-
-
-class FakeEngine:
-    """Holds or fails properties by what stands in the source: `# holds: values, gradients`."""
-
-    def __init__(self) -> None:
-        self.graded: list[bytes] = []
-
-    def grade(self, slug, source, *, attempt, seed=0, diagnose=True, **rest):
-        self.graded.append(source)
-        found = re.search(rb"# holds: ([\w, ]*)", source)
-        holds = (
-            set(found[1].decode().strip().split(", "))
-            if found
-            else {*CORE, *EDGE}
-            if source == RIGHT
-            else {"output_shape"}
-        )
-        findings = [
-            Finding(
-                property=name, claim=f"{name} <i>claim</i>", tier="core" if name in CORE else "edge",
-                outcome="passed" if name in holds else "failed",
-                message=None if name in holds else "out[0] is <script>1</script>\x1b[2J, expected 2",
-                look_at=None, case=None, needs=[], example=None, seconds=0.1,
-            )
-            for name in (*CORE, *EDGE)
-        ]  # fmt: skip
-        return Report(
-            kata=slug,
-            attempt=attempt,
-            outcome="passed" if holds >= set(CORE) else "failed",
-            seed=seed,
-            findings=findings,
-            diagnosis=[],
-            ungraded_because=None,
-            attempt_output="<script>printed</script>\x1b[31m",
-            isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
-            seconds={"total": 1.0, "load": 0.5, "properties": 0.4, "diagnosis": 0.0},
-            versions={"attn_kata": "0", "torch": "0", "python": "0"},
-        )
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
+from .engine_double import FakeEngine
 
 
 def go_to_review(desk, session, answers=True):
@@ -294,110 +232,6 @@ def test_gaps_of_more_than_two_minutes_are_found(desk, clock, begin):
     control.save(desk, session.id, b"2")
 
     assert timeline.gaps(desk.store.load(session.id)) == [timeline.Gap(at=60.0, seconds=420.0)]
-
-
-# The pages ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def evil(desk, clock, begin, engine):
-    """The body of a session whose attempt is made of what must not get through."""
-    session = begin()
-    control.ran(desk, session.id, b"x = 1\n", outcome="failed")
-    clock.goes(minutes=3)
-    control.save(desk, session.id, EVIL)
-    control.submit(desk, session.id, EVIL)
-    session = control.advance(desk, session.id)
-    free = next(place for place, one in enumerate(session.follow_ups, 1) if one["kind"] == "free")
-    control.answer(desk, session.id, free, "</li><script>alert(2)</script>\x1b[31m\ud800 | ``` [x](y)")
-    session = control.advance(desk, session.id)
-    review.grade(desk.store, session, engine)
-    reviewed = review.gather(desk.store, session)
-    card = scorecard.score(reviewed)
-    spread = scorecard.spread({1: card.to_dict(), 2: card.to_dict()}, until=2)
-    return pages.body(reviewed, card, spread)
-
-
-class Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.links: list[tuple[str, str]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.links += [
-            (tag, name) for name, _ in attrs if name in ("src", "href", "action", "data", "srcset", "onload", "onerror")
-        ]
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def test_the_json_keeps_to_its_schema(evil):
-    body = json.loads(pages.as_json(evil))
-    jsonschema.validate(body, SCHEMA)
-    for one in body["taken"]:
-        jsonschema.validate(one["report"], json.loads(REPORT_SCHEMA.read_text("utf-8")))
-
-
-def test_the_page_refers_to_nothing_and_escapes_everything(evil):
-    html = pages.as_html(evil)
-    page = Page()
-    page.feed(html)
-
-    assert page.links == []
-    assert "script" not in page.tags
-    assert not {"img", "link", "iframe", "object"} & set(page.tags)
-    assert "default-src 'none'" in html
-    assert "@import" not in html
-    assert "url(" not in html
-    assert "<script>alert(1)</script>" in page.text
-    assert "49" not in re.findall(r"\{\{ 7 \* 7 \}\}|\b49\b", page.text)
-
-
-def test_the_page_is_for_light_and_dark_and_paper(evil):
-    html = pages.as_html(evil)
-
-    assert "color-scheme: light dark" in html
-    assert "prefers-color-scheme: dark" in html
-    assert "@media print" in html
-
-
-def test_the_page_shows_the_code_at_each_moment_and_what_changed(evil):
-    html = pages.as_html(evil)
-
-    assert html.count("the code then") == 3  # the stub, x = 1, and what was taken
-    assert html.count("what changed") == 2
-    assert "-x = 1" in html
-
-
-@pytest.mark.parametrize("form", ["terminal", "json", "markdown", "html"])
-def test_no_control_character_gets_through(evil, form):
-    shown = {
-        "terminal": pages.as_terminal, "json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html,
-    }[form](evil)  # fmt: skip
-    shown.encode("utf-8")
-
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
-
-
-def test_markdown_keeps_the_attempt_inside_its_fence(evil):
-    text = pages.as_markdown(evil)
-    fences = re.findall(r"^`{3,}", text, re.MULTILINE)
-
-    assert "`````" in fences  # longer than the four in the attempt
-    assert len(fences) % 2 == 0
-    assert "<script>" not in re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", text)
-
-
-def test_the_terminal_is_eighty_columns_without_colour(evil):
-    assert max(map(len, pages.as_terminal(evil, width=80).splitlines())) <= 80
-
-
-def test_colour_is_only_there_when_asked_for(evil):
-    assert "\x1b[" in pages.as_terminal(evil, color=True)
 
 
 # The linter ------------------------------------------------------------------------------------

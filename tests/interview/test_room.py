@@ -22,7 +22,7 @@ from attn_kata.interview.room.reviewing import ReviewScreen
 from attn_kata.interview.room.screens import Clock, Pane, Words
 
 from .conftest import RIGHT
-from .test_review import FakeEngine
+from .engine_double import FakeEngine
 
 WIDE, NARROW = (130, 40), (80, 24)
 

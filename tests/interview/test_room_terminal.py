@@ -2,83 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
-import time
-from pathlib import Path
 
-import pexpect
-import pyte
 import pytest
 
 from .conftest import RIGHT
-
-
-class Terminal:
-    """The command on a terminal of its own, and what that shows."""
-
-    def __init__(self, folder: Path, home: Path, *, rows: int = 24, columns: int = 80) -> None:
-        environment = {**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm-256color"}
-        command = ["-m", "attn_kata", "interview"]
-        self.child = pexpect.spawn(
-            sys.executable, command, cwd=str(folder), env=environment, dimensions=(rows, columns), timeout=30
-        )
-        self._screen = pyte.Screen(columns, rows)
-        self._stream = pyte.ByteStream(self._screen)
-        self.raw = b""
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self._screen.display)
-
-    def shows(self, words: str, seconds: float = 40) -> None:
-        """Wait until the words are on the screen."""
-        end = time.monotonic() + seconds
-        while words not in self.text:
-            assert time.monotonic() < end, f"never came: {words}\n{self.text}"
-            self._read()
-
-    def ends(self, seconds: float = 20) -> int | None:
-        """Wait for the end; the exit code."""
-        end = time.monotonic() + seconds
-        while self._read():
-            assert time.monotonic() < end, self.text
-        self.child.wait()
-        return self.child.exitstatus
-
-    def quiet(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self._read()
-
-    def milliseconds(self, key: str) -> float:
-        """From a key to its character."""
-        begun, seen = time.perf_counter(), len(self.raw)
-        self.child.send(key)
-        while key.encode() not in self.raw[seen:]:
-            assert time.perf_counter() < begun + 5, self.text
-            self._read(parsed=False)
-        return (time.perf_counter() - begun) * 1000
-
-    def _read(self, *, parsed: bool = True) -> bool:
-        try:
-            read = self.child.read_nonblocking(65536, timeout=0.05)
-        except pexpect.TIMEOUT:
-            return True
-        except pexpect.EOF:
-            return False
-        self.raw += read
-        if parsed:
-            self._stream.feed(read)
-        return True
+from .terminal import SLOW, Terminal
 
 
 @pytest.fixture
 def terminal(folder, home):
     opened: list[Terminal] = []
 
-    def open_(**named: int) -> Terminal:
+    def open_(**named) -> Terminal:
         opened.append(Terminal(folder, home, **named))
         return opened[-1]
 
@@ -87,18 +23,9 @@ def terminal(folder, home):
         one.child.close(force=True)
 
 
-def begin_coding(one: Terminal) -> None:
-    one.shows("To the briefing")
-    one.child.send("\r")
-    one.shows("Start the clock")
-    one.child.send("\x07")
-    one.shows("Hand in")
-    one.shows("left of 55:00")
-
-
 def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, folder, desk):
     one = terminal()
-    begin_coding(one)
+    one.begins_coding()
     one.child.send("# typed ")
     one.shows("# typed #")
     one.quiet(3)  # it saves by itself
@@ -122,28 +49,45 @@ def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, 
     again.shows("def scaled_dot_product_attention(q, k, v):")
 
 
-@pytest.mark.xfail(strict=False, reason="open: the run was not seen to start on the screen; the cause is not known yet")
-def test_keys_are_shown_at_once_while_a_grading_runs(terminal, folder):
-    """The target is 50 ms; the limit here leaves room for a machine that does other things."""
-    one = terminal(rows=40, columns=130)
-    begin_coding(one)
-    slow = b"import time\nfor _ in range(40):\n    sum(range(300_000))\n    time.sleep(0.05)\n"
-    (folder / "interview-1" / "sdpa.py").write_bytes(slow)
+@pytest.mark.parametrize(
+    ("rows", "columns", "running"), [(40, 130, "Output (F4): running"), (24, 80, "F4 output: running")]
+)
+def test_keys_are_shown_at_once_while_a_grading_runs(terminal, folder, rows, columns, running):
+    """Half of them within 50 ms; `python -m tests.bench.room` shows how they are spread."""
+    one = terminal(rows=rows, columns=columns)
+    one.begins_coding()
+    (folder / "interview-1" / "sdpa.py").write_bytes(SLOW)
     one.shows("sum(range(300_000))")
     one.child.send("\x12")
-    one.shows("running")
+    one.shows(running)
+    one.child.send("\x1bOR")  # F3: a narrow terminal shows the output while it runs
+    one.shows("sum(range(300_000))")
     took = []
     for code in range(0x100, 0x100 + 30):
         one.quiet(0.03)
         took.append(one.milliseconds(chr(code)))
 
-    assert sorted(took)[len(took) // 2] < 100, took
+    assert running in one.text, "the grading was over before the last key"
+    assert sorted(took)[len(took) // 2] < 50, took
+    one.shows(running.replace("running", "run at"))
+
+
+def test_the_terminals_own_size_counts_and_not_the_one_that_was_exported(terminal):
+    """Both layouts differ in width: an exported COLUMNS=80 once drew the narrow one on a wide screen, for good."""
+    one = terminal(rows=40, columns=130, COLUMNS="80", LINES="24")
+    one.begins_coding()
+    one.shows("Output (F4)")
+    one.shows("Task (F2)")
+    assert "Hand in" in one.text.splitlines()[39]
+    one.is_resized(24, 80)
+    one.shows("[F3 editor]")
+    assert "Hand in" in one.text.splitlines()[23]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_room_that_is_told_to_stop_saves_first(terminal, folder, number):
     one = terminal()
-    begin_coding(one)
+    one.begins_coding()
     one.child.send("# last words ")
     one.shows("# last words")
     one.child.kill(number)

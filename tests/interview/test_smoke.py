@@ -71,3 +71,10 @@ def test_the_example_is_added_whatever_the_source_looks_like(engine, source):
 
     assert seen.outcome == "failed"
     assert "The example: out is" in seen.output
+
+
+def test_what_is_missing_is_said_without_a_name_of_ours(engine):
+    seen = smoke.run(engine, "sdpa", b"x = 1\n", attempt="sdpa.py")
+
+    assert 'it has no "scaled_dot_product_attention"; it defines no function or class' in seen.shape
+    assert "_attn_kata" not in "\n".join(seen.lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import platform
 import re
@@ -172,3 +173,26 @@ def test_no_jump_leads_out_of_the_program(machine):
 
     assert max(targets) < len(program)
     assert program[-1].k == seccomp.SECCOMP_RET_ALLOW
+
+
+def test_of_the_ioctls_only_those_are_left_that_python_asks_of_its_own_files(in_child):
+    FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR = 0x80086601, 0x40086602, 0x401C5820
+    reading, writing = os.pipe()
+
+    def action():
+        refused = []
+        descriptor = os.open(os.__file__, os.O_RDONLY)
+        for request in (FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, 0x5412, 0x540E, 0x8901):
+            try:
+                fcntl.ioctl(descriptor, request, bytes(64))
+            except PermissionError:
+                refused.append(request)
+        os.set_inheritable(descriptor, True)
+        os.set_blocking(descriptor, False)
+        return len(refused), os.isatty(descriptor), fcntl.ioctl(reading, 0x541B, bytes(4)).hex()
+
+    outcome = in_child(action, keep=(reading, writing))
+    os.close(reading)
+    os.close(writing)
+
+    assert outcome.value == [6, False, "00000000"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from attn_kata.cli import engine, signals
@@ -13,6 +15,8 @@ from attn_kata.errors import OwnError
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
+
+_SIZES = ("COLUMNS", "LINES")
 
 
 def can_open() -> bool:
@@ -30,7 +34,7 @@ def opened() -> None:
     from attn_kata.interview.store import Store
 
     said: list[str] = []  # a line on stderr would tear the screen
-    with engine.kept() as warm:
+    with engine.kept() as warm, _measured_size():
         room = Room(
             desk=Desk(store=Store(said.append), clock=SystemClock()),
             history=History(said.append),
@@ -49,3 +53,13 @@ def opened() -> None:
         raise signals.Stopped(room.stopped)
     if room.return_code:
         raise OwnError("The room fell over. The interview goes on.", next_step="attn-kata interview --no-room")
+
+
+@contextmanager
+def _measured_size() -> Iterator[None]:
+    """What is exported as COLUMNS and LINES would win over the terminal's own size, and over every change of it."""
+    exported = {name: os.environ.pop(name) for name in _SIZES if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(exported)

@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ..engine.remote import AttemptDied
-from ..properties.failures import AttemptRaised, NoAnswer, PropertyFailed, Raised
-from ..properties.handle import Handle, Module, Target, random_weights
+from ..properties.failures import PropertyFailed
+from ..properties.handle import Handle
 from ..report.model import Diagnosis, Example, Finding, NamedMistake
 from . import catalogue, lines
 from .pictures import draw
-from .pipeline import Pipeline, Probe, State
-from .search import EQUAL, Answer, explain
+from .pipeline import Pipeline
+from .probing import SEED, Asked, ask
+from .search import explain
 from .stages import FINITE
 from .symptoms import EVERYWHERE, Evidence, Symptom
-
-SEED = 7919  # probes need not change with the grading's seed: what is compared is a formula, not a statistic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +33,6 @@ class Diagnosed:
     pictures: list[Example] = field(default_factory=list)
     explained: bool = True
     notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Compared:
-    """One pipeline's comparison: the smallest sets of ids, and what else the probes showed."""
-
-    sets: list[frozenset[str]]
-    raised: tuple[Raised, ...]
-    unsteady: bool
-    parameters: dict[str, tuple[int, ...]]
-    sizes: dict[str, int]
 
 
 def diagnose(
@@ -64,25 +51,29 @@ def diagnose(
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
     finite = _finite_fill(_code(source) or text)
-    compared = [_compare(pipeline, attempt, reference, deadline, finite) for pipeline in pipelines]
+    asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
+    sets = [_explain(pipeline, one, deadline, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
-        raised=tuple(raised for one in compared for raised in one.raised),
+        raised=tuple(raised for one in asked for raised in one.raised),
         source=text,
         code=_code(source) or text,
-        values_right=all(frozenset() in one.sets for one in compared),
-        unsteady=any(one.unsteady for one in compared),
-        parameters={name: shape for one in compared for name, shape in one.parameters.items()},
+        values_right=all(frozenset() in one for one in sets),
+        unsteady=any(one.unsteady for one in asked),
+        parameters={name: shape for one in asked for name, shape in one.parameters.items()},
     )
     shown: dict[str, int | None] = {}
     for symptom in (*symptoms, *EVERYWHERE):
         line = symptom.shows(evidence)
         if line is not None and symptom.id not in shown:
             shown[symptom.id] = line or None
-    sizes = {name: value for one in compared for name, value in one.sizes.items()} | _failing_sizes(findings)
+    for place, pipeline in enumerate(pipelines):
+        for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
+            sets[place] = _explain(pipeline.with_(id), asked[place], deadline, finite)
+    sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     found: list[frozenset[str]] = []
-    for combination in itertools.product(*([*one.sets] or [frozenset()] for one in compared)):
+    for combination in itertools.product(*(one or [frozenset()] for one in sets)):
         together = frozenset().union(*combination, shown)
         if together and together not in found:
             found.append(together)
@@ -98,8 +89,14 @@ def diagnose(
         notes.append("no known mistake reproduces this; the properties that fail are the evidence")
     torch.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") and time.monotonic() < deadline else []
-    explained = all(one.sets for one in compared)
-    return Diagnosed(diagnoses=diagnoses, pictures=drawn, explained=explained, notes=notes)
+    return Diagnosed(diagnoses=diagnoses, pictures=drawn, explained=all(sets), notes=notes)
+
+
+def _explain(pipeline: Pipeline, asked: Asked, deadline: float, finite: float) -> list[frozenset[str]]:
+    """What explains the answers of one entry point; [] where two equal calls differ, or none is a tensor."""
+    if asked.unsteady or not any(answer.output is not None for answer in asked.answers):
+        return []
+    return explain(pipeline, asked.begun, asked.answers, deadline=deadline, finite=finite)
 
 
 def _failing_sizes(findings: list[Finding]) -> dict[str, int]:
@@ -152,86 +149,3 @@ def _finite_fill(code: str) -> float:
         return float(torch.finfo(torch.float64).min)
     numbers = re.findall(r"(?<![\w.])\d+(?:\.\d*)?(?:e\+?\d+)?", code)
     return -max((float(number) for number in numbers if 1e3 < float(number) < float("inf")), default=-FINITE)
-
-
-def _compare(pipeline: Pipeline, attempt: Handle, reference: Handle, deadline: float, finite: float) -> _Compared:
-    """Ask the attempt every probe and look for what explains its answers."""
-    torch.manual_seed(SEED)
-    probes = pipeline.probes()
-    begun: list[State] = []
-    answers: list[Answer] = []
-    raised: list[Raised] = []
-    unsteady = False
-    parameters: dict[str, tuple[int, ...]] = {}
-    for place, probe in enumerate(probes):
-        weights = _weights(pipeline, reference, probe)
-        begun.append(pipeline.begin(weights, probe.build, *probe.args) if pipeline.module else pipeline.begin(*probe.args))
-        answer: Answer | None = Answer(output=None)
-        # float64 first; an attempt that cannot is asked again with strides forgiven, then in float32: what it computes is
-        # still to be explained when how it computes is already known to be wrong.
-        for dtype, lenient in ((torch.float64, False), (torch.float64, True), (torch.float32, True)):
-            try:
-                target = _target(pipeline, attempt, probe, weights, dtype)
-                if isinstance(target, Module):
-                    parameters = target.parameters
-                answer = _ask(target, probe, dtype, lenient)
-                if place == 0:
-                    unsteady = unsteady or _differs(answer, _ask(target, probe, dtype, lenient))
-                break
-            except AttemptRaised as failure:
-                raised.append(failure.raised)
-                answer = Answer(output=None, raised=failure.raised.text)
-            except NoAnswer as failure:
-                answer = Answer(output=None, raised=failure.message)
-                break
-            except PropertyFailed:  # the weights do not fit its parameters: nothing can be asked at these sizes
-                answer = None
-                break
-            except AttemptDied:  # once is enough: the next probe would cost as long
-                return _Compared(sets=[], raised=tuple(raised), unsteady=unsteady, parameters=parameters, sizes={})
-        if answer is None:
-            begun.pop()
-        else:
-            answers.append(answer)
-    sets: list[frozenset[str]] = []
-    if not unsteady and any(answer.output is not None for answer in answers):
-        # The first probe steers the search: one that was answered with a tensor.
-        order = sorted(range(len(answers)), key=lambda place: answers[place].output is None)
-        sets = explain(pipeline, [begun[i] for i in order], [answers[i] for i in order], deadline=deadline, finite=finite)
-    return _Compared(
-        sets=sets, raised=tuple(raised), unsteady=unsteady, parameters=parameters, sizes=probes[0].sizes
-    )
-
-
-def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, torch.Tensor]:
-    if not pipeline.module:
-        return {}
-    return random_weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
-
-
-def _target(
-    pipeline: Pipeline, attempt: Handle, probe: Probe, weights: dict[str, torch.Tensor], dtype: torch.dtype
-) -> Target:
-    named = getattr(attempt, pipeline.entry)
-    if not pipeline.module:
-        function: Target = named
-        return function
-    module: Module = named(*probe.build)
-    module.load({name: weight.to(dtype) for name, weight in weights.items()})
-    return module
-
-
-def _ask(target: Target, probe: Probe, dtype: torch.dtype, lenient: bool) -> Answer:
-    args = [
-        value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value for value in probe.args
-    ]
-    training = False if isinstance(target, Module) else None
-    return Answer(output=target.run(*args, training=training, lenient_views=lenient).output)
-
-
-def _differs(one: Answer, other: Answer) -> bool:
-    if one.output is None or other.output is None or one.output.shape != other.output.shape:
-        return True
-    first, second = one.output.double(), other.output.double()
-    same = ((first - second).abs() <= EQUAL) | (first == second) | (first.isnan() & second.isnan())
-    return not bool(same.all())

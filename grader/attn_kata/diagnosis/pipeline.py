@@ -7,7 +7,7 @@ import importlib.util
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +51,8 @@ class Pipeline:
     `stages` run in order and leave the result in `state.out`. A stage may leave in `state.empty` (bool, broadcastable to the
     result) where a query had nothing to attend to: there the result depends on the fill, and is not compared.
     `probes` makes fresh probes, the cheapest first.
+    `beside` holds, by id, what a mistake that no value shows by itself does to the stages where another is made beside it: a
+    renormalisation after dropout changes nothing in eval, unless the softmax was wrong.
     """
 
     entry: str
@@ -59,6 +61,7 @@ class Pipeline:
     variants: tuple[Variant, ...]
     probes: Callable[[], list[Probe]]
     module: bool = field(default=False)
+    beside: Mapping[str, Mapping[str, Stage]] = field(default_factory=dict)
 
     def result(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
         """The final state with these mistakes made. Raises what a mistake raises."""
@@ -70,11 +73,16 @@ class Pipeline:
             stage(state)
         return state
 
+    def with_(self, id: str) -> Pipeline:
+        """The pipeline with the mistake `id` made, of which it is known from elsewhere that the attempt makes it."""
+        return replace(self, stages={**self.stages, **self.beside[id]}, beside={})
+
     def __post_init__(self) -> None:
-        for variant in self.variants:
-            unknown = set(variant.stages) - set(self.stages)
+        replaced = [(variant.id, variant.stages) for variant in self.variants]
+        for id, stages in [*replaced, *self.beside.items()]:
+            unknown = set(stages) - set(self.stages)
             if unknown:
-                raise ValueError(f"{variant.id} replaces {sorted(unknown)}, which {self.entry} does not have")
+                raise ValueError(f"{id} replaces {sorted(unknown)}, which {self.entry} does not have")
 
 
 def variants(id: str, *replacements: Mapping[str, Stage], shows_in_values: bool = True) -> tuple[Variant, ...]:

@@ -369,6 +369,11 @@ def drop_renormalised(state: State) -> None:
     state.weights = state.weights / state.weights.sum(dim=-1, keepdim=True).clamp_min(1e-12)
 
 
+def renormalise(state: State) -> None:
+    """Weights divided by their sum over the keys."""
+    state.weights = state.weights / state.weights.sum(dim=-1, keepdim=True)
+
+
 def drop_rows(state: State) -> None:
     """Whole rows of weights dropped together."""
     kept = torch.dropout(torch.ones_like(state.weights[..., :1]), state.p, _training(state))

@@ -42,12 +42,14 @@ class Symptom:
     shows: Callable[[Evidence], int | None]
 
 
-def breaks(id: str, property: str, *, unless: tuple[str, ...] = (), saying: str = "") -> Symptom:
-    """The mistake `id` is the one that breaks `property`: while none of `unless` is broken, and the message says `saying`."""
+def breaks(id: str, property: str, *, unless: tuple[str, ...] = (), unless_held: str = "", saying: str = "") -> Symptom:
+    """The mistake `id` is the one that breaks `property`: while none of `unless` is broken and `unless_held` does not hold,
+    and where the message says `saying`.
+    """
 
     def shows(evidence: Evidence) -> int | None:
         failure = evidence.failures.get(property)
-        if failure is None or any(other in evidence.failures for other in unless):
+        if failure is None or unless_held in evidence.held or any(other in evidence.failures for other in unless):
             return None
         return 0 if re.search(saying, failure.message) else None
 

@@ -115,13 +115,15 @@ class Engine:
         diagnose: bool = True,
         call_seconds: float = CALL_SECONDS,
         least_tier: int = 0,
+        unaided: bool = True,
     ) -> Report:
         """Grade one attempt's source.
 
         Raises EngineFault where the engine itself fails, GradingCancelled after `cancel`, and TooWeak where less isolation
         than `least_tier` is in force, before anything of the attempt is run.
         `attempt` is the name shown for it, `timeout` the seconds for the whole grading and `call_seconds` those for one
-        call, `properties` the ones to test (with what they need); none means all.
+        call, `properties` the ones to test (with what they need); none means all. `unaided` asks for the values of what
+        passes once more where nothing ready-made works: against whoever hides what they call, not for the mistaken.
         """
         from .. import resources
 
@@ -135,6 +137,7 @@ class Engine:
             "timeout": timeout,
             "call_seconds": call_seconds,
             "least_tier": least_tier,
+            "unaided": unaided,
             "properties": list(properties),
             "diagnose": diagnose,
             "tier": self._tier,

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import wire
+from . import wire, withheld
 from .evasion import Evasion, count_threads
 from .recorder import Recorder
 
@@ -75,7 +75,12 @@ class Executor:
     # ------------------------------------------------------------------------------------------------- operations
 
     def _load(self, request: wire.Request) -> Answer:
-        """Run the attempt's source, as a module whose name is not `__main__`. Fields: filename, and the names wanted of it."""
+        """Run the attempt's source, as a module whose name is not `__main__`.
+
+        Fields: filename, the names wanted of it, and with `withhold` words in the names of what is put away first.
+        """
+        if request.fields.get("withhold"):
+            withheld.put_away(request.fields["withhold"])
         source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.fields["filename"]
         try:
@@ -85,7 +90,10 @@ class Executor:
         _remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
-        exec(code, self._namespace.__dict__)
+        if request.fields.get("withhold"):
+            withheld.run(source, code, self._namespace.__dict__)
+        else:
+            exec(code, self._namespace.__dict__)
         missing = [name for name in request.fields["wanted"] if not callable(self._namespace.__dict__.get(name))]
         if missing:
             raise MissingEntry(" ".join(missing))
@@ -106,8 +114,11 @@ class Executor:
     def _load_weights(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
         """Copy weights in by name, after converting the module to their dtype. Fields: module, names."""
         module = self._modules[request.fields["module"]]
-        module.to(request.tensors[0].dtype)
+        dtype = request.tensors[0].dtype
         held = dict(module.named_parameters(remove_duplicate=False))
+        if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
+            module.to(dtype)
+            held = dict(module.named_parameters(remove_duplicate=False))
         with torch.no_grad():
             for name, weight in zip(request.fields["names"], request.tensors, strict=True):
                 held[name].copy_(weight)

@@ -101,8 +101,11 @@ class Engine:
             if self._template is None:
                 self._template = Template(self._asked, self._become_template, self._serve_job)
             self._prepare_template(self._template)
-            if self._spare is None:
-                self._spare = self._fork_attempt(self._asked, meanwhile=warm_up)
+            self._have_a_spare(self._asked)
+
+    def _have_a_spare(self, asked: dict[str, Any]) -> None:
+        if self._spare is None:
+            self._spare = self._fork_attempt(asked, meanwhile=warm_up)
 
     def _prepare_template(self, template: Template) -> None:
         try:
@@ -175,6 +178,10 @@ class Engine:
                 kind, how = channel.receive(control.fileno())
                 if kind == b"READ":  # it has the source: what comes from the face now is for us again
                     watched.append(self._requests)
+                    # What passes is asked again in another process; what does not leaves this one to the next grading.
+                    with contextlib.suppress(isolation.IsolationError, OSError):
+                        if asked["unaided"]:
+                            self._have_a_spare(asked)
                 elif kind == b"NEXT":
                     lines = self._start_attempt(asked)
                     assert lines.output is not None

@@ -20,9 +20,9 @@ from ..diagnosis.pipeline import load
 from ..properties.failures import AttemptRaised
 from ..properties.handle import Apart, Handle, Local, load_namespace, local_handle, read_raised
 from ..properties.remembered import Remembering
-from ..properties.runner import Found, HiddenTests, run_hidden_tests
+from ..properties.runner import Found, HiddenTests, with_hidden_tests
 from ..report.model import Finding, Isolation, Report, ReportOutcome
-from . import wire
+from . import unaided, wire
 from .remote import Attempt, AttemptDied, Supply
 
 DIAGNOSIS_SECONDS = 5.0
@@ -70,20 +70,27 @@ class _Grading:
         self._deadline = time.monotonic() + asked["timeout"]
         self._folder = Path(asked["katas"]) / asked["slug"]
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
+        self._wanted = [entry.name for entry in kata.entries]
+        self._supply = supply
+        self.attempt = self._attempt()
+        self._seconds = {"properties": 0.0, "diagnosis": 0.0}
+
+    def _attempt(self, *, withhold: list[str] | None = None) -> Attempt:
+        asked = self._asked
         request = wire.Request(
             op="load",
             fields={
                 "filename": Path(asked["attempt"]).name or "attempt.py",
-                "wanted": [entry.name for entry in kata.entries],
+                "wanted": self._wanted,
                 "seed": asked["seed"],
+                "withhold": withhold,
             },
-            tensors=(wire.source_tensor(source),),
+            tensors=(wire.source_tensor(self._source),),
         )
-        self.attempt = Attempt(
-            supply, request, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=self._deadline,
+        return Attempt(
+            self._supply, request, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=self._deadline,
             least_tier=asked["least_tier"],
         )
-        self._seconds = {"properties": 0.0, "diagnosis": 0.0}
 
     def run(self) -> Report:
         try:
@@ -128,15 +135,35 @@ class _Grading:
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _run_hidden_tests(self, attempt: Handle, reference: Handle) -> Found:
-        asked: dict[str, Any] = {
-            "seed": self._asked["seed"],
-            "only": tuple(self._asked["properties"]),
-            "deaths": lambda: self.attempt.deaths,
-            "deadline": self._deadline,
-        }
+        found: list[Found] = []
+
+        def run(tests: HiddenTests) -> None:
+            found.append(self._tested(tests, attempt, reference))
+
         if self._loaded is not None:
-            return self._loaded.tests.run(attempt, reference, **asked, begin=self._loaded.answers.begin)
-        return run_hidden_tests(self._folder / f"test_{self._asked['slug']}.py", attempt, reference, **asked)
+            run(self._loaded.tests)
+        else:
+            with_hidden_tests(self._folder / f"test_{self._asked['slug']}.py", run)
+        return found[0]
+
+    def _tested(self, tests: HiddenTests, attempt: Handle, reference: Handle) -> Found:
+        asked: dict[str, Any] = {"seed": self._asked["seed"], "deadline": self._deadline}
+        if self._loaded is not None:
+            asked["begin"] = self._loaded.answers.begin
+        only = tuple(self._asked["properties"])
+        found = tests.run(attempt, reference, only=only, deaths=lambda: self.attempt.deaths, **asked)
+        if not self._asked["unaided"] or not unaided.is_due(found, self.attempt.forbidden):
+            return found
+        self.attempt.stop()  # one process at a time
+        alone = self._attempt(withhold=sorted(self.attempt.forbidden))
+        try:
+            held = tuple(each.property for each in found[0] if each.outcome == "passed")
+            again, _ = tests.run(
+                Handle(alone), reference, only=unaided.values(held), held=held, deaths=lambda: alone.deaths, **asked
+            )
+            return unaided.judged(found, again)
+        finally:
+            alone.stop()
 
     def _ungraded(self, because: str) -> Report:
         return self._report("ungraded", because=because)

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import sys
 import types
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._C._autograd import _disable_profiler_legacy
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 # Ready-made attentions (and softmax modules, for the kata that forbids them) that are written in Python; found by their code
 # objects, so that an alias or a subclass is seen.
-_READY_MADE = {
-    functional.multi_head_attention_forward.__code__: "torch.nn.functional.multi_head_attention_forward",
+READY_MADE: dict[Any, str] = {
+    functional.multi_head_attention_forward: "torch.nn.functional.multi_head_attention_forward",
     **{
-        module.forward.__code__: f"torch.nn.{module.__name__}"
+        module.forward: f"torch.nn.{module.__name__}"
         for module in (
             nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder,
             nn.TransformerEncoderLayer, nn.TransformerDecoderLayer,
@@ -32,7 +34,8 @@ _READY_MADE = {
         )
     },
 }  # fmt: skip
-_FLEX = "torch.nn.attention.flex_attention"
+_CODE: dict[types.CodeType, str] = {function.__code__: name for function, name in READY_MADE.items()}
+FLEX = "torch.nn.attention.flex_attention"
 
 # The innermost operations that multiply matrices.
 PRODUCTS = frozenset(
@@ -67,10 +70,10 @@ class Recorder:
         self._calls: set[str] = set()
         self._devices = _Devices()
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
-        self._code = dict(_READY_MADE)
-        flex = sys.modules.get(_FLEX)
+        self._code = dict(_CODE)
+        flex = sys.modules.get(FLEX)
         if flex is not None:
-            self._code[flex.flex_attention.__code__] = _FLEX
+            self._code[flex.flex_attention.__code__] = FLEX
 
     def __enter__(self) -> Recorder:
         self._profile.__enter__()
@@ -81,11 +84,31 @@ class Recorder:
     def __exit__(self, *error: Any) -> None:
         sys.setprofile(None)
         self._devices.__exit__(*error)  # type: ignore[no-untyped-call]
-        self._profile.__exit__(*error)
-        for event in self._profile.function_events or ():
-            self._ops.add(event.name)
-            if event.name in PRODUCTS and not _multiplies_within(event):
-                self._products.append(f"product {event.name} {event.input_shapes}")
+        for records in _disable_profiler_legacy():
+            self._read(records)
+
+    def _read(self, records: Any) -> None:
+        """What one thread did: a push where an operation begins, a pop where it ends.
+
+        Not as the profiler reads it, who works out times and a tree for each of them: that takes ten times as long as the call.
+        """
+        running: list[_Running] = []
+        for record in records:
+            kind = record.kind()
+            if kind == "push":
+                running.append(_Running(record=record, name=record.name()))
+                self._ops.add(running[-1].name)
+            elif kind == "pop":
+                at = next((place for place in reversed(range(len(running))) if running[place].began(record)), None)
+                if at is None:
+                    continue
+                ended = running.pop(at)
+                if ended.name not in PRODUCTS and not ended.multiplies:
+                    continue
+                if not ended.multiplies:
+                    self._products.append(f"product {ended.name} {ended.record.shapes()}")
+                if running:  # whoever hands the product on does not make it
+                    running[-1].multiplies = True
 
     def _python_call(self, frame: types.FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code in self._code:
@@ -103,9 +126,23 @@ class Recorder:
         )
 
 
-def _multiplies_within(event: Any) -> bool:
-    """Whether an operation hands the product to another one that is counted."""
-    return any(child.name in PRODUCTS or _multiplies_within(child) for child in event.cpu_children)
+def forget() -> None:
+    """Let go of the ready-made functions and of their code, where they are withheld."""
+    READY_MADE.clear()
+    _CODE.clear()
+
+
+@dataclass(kw_only=True)
+class _Running:
+    """An operation that has begun; `multiplies` where one within it made a product."""
+
+    record: Any
+    name: str
+    multiplies: bool = False
+
+    def began(self, record: Any) -> bool:
+        """Whether `record` tells its end."""
+        return bool(self.record.handle() == record.handle())
 
 
 class _Devices(TorchFunctionMode):

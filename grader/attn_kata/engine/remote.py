@@ -189,6 +189,7 @@ class Attempt:
         self.deaths = 0
         self.generation = 0  # counts processes: modules built in an earlier one are gone
         self.force: tuple[str, ...] = ()
+        self.forbidden: set[str] = set()  # words in the names of what was recorded calls may not use
         self.on_fresh: Callable[[], None] = lambda: None
 
     def start(self) -> wire.Reply:
@@ -213,8 +214,11 @@ class Attempt:
 
         What is recorded is asked again unrecorded: an attempt that does as it was told only while it is watched is found.
         """
-        if not request.fields.get("record"):
+        record = request.fields.get("record")
+        if not record:
             return self._ask(request)
+        if record is not True:
+            self.forbidden.update(record)
         seeded = replace(request, fields={**request.fields, "seed": request.fields.get("seed") or 0})
         watched = self._ask(seeded)
         if watched.status != wire.OK:

@@ -10,6 +10,7 @@ import torch
 
 from . import wire
 from .executor import Executor
+from .withheld import operation_names
 
 _SOURCE = b'''
 import math
@@ -61,6 +62,7 @@ def warm_up() -> None:
         _answer(executor, "call", {"name": "single", **call, "record": dtype is torch.float64}, numbers, kept)
     rows = torch.ones(2, _LONG, 6, dtype=torch.float64)
     _answer(executor, "call", {"name": "long", "args": [{"tensor": 0}], "cotangent": 1}, rows, torch.ones(2, _LONG, _LONG))
+    operation_names()
     torch.default_generator.set_state(state)
 
 

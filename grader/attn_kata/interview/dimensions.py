@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attn_kata.interview import content, moments
 from attn_kata.interview.review import Review, Taken
@@ -15,6 +15,7 @@ Judged = tuple[int, list[str], str]
 _NUMERIC = re.compile(r"grad|float|half|precision|dtype|large|finite|stable|nan|overflow")
 _LEAST_RUNS = 2
 _MOST_IDLE_QUESTIONS = 1
+_MOST_NAMES = 6  # of the properties in one line of evidence; the reports and the timeline have them all
 
 
 def clarification(review: Review) -> Judged:
@@ -56,7 +57,7 @@ def correctness(review: Review) -> Judged:
         good, extra = _held(own), _held(beyond)
         why = f" ({one.report.ungraded_because})" if one.report and one.report.ungraded_because else ""
         evidence.append(f"{one.kata}: {good} of {len(own)} core, {extra} of {len(beyond)} beyond the bar{why}")
-        evidence += [f"{one.kata}: fails {finding.property}" for finding in own if finding.outcome != "passed"][:6]
+        evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
     missing = len(review.session.stages) - sum(1 for one in review.taken if _findings(one))
     evidence += [f"{missing} stage{'s' if missing > 1 else ''} without anything to grade"] if missing else []
@@ -77,7 +78,7 @@ def numerics(review: Review) -> Judged:
     every = [finding for one in review.taken for finding in _findings(one) if _NUMERIC.search(finding.property)]
     held = _held(every)
     evidence = [f"{held} of {len(every)} hold"]
-    evidence += [f"fails {finding.property}" for finding in every if finding.outcome != "passed"][:6]
+    evidence += _fails(every)
     return _by_share(held, len(every), 1.0, 0.75, 0.5), evidence, rule
 
 
@@ -125,7 +126,7 @@ def testing(review: Review) -> Judged:
         f"{session.stages[stage].kata}: {count} run{'' if count == 1 else 's'}" for stage, count in counts.items()
     ]
     evidence.append("what was taken had been run" if last_ran else "what was taken had not been run as it was")
-    evidence += [f"broke on the way: {', '.join(sorted(set(broke)))}"] if broke else []
+    evidence += [f"broke on the way: {_some(sorted(set(broke)))}"] if broke else []
     if runs and last_ran and session.finals:
         tested = not still and all(count >= _LEAST_RUNS for count in counts.values())
         return (4 if tested else 3), evidence, rule
@@ -142,7 +143,8 @@ def code_quality(review: Review) -> Judged:
         if one.lint is None:
             return 1, [f"{one.kata}: the linter cannot read it"], rule
         count += len(one.lint)
-        evidence += [f"{one.kata}, line {finding.line}: {finding.says}" for finding in one.lint[:6]]
+        evidence += [f"{one.kata}, line {finding.line}: {finding.says}" for finding in one.lint[:_MOST_NAMES]]
+        evidence += [f"{one.kata}: {len(one.lint) - _MOST_NAMES} more"] if len(one.lint) > _MOST_NAMES else []
     score = 4 if count == 0 else 3 if count <= 2 else 2 if count <= 5 else 1
     return score, evidence or ["no finding"], rule
 
@@ -181,6 +183,17 @@ def self_reported(review: Review) -> Iterable[str]:
 
 def _findings(one: Taken) -> list[Finding]:
     return one.report.findings if one.report is not None else []
+
+
+def _fails(findings: Iterable[Finding]) -> list[str]:
+    names = [finding.property for finding in findings if finding.outcome != "passed"]
+    return [f"fails {_some(names)}"] if names else []
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
 
 
 def _held(findings: Iterable[Finding]) -> int:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from attn_kata import catalog, resources
@@ -95,7 +96,7 @@ def _render(name: str, shown: Mapping[str, Any], *, escape: bool) -> str:
     )
     environment.filters.update(
         clock=_signed_clock, words=moments.in_words, minutes=minutes_text, number=follow_ups.number_text,
-        fenced=_fenced, inline=_inline, findings=_report_lines,
+        fenced=_fenced, inline=_inline, findings=_report_lines, lines=_diff_lines, by_how=_by_how, day=_day,
     )  # fmt: skip
     return environment.get_template(name).render(**shown)
 
@@ -129,7 +130,7 @@ def _follow_up(review: Review, place: int) -> dict[str, Any]:
         "kind": put["kind"],
         "ask": put["ask"],
         "options": put.get("options", []),
-        "yours": plain(given["text"]) if given else None,
+        "yours": _yours(put, plain(given["text"])) if given else None,
         "right": given["right"] if given else None,
         "answer": right_answer,
         "explain": put["explain"],
@@ -139,6 +140,13 @@ def _follow_up(review: Review, place: int) -> dict[str, Any]:
         ],
         "source": put.get("source", ""),
     }
+
+
+def _yours(put: Mapping[str, Any], text: str) -> str:
+    """An answer as it was given; an option by its words, as it was chosen by its number."""
+    options = dict(enumerate(put.get("options", []), 1))
+    chosen = options.get(int(text)) if options and text.isascii() and text.isdigit() else None
+    return text if chosen is None else str(chosen)
 
 
 def _taken(one: Taken) -> dict[str, Any]:
@@ -165,16 +173,37 @@ def _plain(value: Any) -> Any:
 
 
 def _report_lines(report: Mapping[str, Any]) -> list[str]:
-    """The findings that do not hold, one line each."""
-    return [
+    """The findings that do not hold, one line each, and how many were not looked at."""
+    lines = [
         f"{finding['property']}: {one_line(finding['message'] or finding['outcome'], most=300)}"
         for finding in report["findings"]
         if finding["outcome"] in ("failed", "errored")
     ]
+    skipped = sum(1 for finding in report["findings"] if finding["outcome"] == "skipped")
+    return [*lines, f"{skipped} more not looked at: they need what does not hold"] if skipped else lines
+
+
+def _diff_lines(diff: str) -> list[tuple[str, str]]:
+    """The lines of a diff, each with what it is."""
+    kinds = {"+": "added", "-": "gone", "@": "where"}
+    return [(kinds.get(line[:1], "same"), line) for line in diff.splitlines()]
+
+
+def _by_how(flips: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
+    """What flipped, those that did the same together."""
+    found: dict[str, list[str]] = {}
+    for flip in flips:
+        found.setdefault(flip["how"], []).append(flip["property"])
+    return list(found.items())
+
+
+def _day(moment: str) -> str:
+    return datetime.fromisoformat(moment).strftime("%Y-%m-%d, %H:%M UTC")
 
 
 def _signed_clock(seconds: float) -> str:
-    return f"-{moments.clock_text(-seconds)}" if seconds < 0 else moments.clock_text(seconds)
+    text = moments.clock_text(abs(seconds))
+    return f"-{text}" if seconds < 0 and text != "0:00" else text
 
 
 def _fenced(code: str, language: str = "") -> str:

@@ -23,7 +23,7 @@ def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
         file=io.StringIO(),
         width=width,
         force_terminal=color,
-        color_system="auto" if color else None,
+        color_system="standard" if color else None,  # "auto" would ask TERM once more, and dumb means none
         markup=False,
         highlight=False,
         emoji=False,

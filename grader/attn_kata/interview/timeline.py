@@ -181,7 +181,8 @@ def _says(session: Session, event: Event) -> str:
             judged = {True: "right", False: "wrong", None: "in words"}[data["right"]]
             return f"answered question {data['place']}: {judged}"
         case "ticked":
-            return one_line(f"ticked {len(data['points'])} points of question {data['place']}")
+            ticked = "1 point" if len(data["points"]) == 1 else f"{len(data['points'])} points"
+            return one_line(f"ticked {ticked} of question {data['place']}")
         case "reviewed":
             return "the review begins"
         case "closed":

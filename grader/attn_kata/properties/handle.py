@@ -136,7 +136,7 @@ class Target:
         *args: Any,
         cotangent: Tensor | None = None,
         inputs_after: bool = False,
-        record: bool = False,
+        record: bool | tuple[str, ...] = False,
         training: bool | None = None,
         seed: int | None = None,
         lenient_views: bool = False,
@@ -144,7 +144,8 @@ class Target:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
-        mode first; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a result
+        mode first; `record` asks for what ran, and may say in words what is forbidden of it; `lenient_views` has `view` copy
+        where it would raise. Raises AttemptRaised, PropertyFailed for a result
         that is no tensor, AttemptDied.
         """
         fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}

@@ -13,6 +13,7 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,29 +46,6 @@ Case = tuple[int, str, int]  # a seed, a property and the place among its cases
 ASKED_FOR = ("attempt", "reference", "sizes")  # what a hidden test may ask for by its arguments' names
 
 
-def run_hidden_tests(
-    path: Path,
-    attempt: Handle,
-    reference: Handle,
-    *,
-    seed: int,
-    only: tuple[str, ...] = (),
-    deaths: Callable[[], int] = lambda: 0,
-    deadline: float = float("inf"),
-) -> Found:
-    """One finding for each property of the hidden tests at `path`, in the file's order; and the failures by property.
-
-    `only` limits them to these and what they need. Raises HiddenTestFault.
-    """
-    found: list[Found] = []
-
-    def once(tests: HiddenTests) -> None:
-        found.append(tests.run(attempt, reference, seed=seed, only=only, deaths=deaths, deadline=deadline))
-
-    with_hidden_tests(path, once)
-    return found[0]
-
-
 def with_hidden_tests(path: Path, use: Callable[[HiddenTests], None]) -> None:
     """Have pytest collect the hidden tests at `path`, and call `use` with them.
 
@@ -93,13 +71,7 @@ class HiddenTests:
 
     def __init__(self, use: Callable[[HiddenTests], None]) -> None:
         self._use = use
-        self._items: list[Any] = []
-        self._deaths: Callable[[], int] = lambda: 0
-        self._deadline = float("inf")
-        self._seed = 0
-        self._begin: Callable[[Case | None], None] = lambda _: None
-        self.findings: list[Finding] = []
-        self.failures: dict[str, PropertyFailed] = {}
+        self._tests: list[_Test] = []
         self.fault: str | None = None
         self.raised: Exception | None = None
         self.used = False
@@ -111,23 +83,29 @@ class HiddenTests:
         *,
         seed: int,
         only: tuple[str, ...] = (),
+        held: tuple[str, ...] = (),
         deaths: Callable[[], int] = lambda: 0,
         deadline: float = float("inf"),
         begin: Callable[[Case | None], None] = lambda _: None,
     ) -> Found:
-        """As `run_hidden_tests`. `begin` is told of each case before it is run, and of the end with None."""
-        self._seed, self._deaths, self._deadline, self._begin = seed, deaths, deadline, begin
-        self.findings, self.failures = [], {}
-        given = {"attempt": attempt, "reference": reference}
-        for item in self._wanted(only):
+        """One finding for each property, in the file's order; and the failures by property.
+
+        `only` limits them to these and what they need; what is known to have `held` is not run for their sake. `deaths` says
+        how often the attempt's process has died, and `deadline` (monotonic) when it is too late for another property.
+        `begin` is told of each case before it is run, and of the end with None. Raises HiddenTestFault.
+        """
+        running = _Run(
+            attempt=attempt, reference=reference, seed=seed, held=set(held), deaths=deaths, deadline=deadline, begin=begin
+        )
+        for test in self._wanted(only, held):
             try:
-                self.findings.append(self._finding(item.obj, given))
+                running.take(test)
             except Exception as error:
-                raise HiddenTestFault(f"{item.nodeid}: {traceback.format_exc()}") from error
+                raise HiddenTestFault(f"{test.property.name}: {traceback.format_exc()}") from error
         begin(None)
-        if not self.findings:
+        if not running.findings:
             raise HiddenTestFault("no hidden test was run")
-        return self.findings, self.failures
+        return running.findings, running.failures
 
     def pytest_runtestloop(self) -> bool:
         """In the place of pytest's own loop."""
@@ -140,48 +118,76 @@ class HiddenTests:
         return True
 
     def pytest_collection_finish(self, session: Any) -> None:
-        self._items = list(session.items)
-        for item in self._items:
-            unknown = set(inspect.signature(item.obj).parameters) - set(ASKED_FOR)
-            if unknown:
-                self.fault = f"{item.nodeid}: asks for {', '.join(sorted(unknown))}; there are {', '.join(ASKED_FOR)}"
-
-    def _wanted(self, only: tuple[str, ...]) -> list[Any]:
-        wanted = set(only)
-        if not wanted:
-            return self._items
-        needs = {item.obj.property.name: item.obj.property.needs for item in self._items}
-        pending = list(wanted)
-        while pending:
-            for need in needs.get(pending.pop(), ()):
-                if need not in wanted:
-                    wanted.add(need)
-                    pending.append(need)
-        return [item for item in self._items if item.obj.property.name in wanted]
+        for item in session.items:
+            asks = frozenset(inspect.signature(item.obj).parameters)
+            if asks - set(ASKED_FOR):
+                unknown = ", ".join(sorted(asks - set(ASKED_FOR)))
+                self.fault = f"{item.nodeid} asks for {unknown}; what there is: {', '.join(ASKED_FOR)}"
+            self._tests.append(_Test(call=item.obj, property=item.obj.property, asks=asks))
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed and self.fault is None:
             self.fault = f"{report.nodeid}: {report.longreprtext}"
 
-    def _finding(self, test: Any, given: dict[str, Handle]) -> Finding:
-        tested: Property = test.property
-        asked = inspect.signature(test).parameters
-        held = {finding.property for finding in self.findings if finding.outcome == "passed"}
-        lacking = [need for need in tested.needs if need not in held]
+    def _wanted(self, only: tuple[str, ...], held: tuple[str, ...]) -> list[_Test]:
+        wanted = set(only)
+        if not wanted:
+            return self._tests
+        needs = {test.property.name: test.property.needs for test in self._tests}
+        pending = list(wanted)
+        while pending:
+            for need in needs.get(pending.pop(), ()):
+                if need not in wanted.union(held):
+                    wanted.add(need)
+                    pending.append(need)
+        return [test for test in self._tests if test.property.name in wanted]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Test:
+    """A hidden test, the property that it is of, and what it asks for."""
+
+    call: Callable[..., None]
+    property: Property
+    asks: frozenset[str]
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One run of hidden tests, and what it has found so far."""
+
+    attempt: Handle
+    reference: Handle
+    seed: int
+    held: set[str]
+    deaths: Callable[[], int]
+    deadline: float
+    begin: Callable[[Case | None], None]
+    findings: list[Finding] = field(default_factory=list)
+    failures: dict[str, PropertyFailed] = field(default_factory=dict)
+
+    def take(self, test: _Test) -> None:
+        """Run one test."""
+        finding = self._finding(test)
+        self.findings.append(finding)
+        if finding.outcome == "passed":
+            self.held.add(finding.property)
+
+    def _finding(self, test: _Test) -> Finding:
+        tested = test.property
+        lacking = [need for need in tested.needs if need not in self.held]
         started = time.perf_counter()
         if lacking:
             return _finding(tested, "skipped", f"needs {lacking[0]}, which does not hold")
-        if self._deaths() >= MAX_DEATHS:
+        if self.deaths() >= MAX_DEATHS:
             return _finding(tested, "skipped", f"not tried: the attempt's process died {MAX_DEATHS} times")
-        if time.monotonic() > self._deadline:
+        if time.monotonic() > self.deadline:
             return _finding(tested, "skipped", "not tried: the grading ran out of time")
         for place, sizes in enumerate(tested.cases):
-            arguments = {name: value for name, value in {**given, "sizes": sizes}.items() if name in asked}
-            self._begin_case(tested, place)
             outcome: FindingOutcome
             example, look_at = None, None
             try:
-                test(**arguments)
+                self._call(test, place, self.attempt)
                 continue
             except PropertyFailed as failure:
                 outcome, message, example = "failed", failure.message, failure.example
@@ -195,7 +201,7 @@ class HiddenTests:
                 outcome, message = "errored", death.reason
             except Exception as error:
                 # A shape that no test can index, say. It is the attempt's where the same test takes the reference's answers.
-                if not self._takes_the_reference(test, {**arguments, "attempt": given["reference"]}, place):
+                if not self._takes_the_reference(test, place):
                     raise
                 outcome = "failed"
                 message = f"what it returned cannot be used as the contract says ({type(error).__name__}: {error})"
@@ -205,20 +211,22 @@ class HiddenTests:
             return _finding(tested, outcome, message, look_at, case=case, example=example, seconds=seconds)
         return _finding(tested, "passed", None, seconds=time.perf_counter() - started)
 
-    def _takes_the_reference(self, test: Any, arguments: dict[str, Any], place: int) -> bool:
+    def _call(self, test: _Test, place: int, attempt: Handle) -> None:
+        """Run one case of a test, with numbers that depend on nothing but the seed and the case."""
+        self.begin((self.seed, test.property.name, place))
+        seed_case(self.seed, test.property, place)
+        given = {"attempt": attempt, "reference": self.reference, "sizes": test.property.cases[place]}
+        test.call(**{name: value for name, value in given.items() if name in test.asks})
+
+    def _takes_the_reference(self, test: _Test, place: int) -> bool:
         """Whether the test, with the reference in the attempt's place, ends without a fault of its own."""
-        self._begin_case(test.property, place)
         try:
-            test(**arguments)
+            self._call(test, place, self.reference)
         except PropertyFailed:
             return True
         except Exception:
             return False
         return True
-
-    def _begin_case(self, tested: Property, place: int) -> None:
-        self._begin((self._seed, tested.name, place))
-        seed_case(self._seed, tested, place)
 
 
 def seed_case(seed: int, tested: Property, place: int) -> None:

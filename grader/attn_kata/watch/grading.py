@@ -95,7 +95,8 @@ class Grader:
         from attn_kata.engine.client import GradingCancelled
 
         try:
-            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed)
+            # Nobody hides from themselves what they call; and the eyes are already on the screen.
+            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed, unaided=False)
         except GradingCancelled:
             return None
         except Exception as problem:  # whatever it is, the person goes on writing

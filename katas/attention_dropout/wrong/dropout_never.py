@@ -1,4 +1,4 @@
-# breaks: dropout_acts_on_weights, identical_keys
+# breaks: something_is_dropped, identical_keys
 # mistake: dropout.never
 import math
 

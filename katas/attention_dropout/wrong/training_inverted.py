@@ -1,4 +1,4 @@
-# breaks: evaluation_drops_nothing, dropout_acts_on_weights
+# breaks: evaluation_drops_nothing, something_is_dropped
 # mistake: dropout.always + dropout.never
 import math
 

@@ -1,4 +1,4 @@
-# breaks: dropout_acts_on_weights
+# breaks: something_is_dropped
 # mistake: dropout.never
 import math
 

@@ -1,5 +1,5 @@
-# breaks: values
-# mistake: dropout.never
+# breaks: values, something_is_dropped
+# mistake: none
 import math
 
 import torch

@@ -1,4 +1,4 @@
-# breaks: large_scores, dropout_acts_on_weights
+# breaks: large_scores, something_is_dropped
 # mistake: dropout.never
 import math
 

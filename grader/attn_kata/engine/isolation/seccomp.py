@@ -32,13 +32,15 @@ CLONE_THREAD = 0x00010000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _CLONE_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 
-# TIOCSTI and TIOCLINUX type into the terminal; TIOCSCTTY and TIOCSPGRP take it over; FIOSETOWN and SIOCSPGRP have
-# signals sent to others.
-_REFUSED_IOCTLS = (0x5412, 0x541C, 0x540E, 0x5410, 0x8901, 0x8902)
+# TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty, select and inheritance ask. No others: some
+# type into the terminal or take it over, some have signals sent to others, and FS_IOC_SETFLAGS and its kin change the
+# attributes of whatever file of the user's can be opened for reading.
+_ALLOWED_IOCTLS = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 # F_SETOWN, F_SETSIG and F_SETOWN_EX send a signal of one's choice to anybody; F_SETLEASE and F_NOTIFY make others wait.
 _REFUSED_FCNTLS = (8, 10, 15, 1024, 1026)
-# PR_SET_PDEATHSIG and PR_SET_DUMPABLE undo what was set here; PR_SET_SECCOMP, PR_SET_PTRACER and PR_SET_MM have no use.
-_REFUSED_PRCTLS = (1, 4, 22, 0x59616D61, 35)
+# PR_SET_PDEATHSIG and PR_SET_DUMPABLE undo what was set here; PR_SET_SECCOMP, PR_SET_PTRACER and PR_SET_MM have no use;
+# PR_SCHED_CORE keeps others off half a processor.
+_REFUSED_PRCTLS = (1, 4, 22, 0x59616D61, 35, 62)
 # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC: the same bits on both architectures.
 _WRITING = 0o1 | 0o2 | 0o100 | 0o1000
 
@@ -119,7 +121,7 @@ def _judged_by_arguments(*, refuse_writing: bool) -> dict[str, list[Instruction]
         **{name: _only(0, (_OWN_PID,)) for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")},
         # Limits and processors of other processes of the same user, the engine's among them.
         **{name: _only(0, (0, _OWN_PID)) for name in ("prlimit64", "sched_setaffinity")},
-        "ioctl": _none_of(1, _REFUSED_IOCTLS),
+        "ioctl": _only(1, _ALLOWED_IOCTLS),
         "fcntl": _none_of(1, _REFUSED_FCNTLS),
         "prctl": _none_of(0, _REFUSED_PRCTLS),
     }

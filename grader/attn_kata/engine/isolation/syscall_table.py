@@ -30,6 +30,8 @@ REFUSED = (
     # what Landlock does not see: modes, owners, times and extended attributes of the user's own files
     "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes",
     "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
+    # and reading those: a browser keeps in them where a file was downloaded from
+    "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
     # files emptied, deleted, renamed or planted, also where Landlock is old or missing
     "creat", "truncate", "ftruncate", "fallocate", "unlink", "unlinkat", "rmdir", "rename", "renameat",
     "renameat2", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat",
@@ -69,7 +71,8 @@ X86_64 = {
     "mount_setattr": 442, "name_to_handle_at": 303, "open_by_handle_at": 304, "chmod": 90, "fchmod": 91,
     "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260, "utime": 132,
     "utimes": 235, "futimesat": 261, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
-    "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "creat": 85, "truncate": 76, "ftruncate": 77,
+    "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "getxattr": 191, "lgetxattr": 192,
+    "fgetxattr": 193, "listxattr": 194, "llistxattr": 195, "flistxattr": 196, "creat": 85, "truncate": 76, "ftruncate": 77,
     "fallocate": 285, "unlink": 87, "unlinkat": 263, "rmdir": 84, "rename": 82, "renameat": 264, "renameat2": 316,
     "mkdir": 83, "mkdirat": 258, "link": 86, "linkat": 265, "symlink": 88, "symlinkat": 266, "mknod": 133,
     "mknodat": 259, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "semget": 64, "semop": 65,
@@ -103,7 +106,8 @@ AARCH64 = {
     "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442, "name_to_handle_at": 264,
     "open_by_handle_at": 265, "fchmod": 52, "fchmodat": 53, "fchmodat2": 452, "fchown": 55, "fchownat": 54,
     "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15,
-    "fremovexattr": 16, "truncate": 45, "ftruncate": 46, "fallocate": 47, "unlinkat": 35, "renameat": 38,
+    "fremovexattr": 16, "getxattr": 8, "lgetxattr": 9, "fgetxattr": 10, "listxattr": 11, "llistxattr": 12,
+    "flistxattr": 13, "truncate": 45, "ftruncate": 46, "fallocate": 47, "unlinkat": 35, "renameat": 38,
     "renameat2": 276, "mkdirat": 34, "linkat": 37, "symlinkat": 36, "mknodat": 33, "msgget": 186, "msgsnd": 189,
     "msgrcv": 188, "msgctl": 187, "semget": 190, "semop": 193, "semtimedop": 192, "semctl": 191, "shmget": 194,
     "shmat": 196, "shmctl": 195, "mq_open": 180, "mq_unlink": 181, "mq_timedsend": 182, "mq_timedreceive": 183,

@@ -22,13 +22,13 @@ from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.briefing import asked
 from attn_kata.interview.room.draft import Draft, FileChanged
 from attn_kata.interview.room.editor import Editor
-from attn_kata.interview.room.screens import Pane, RoomScreen, Words
+from attn_kata.interview.room.screens import Pane, RoomScreen
+from attn_kata.interview.room.tabs import PANES, Tabs
 from attn_kata.interview.session import Session
 from attn_kata.interview.store import digest_of
 
 QUIET, LONGEST = 1.0, 5.0  # seconds without a key after which the text is saved, and without a save at most
 NEAR_THE_END = 4.0  # seconds left from which every look saves
-PANES = ("task", "editor", "output")
 
 
 class CodingScreen(RoomScreen):
@@ -56,7 +56,7 @@ class CodingScreen(RoomScreen):
         self._trouble = ""
 
     def body(self) -> ComposeResult:
-        yield Words(id="tabs")
+        yield Tabs()
         with Container(id="panes"):
             yield Pane("Task (F2)", texts.task(self.session), id="task")
             yield Editor()
@@ -227,7 +227,7 @@ class CodingScreen(RoomScreen):
             return
         self._run_on = True
         output = self.query_one("#output", Pane)
-        output.border_title = "Output (F4): running …"
+        self._show_run("running …")
         if self.has_class("-narrow"):
             self.action_front("output")
         try:
@@ -241,7 +241,11 @@ class CodingScreen(RoomScreen):
             output.show(self.room.tell(problem))
         finally:
             self._run_on = False
-            output.border_title = f"Output (F4), run at {time.strftime('%H:%M:%S')}"
+            self._show_run(f"run at {time.strftime('%H:%M:%S')}")
+
+    def _show_run(self, run: str) -> None:
+        self.query_one("#output", Pane).border_title = f"Output (F4): {run}"
+        self.query_one(Tabs).show(run=run)
 
     @work(group="submit", exclusive=True)
     async def action_submit(self) -> None:
@@ -278,15 +282,13 @@ class CodingScreen(RoomScreen):
 
     def action_turn(self) -> None:
         """The next pane."""
-        at = next((place for place, pane in enumerate(PANES) if self.query_one(f"#{pane}").has_class("-front")), 1)
-        self.action_front(PANES[(at + 1) % len(PANES)])
+        self.action_front(self.query_one(Tabs).next)
 
     def action_front(self, pane: str) -> None:
         """Go to a pane; where the terminal is narrow, show it instead of the others."""
         for name in PANES:
             self.query_one(f"#{name}").set_class(name == pane, "-front")
-        titles = ((name, f"F{n} {name}") for n, name in enumerate(PANES, 2))
-        self.query_one("#tabs", Words).update("   ".join(f"[{t}]" if name == pane else f" {t} " for name, t in titles))
+        self.query_one(Tabs).show(front=pane)
         self.query_one(f"#{pane}").focus()
 
     @property

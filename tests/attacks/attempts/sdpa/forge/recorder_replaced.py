@@ -1,7 +1,6 @@
-# What ran is told by the child: an attempt that reaches into the recorder's own objects hides a ready-made attention.
-# No process can be a witness against itself; values, gradients and shapes are judged from the numbers all the same.
-# outcome: passed
-# open: every tier
+# The recorder's own class is replaced by way of the frames, so that it tells of honest operations only.
+# outcome: failed
+# says: right only where something ready-made can be called
 import sys
 
 import torch
@@ -11,7 +10,6 @@ while frame is not None:
     recorder = frame.f_globals.get("Recorder")
     if isinstance(recorder, type):
         recorder.told = lambda self, result: ("op aten::mm",)
-        print("BREACH: the recorder is replaced")
     frame = frame.f_back
 
 

@@ -1,0 +1,16 @@
+# breaks: values, others_do_not_matter, what_is_dropped_is_missing
+# mistake: softmax.head_axis + dropout.renormalised
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def attention_with_dropout(q, k, v, p, training):
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be in [0, 1), not {p}")
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    weights = torch.softmax(scores, dim=1)
+    weights = F.dropout(weights, p, training)
+    weights /= weights.sum(-1, keepdim=True)
+    return weights @ v

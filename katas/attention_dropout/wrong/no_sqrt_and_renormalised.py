@@ -1,0 +1,15 @@
+# breaks: values, what_is_dropped_is_missing
+# mistake: scale.no_sqrt + dropout.renormalised
+import torch
+import torch.nn.functional as F
+
+
+def attention_with_dropout(q, k, v, p, training):
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be in [0, 1), not {p}")
+    scores = q @ k.transpose(-2, -1) / q.size(-1)
+    weights = torch.softmax(scores, dim=-1)
+    weights = F.dropout(weights, p, training)
+    if training:
+        return F.normalize(weights, p=1, dim=-1) @ v
+    return weights @ v

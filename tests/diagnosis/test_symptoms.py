@@ -1,0 +1,98 @@
+"""What no value shows is named from what the hidden tests see, also where the values are wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from attn_kata import catalog
+from attn_kata.diagnosis import mutants
+from attn_kata.diagnosis.pipeline import Pipeline, Variant, load
+from attn_kata.diagnosis.symptoms import EVERYWHERE, Evidence
+from attn_kata.properties.claims import Property
+from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.handle import Handle, local_handle
+from attn_kata.properties.runner import seed_case
+
+WITH_DROPOUT = ("mha", "attention_dropout")
+ASKED = {
+    "output_shape", "alike_in_train_and_eval", "zero_probability", "something_is_dropped", "what_is_dropped_is_missing",
+}  # fmt: skip
+
+
+def evidence_of(slug: str, attempt: Handle, *, only: set[str], code: str = "") -> Evidence:
+    """What these core properties, and no others, show of an attempt whose values are wrong."""
+    kata = catalog.find(slug)
+    reference = local_handle(kata.solution)
+    failures: dict[str, PropertyFailed] = {}
+    held: set[str] = set()
+    for test in mutants.hidden_tests(kata.folder):
+        tested: Property = test.property
+        if tested.name in only and held.issuperset(set(tested.needs) & only):
+            try:
+                _run(test, attempt, reference)
+                held.add(tested.name)
+            except PropertyFailed as failure:
+                failures[tested.name] = failure
+    return Evidence(
+        failures=failures, held=frozenset(held), raised=(), source=code, code=code, values_right=False, unsteady=False,
+        parameters={},
+    )  # fmt: skip
+
+
+def _run(test: Any, attempt: Handle, reference: Handle) -> None:
+    tested: Property = test.property
+    wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
+    for place, sizes in enumerate(tested.cases):
+        seed_case(3, tested, place)
+        given = {"attempt": attempt, "reference": reference, "sizes": sizes}
+        test(**{name: given[name] for name in wanted})
+
+
+def named(slug: str, evidence: Evidence) -> set[str]:
+    """The ids of the symptoms that show."""
+    return {one.id for one in (*load(catalog.find(slug).folder).SYMPTOMS, *EVERYWHERE) if one.shows(evidence) is not None}
+
+
+def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:
+    """Every wrong way to compute the values that answers at all, with the mistake `id` beside it."""
+    (pipeline,) = load(catalog.find(slug).folder).PIPELINES
+    (hidden,) = (variant for variant in pipeline.variants if variant.id == id)
+    return [(pipeline, variant, hidden) for variant in pipeline.variants if variant.shows_in_values]
+
+
+RAISES = {  # for lengths that differ, which is the first that shows, before dropout is looked at
+    "attention_dropout": {"mix.keys", "project.swapped", "context.query_length"},
+    "mha": set(),
+}
+
+
+@pytest.mark.parametrize("id", ["dropout.never", "dropout.renormalised"])
+@pytest.mark.parametrize("slug", WITH_DROPOUT)
+def test_dropout_that_is_lost_or_made_up_for_is_named_beside_every_mistake_of_value(slug: str, id: str) -> None:
+    torch.set_num_threads(1)
+    other = {"dropout.never", "dropout.renormalised", "dropout.before_softmax"} - {id}
+    unseen, blamed = [], []
+    for pipeline, variant, hidden in beside(slug, id):
+        attempt = mutants.handle(catalog.find(slug).solution, pipeline, (variant, hidden))
+        found = named(slug, evidence_of(slug, attempt, only=ASKED))
+        if id not in found and variant.id not in RAISES[slug]:
+            unseen.append(variant.id)
+        if found & other:
+            blamed.append((variant.id, found & other))
+
+    assert unseen == []
+    assert blamed == []
+
+
+@pytest.mark.parametrize("slug", WITH_DROPOUT)
+def test_dropout_that_is_right_is_not_blamed_beside_any_mistake_of_value(slug: str) -> None:
+    torch.set_num_threads(1)
+    (pipeline,) = load(catalog.find(slug).folder).PIPELINES
+    for variant in pipeline.variants:
+        if variant.shows_in_values:
+            attempt = mutants.handle(catalog.find(slug).solution, pipeline, (variant,))
+
+            assert named(slug, evidence_of(slug, attempt, only=ASKED)) == set(), variant.id
