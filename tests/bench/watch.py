@@ -64,7 +64,7 @@ class Watch:
         while True:
             time.sleep(0.6)
             family = [face, *face.children(recursive=True)]
-            if len(family) == 4:  # face, engine, template, and the attempt child that waits
+            if len(family) == 5:  # face, engine, template, and the two children that wait
                 break
         return Kept(
             processes=len(family),

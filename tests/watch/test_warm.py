@@ -41,14 +41,14 @@ def family(engine: Engine) -> list[Any]:
 
 
 def until_ready(engine: Engine) -> None:
-    """Wait until a template and an attempt child stand ready and idle."""
+    """Wait until a template, a grader child and an attempt child stand ready and idle."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with contextlib.suppress(psutil.NoSuchProcess):  # a grader child may be about to go
             members = family(engine)
             before = sum(sum(member.cpu_times()[:2]) for member in members)
             time.sleep(0.3)
-            if len(members) == 3 and sum(sum(member.cpu_times()[:2]) for member in members) == before:
+            if len(members) == 4 and sum(sum(member.cpu_times()[:2]) for member in members) == before:
                 return
     raise AssertionError([member.cmdline() for member in family(engine)])
 
@@ -83,7 +83,24 @@ def test_what_waits_is_as_confined_as_what_is_forked_when_it_is_asked_for(name):
     assert [finding.outcome for finding in warm.findings] == [finding.outcome for finding in cold.findings]
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["template", "attempt"])
+@pytest.mark.parametrize(
+    ("slug", "name"),
+    [("mha", "right/drawn_dropout.py"), ("mha", "wrong/dropout_always.py"), ("attention_dropout", "wrong/drawn_once.py")],
+)
+def test_what_is_drawn_at_random_is_the_same_whether_a_grader_child_stood_ready_or_not(slug, name):
+    kata = catalog.find(slug)
+    source = (kata.folder / name).read_bytes()
+    with Engine() as engine:
+        cold = told(engine.grade(slug, source, attempt="attempt.py"))
+        other = told(engine.grade(slug, source, attempt="attempt.py", seed=5))
+        until_ready(engine)
+
+        assert told(engine.grade(slug, source, attempt="attempt.py")) == cold
+        until_ready(engine)
+        assert told(engine.grade(slug, source, attempt="attempt.py", seed=5)) == other
+
+
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["template", "attempt", "grader"])
 def test_a_process_that_waits_and_is_killed_is_not_missed(which):
     with Engine() as engine:
         cold = told(engine.grade("sdpa", RIGHT, attempt="sdpa.py"))

@@ -60,7 +60,7 @@ class Template:
     def __init__(self, asked: dict[str, Any], become: Callable[[], None], serve: Serve) -> None:
         """`become` lets go, in the new process, of what is the engine's; `serve` is what a grader child does."""
         self.key = key_of(asked)
-        self._ready = self._prepared = False
+        self._ready, self._prepared = False, True  # it prepares the first one by itself
         self._control, theirs = socket.socketpair()
         engine = os.getpid()
         try:
@@ -149,6 +149,7 @@ class _Process:
             gc.collect()
             gc.freeze()  # shared with every child; a collection there would copy its pages
             channel.send(self._control.fileno(), b"WARM")
+            self._fork_ahead(loaded)
             self._wait_for_orders(loaded)
 
         with_hidden_tests(folder / f"test_{slug}.py", use)

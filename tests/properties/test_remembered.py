@@ -1,0 +1,111 @@
+"""A reference that remembers: the same answers, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+import torch
+
+from attn_kata import catalog
+from attn_kata.properties.handle import Handle, Local, load_namespace, local_handle
+from attn_kata.properties.remembered import Remembering
+from attn_kata.properties.runner import HiddenTests, with_hidden_tests
+
+MHA = catalog.find("mha")
+
+
+class Counting(Local):
+    """Counts what it has to compute."""
+
+    computed = 0
+
+    def ask(self, request: Any) -> Any:
+        self.computed += 1
+        return super().ask(request)
+
+
+@pytest.fixture
+def transport() -> Counting:
+    return Counting(load_namespace(MHA.solution))
+
+
+def with_tests(use: Callable[[HiddenTests], None]) -> None:
+    with_hidden_tests(MHA.folder / "test_mha.py", use)
+
+
+def findings(tests: HiddenTests, attempt: Handle, reference: Handle, **named: Any) -> list[dict[str, Any]]:
+    found = [asdict(finding) for finding in tests.run(attempt, reference, **named)[0]]
+    for finding in found:
+        finding.pop("seconds")
+    return found
+
+
+def test_what_was_answered_once_is_not_computed_again(transport):
+    remembering = Remembering(transport)
+
+    def use(tests: HiddenTests) -> None:
+        for _ in range(2):
+            attempt = local_handle(MHA.solution)
+            found = findings(tests, attempt, Handle(remembering), seed=0, begin=remembering.begin)
+            assert {finding["outcome"] for finding in found} == {"passed"}
+            counts.append(transport.computed)
+
+    counts: list[int] = []
+    with_tests(use)
+
+    assert counts[0] > 100
+    assert counts[1] == counts[0]
+
+
+@pytest.mark.parametrize("name", ["mask_lost", "dropout_always", "detached_weights", "heads_not_checked"])
+def test_a_wrong_attempt_is_told_the_same_whether_answers_are_remembered_or_not(transport, name):
+    wrong = MHA.folder / "wrong" / f"{name}.py"
+    remembering = Remembering(transport)
+
+    def use(tests: HiddenTests) -> None:
+        plain = findings(tests, local_handle(wrong), local_handle(MHA.solution), seed=0)
+        findings(tests, local_handle(MHA.solution), Handle(remembering), seed=0, begin=remembering.begin)
+        told = findings(tests, local_handle(wrong), Handle(remembering), seed=0, begin=remembering.begin)
+        assert told == plain
+        assert "failed" in {finding["outcome"] for finding in told}
+
+    with_tests(use)
+
+
+def answer(reference: Handle, numbers: torch.Tensor) -> torch.Tensor:
+    """What a module of ones says to these numbers."""
+    module = reference.MultiHeadAttention(4, 2, 0.0)
+    module.load({name: torch.ones(shape, dtype=torch.float64) for name, shape in module.parameters.items()})
+    said: torch.Tensor = module(numbers)
+    return said
+
+
+def test_another_question_than_the_remembered_one_is_computed_with_the_modules_of_the_case(transport):
+    remembering = Remembering(transport)
+    numbers = torch.randn(2, 3, 4, dtype=torch.float64)
+    drawn = []
+
+    def of_the_case(numbers: torch.Tensor) -> torch.Tensor:
+        remembering.begin((0, "case", 0))
+        torch.default_generator.manual_seed(1)
+        said = answer(Handle(remembering), numbers)
+        drawn.append(torch.rand(1).item())
+        return said
+
+    first = of_the_case(numbers)
+    assert torch.equal(of_the_case(numbers), first)
+    assert transport.computed == 3  # build, load, call
+    assert torch.equal(of_the_case(2 * numbers), answer(local_handle(MHA.solution), 2 * numbers))
+    assert transport.computed == 6
+    assert len(set(drawn)) == 1, "what is drawn after it does not depend on what is remembered"
+
+
+def test_outside_of_a_case_nothing_is_remembered(transport):
+    remembering = Remembering(transport)
+    remembering.begin(None)
+    for asked in (3, 6):
+        answer(Handle(remembering), torch.ones(1, 2, 4, dtype=torch.float64))
+        assert transport.computed == asked
