@@ -152,6 +152,7 @@ PIPELINES = (
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"mask": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("mask.broadcast", {"mask": mask_by(lambda state: state.real)},
                       {"mask": mask_by(lambda state: state.real[:, None])}),
@@ -174,9 +175,25 @@ PIPELINES = (
 
 def empty_row(evidence):
     """A NaN from a row that is all -inf; one from dividing by no tokens is another mistake."""
+    if evidence.nan_where_masked:  # not in empty sequences only
+        return None
     told = evidence.failures.get("empty_sequence") or evidence.failures.get("gradients_of_empty_sequence")
     nan = told is not None and re.search(r"is nan|not finite", told.message) and re.search(r"\binf\b", evidence.code)
     return 0 if nan else None
 
 
-SYMPTOMS = (breaks("arguments.unchecked", "heads_must_divide"), Symptom(id="mask.empty_row", shows=empty_row))
+def no_tokens(evidence):
+    """A NaN from dividing by no tokens, where no row is all -inf."""
+    told = evidence.failures.get("empty_sequence")
+    nan = told is not None and re.search(r"is nan", told.message) and not re.search(r"\binf\b", evidence.code)
+    if evidence.nan_where_masked:
+        return None
+    divides = re.search(r"/|\bdiv_?\(|\.mean\(|nanmean", evidence.code)
+    return 0 if nan and divides else None
+
+
+SYMPTOMS = (
+    breaks("arguments.unchecked", "heads_must_divide"),
+    Symptom(id="mask.empty_row", shows=empty_row),
+    Symptom(id="pooling.empty", shows=no_tokens),
+)

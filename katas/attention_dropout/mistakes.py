@@ -1,11 +1,13 @@
 """attention_dropout as a pipeline, and the ways each stage goes wrong. The probes do not train: dropout shows in symptoms."""
 
+import re
+
 import torch
 
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
-from attn_kata.diagnosis.symptoms import breaks
+from attn_kata.diagnosis.symptoms import Symptom, breaks
 from attn_kata.properties import randn
 
 
@@ -98,13 +100,15 @@ PIPELINES = (
             *variants("dropout.before_softmax", {"disturb": s.drop_after(s.nothing), "drop": s.nothing},
                       shows_in_values=False),
             *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
+            *variants("dropout.rows", {"drop": s.drop_rows}, shows_in_values=False),
+            *variants("dropout.on_values", {"mix": s.mix_dropped_values, "drop": s.nothing}, shows_in_values=False),
             *variants("dropout.on_output", {"drop": s.nothing, "shape": s.drop_output}, shows_in_values=False),
             *variants("dropout.not_rescaled", {"drop": drop(factor=lambda p: 1)}, shows_in_values=False),
             *variants("dropout.keep_probability",
                       {"drop": drop(chance=lambda p: 1 - p, factor=lambda p: 1 / p)},
                       {"drop": drop(chance=lambda p: 1 - p)}, {"drop": drop(factor=lambda p: 1 / p)},
                       shows_in_values=False),
-            *variants("dropout.shared", *({"drop": drop(shape=one_for(axis))} for axis in range(4)),
+            *variants("dropout.shared", *({"drop": drop(shape=one_for(axis))} for axis in range(3)),
                       shows_in_values=False),
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.swapped", {"score": s.score_swapped}),
@@ -115,6 +119,15 @@ PIPELINES = (
         beside={"dropout.renormalised": {"drop": s.renormalise}},
     ),
 )  # fmt: skip
+
+
+def drops_the_values(evidence):
+    """Features of one key are dropped for all queries at once; a feature of the output would be lost for every key, too."""
+    failure = evidence.failures.get("dropout_acts_on_weights")
+    if failure is None or "for the same features in every query" not in failure.message:
+        return None
+    return None if re.search(r"(?:feature_dropout|[dD]ropout[123]d)\b", evidence.code) else 0
+
 
 SYMPTOMS = (
     breaks("arguments.unchecked", "p_is_checked"),
@@ -130,7 +143,10 @@ SYMPTOMS = (
     breaks(
         "dropout.keep_probability", "dropout_rate", saying=r"^0\.(?:9|89)\d+ of \d+ weights were dropped, with p=0\.1"
     ),
-    breaks("dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads) agree in (?:9\d|100)%"),
+    breaks("dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads|queries) agree in (?:9\d|100)%"),
+    breaks("dropout.rows", "dropout_is_independent", saying=r"\d keys agree in (?:9\d|100)%"),
+    breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop alike in 100%"),
+    Symptom(id="dropout.on_values", shows=drops_the_values),
 )
 
 

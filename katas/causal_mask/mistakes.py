@@ -95,6 +95,7 @@ PIPELINES = (
         variants=(
             *(variant for id, rule in WRONG for variant in variants(id, {"mask": mask_by(rule)})),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
@@ -112,6 +113,8 @@ PIPELINES = (
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("mix.keys", {"mix": s.values_are_keys}),
+            *variants("score.transposed", {"score": s.score_transposed_when_square}),
+            *variants("score.reshaped", {"score": s.score_reshaped}, {"score": s.score_of_keys_reshaped}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("context.query_length", {"read": s.context_by_query_length}),
         ),

@@ -160,6 +160,7 @@ PIPELINES = (
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"mask": mask_by(torch.logical_not)}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}, {"mask": mask_by(lambda mask: mask, 0.0)}),
+            *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": only_noted}),
             *variants("mask.query_axis", {"mask": mask_by(lambda mask: mask.transpose(-2, -1))}),
             *variants("mask.broadcast", {"mask": mask_by(lambda mask: mask.unsqueeze(1))}),

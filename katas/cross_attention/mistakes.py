@@ -98,6 +98,7 @@ PIPELINES = (
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"mask": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}),
             *variants("mask.causal", {"mask": causal}),

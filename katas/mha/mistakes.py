@@ -71,6 +71,7 @@ PIPELINES = (
                       {"split": s.split_interleaved, "merge": s.merge_interleaved}),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("score.reshaped", {"score": s.score_reshaped}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
@@ -82,6 +83,7 @@ PIPELINES = (
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"mask": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("mask.query_axis", {"mask": s.mask_transposed}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
@@ -94,6 +96,8 @@ PIPELINES = (
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
             *variants("dropout.before_softmax", {"mask": s.drop_after(s.mask), "drop": s.nothing}, shows_in_values=False),
             *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
+            *variants("dropout.rows", {"drop": s.drop_rows}, shows_in_values=False),
+            *variants("dropout.on_values", {"mix": s.mix_dropped_values, "drop": s.nothing}, shows_in_values=False),
             *variants("output.missing", {"output": s.nothing}),
         ),
         probes=probes,
@@ -114,7 +118,15 @@ def drops_the_result(evidence):
     failure = evidence.failures.get("dropout_acts_on_weights")
     if failure is None or "of two numbers that one weight multiplies" not in failure.message:
         return None
-    return None if re.search(r"drop\w*\((?:self\.)?v\w*\b", evidence.code) else 0
+    return 0 if drops_the_values(evidence) is None and not re.search(r"drop\w*\((?:self\.)?v\w*\b", evidence.code) else None
+
+
+def drops_the_values(evidence):
+    """Features of one key are dropped for all queries at once; a feature of the output would be lost for every key, too."""
+    failure = evidence.failures.get("dropout_acts_on_weights")
+    if failure is None or "and not the other, for all queries the same" not in failure.message:
+        return None
+    return None if re.search(r"(?:feature_dropout|[dD]ropout[123]d)\b", evidence.code) else 0
 
 
 def bounds_the_scores(evidence):
@@ -132,7 +144,10 @@ SYMPTOMS = (
     breaks("dropout.renormalised", "what_is_dropped_is_missing", saying="and some are 0",
            unless_held="dropout_acts_on_weights"),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided by 1 - dropout"),
-    breaks("dropout.shared", "dropout_is_independent", saying="^two of the"),
+    breaks("dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads|queries) drop the same in (?:9\d|100)%"),
+    breaks("dropout.rows", "dropout_is_independent", saying=r"\d keys drop the same in (?:9\d|100)%"),
+    breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop alike in 100%"),
+    Symptom(id="dropout.on_values", shows=drops_the_values),
     breaks("arguments.unchecked", "heads_must_divide"),
     Symptom(id="dropout.keep_probability", shows=keeps_with_p),
     Symptom(id="dropout.on_output", shows=drops_the_result),

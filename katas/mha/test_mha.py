@@ -508,6 +508,7 @@ class Readable:
         self.mask = causal(sizes) if sizes.mask == "causal" else None
         self.module = loaded(attempt, sizes, self.parameters, self.p)
         in_eval = self.read(self.module.run(self.x, self.mask, training=False).output)
+        assert_holds(bool(in_eval.isfinite().all()), "in eval() already some weights are nan or infinite")
         readable = near(in_eval[0], in_eval[1])
         assert_holds(readable, "in eval() already, one weight gives two numbers: the heads' values are mixed up")
         seen = bool((in_eval[0] > 0).all()) or self.mask is not None

@@ -56,6 +56,8 @@ PIPELINES = (
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("context.query_length", {"read": s.context_by_query_length}),
             *variants("layout.batch_as_time", {"read": s.all_tokens_together, "shape": s.apart_again}),
+            *variants("score.transposed", {"score": s.score_transposed_when_square}),
+            *variants("score.reshaped", {"score": s.score_reshaped}, {"score": s.score_of_keys_reshaped}),
             *variants("project.swapped", {"score": s.score_swapped}),
         ),
         probes=probes,

@@ -219,6 +219,31 @@ MASK = [
         padded("s = q @ k.mT\ns.masked_fill(~keep[:, None, None, :], float('-inf'))  # HERE\nreturn s.softmax(-1) @ v"),
     ),
     (
+        "mask.zero_times_inf",
+        padded("s = q @ k.mT + (1 - keep.float())[:, None, None] * float('-inf')  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_times_inf",
+        padded("bias = ~keep * -torch.inf  # HERE\nreturn (q @ k.mT + bias[:, None, None]).softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_times_inf",
+        padded("low = -math.inf\nbias = low * keep.logical_not()  # HERE\nreturn (q @ k.mT + bias).softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_times_inf",
+        padded("bias = (~keep).float().mul(float('-inf'))  # HERE\nreturn (q @ k.mT + bias).softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_times_inf",
+        padded("m = torch.triu(torch.ones(3, 3), 1) * float('-inf')  # HERE\nreturn (q @ k.mT + m).softmax(-1) @ v"),
+    ),
+    (
+        "mask.zero_times_inf",  # nothing is multiplied by 0: what lies below is cut out afterwards
+        padded("m = torch.triu(torch.ones(3, 3) * float('-inf'), 1)\nreturn (q @ k.mT + m).softmax(-1) @ v"),
+    ),
+    ("mask.zero_times_inf", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -math.inf)\nreturn s.softmax(-1) @ v")),
+    (
         "mask.lost",
         padded(
             "attn = q @ k.mT\n"
@@ -682,6 +707,16 @@ REST = [
         "dropout.before_softmax",
         mha(SPLIT + "s = F.dropout(q @ k.mT, self.p, self.training)  # HERE\nw = s.softmax(-1)\n" + MERGE),
     ),
+    ("dropout.on_values", mha(SPLIT + "v = self.drop(v)  # HERE\nw = (q @ k.mT).softmax(-1)\n" + MERGE)),
+    ("dropout.rows", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nw *= F.dropout(w.new_ones(B, 3, T, 1))  # HERE\n" + MERGE)),
+    (
+        "dropout.drawn_once",
+        mha(SPLIT + "torch.manual_seed(0)  # HERE\nw = F.dropout((q @ k.mT).softmax(-1))\n" + MERGE),
+    ),
+    (
+        "dropout.drawn_once",
+        mha(SPLIT + "w = self.kept * (q @ k.mT).softmax(-1)\n" + MERGE, "self.kept = torch.rand(9) > 0.1  # HERE"),
+    ),
     ("dropout.always", mha(SPLIT + "w = F.dropout((q @ k.mT).softmax(-1), self.p)  # HERE\n" + MERGE)),
     ("dropout.always", mha(SPLIT + "w = F.dropout((q @ k.mT).softmax(-1), p=0.1, training=True)  # HERE\n" + MERGE)),
     ("dropout.always", mha(SPLIT + "w = nn.Dropout(0.1)((q @ k.mT).softmax(-1))  # HERE\n" + MERGE)),
@@ -835,6 +870,46 @@ def test_the_marked_line_is_found_and_no_other(id: str, source: str) -> None:
     assert len(marked) < 2
 
     assert lines.find(id, source.encode()) == (marked[0] if marked else None)
+
+
+def test_a_mask_times_infinity_is_seen_wherever_it_is_and_nothing_else_is() -> None:
+    twice = padded("a = ~keep * -torch.inf\nb = (1 - keep.float()) * float('-inf')\nreturn q + a + b")
+    cut_out = padded("m = torch.triu(torch.ones(3, 3) * float('-inf'), 1)\nreturn (q @ k.mT + m).softmax(-1) @ v")
+
+    assert lines.multiplies_mask_by_infinity(twice.encode())
+    assert not lines.multiplies_mask_by_infinity(cut_out.encode())
+    assert not lines.multiplies_mask_by_infinity(b"x = (")
+
+
+LEAVES = (
+    "w = (q @ k.mT).softmax(-1).detach()\nreturn w @ v",
+    "with torch.no_grad():\n    w = (q @ k.mT).softmax(-1)\nreturn w @ v",
+    "w = (q @ k.mT).softmax(-1)\nreturn w.data @ v",
+    "w = torch.tensor((q @ k.mT).softmax(-1).tolist(), dtype=q.dtype)\nreturn w @ v",
+    "w = torch.as_tensor((q @ k.mT).softmax(-1).detach().numpy())\nreturn w @ v",
+    "q = q.clone().requires_grad_(False)\nreturn (q @ k.mT).softmax(-1) @ v",
+    "torch.set_grad_enabled(False)\nreturn (q @ k.mT).softmax(-1) @ v",
+    "s = q @ k.mT\nreturn torch.stack([s[0, 0, 0, 0].item() * v[0, 0, 0]])",
+)
+STAYS = (
+    "s = q @ k.mT\ns = s - s.amax(-1, keepdim=True).detach()\ne = s.exp()\nreturn e / e.sum(-1, keepdim=True) @ v",
+    "s = q @ k.mT\ntop = s.max()\ne = (s - top.data).exp()\nreturn e / e.sum(-1, keepdim=True) @ v",
+    "scale = torch.tensor(q.shape[-1]).sqrt()\nreturn (q @ k.mT / scale).softmax(-1) @ v",
+    "root = torch.tensor(math.sqrt(q.size(-1)), dtype=q.dtype)\nreturn (q @ k.mT / root).softmax(-1) @ v",
+    "low = torch.tensor(float('-inf'), device=q.device)\nreturn torch.where(q @ k.mT > 0, q @ k.mT, low).softmax(-1) @ v",
+    "d = q.size(-1)\nn = torch.tensor([d, 2 * d])\nreturn (q @ k.mT / n[0] ** 0.5).softmax(-1) @ v",
+    "return (q @ k.mT).softmax(-1) @ v",
+)
+
+
+@pytest.mark.parametrize("body", LEAVES)
+def test_what_leaves_the_graph_is_seen(body: str) -> None:
+    assert lines.leaves_the_graph(sdpa(body).encode())
+
+
+@pytest.mark.parametrize("body", STAYS)
+def test_what_needs_no_gradient_does_not_leave_the_graph(body: str) -> None:
+    assert not lines.leaves_the_graph(sdpa(body).encode())
 
 
 def test_every_finder_is_of_a_known_mistake() -> None:

@@ -130,10 +130,21 @@ def run(folder: Path, home: Path) -> Run:
 
 @pytest.fixture
 def engine():
-    """An engine that answers at once."""
-    from .engine_double import FakeEngine
+    """An engine that answers at once, where a test does not hold it back."""
+    from .engine_double import SlowEngine
 
-    return FakeEngine()
+    return SlowEngine()
+
+
+@pytest.fixture
+def room(desk, history, engine, folder, monkeypatch):
+    """A room whose clock only looks when a test says so, and where nobody waits for a dialog to listen."""
+    from attn_kata.interview.room import screens
+    from attn_kata.interview.room.app import Room
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(screens, "PAUSE", 0.0)
+    return Room(desk=desk, history=history, engine=engine, look_seconds=0)
 
 
 @pytest.fixture

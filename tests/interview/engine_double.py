@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 from attn_kata.report.model import Finding, Isolation, Report
 
@@ -58,3 +59,21 @@ class FakeEngine:
             seconds={"total": 1.0, "load": 0.5, "properties": 0.4, "diagnosis": 0.0},
             versions={"attn_kata": "0", "torch": "0", "python": "0"},
         )
+
+
+class SlowEngine(FakeEngine):
+    """Grades only when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = threading.Event()
+        self.may.set()
+        self.begun = threading.Event()
+
+    def grade(self, *args, **rest):
+        self.begun.set()
+        assert self.may.wait(20)
+        return super().grade(*args, **rest)
+
+    def cancel(self) -> None:
+        self.may.set()

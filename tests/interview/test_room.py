@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input, OptionList
 
-from attn_kata.interview import control
 from attn_kata.interview.room import dialogs
 from attn_kata.interview.room.app import Room
 from attn_kata.interview.room.between import BetweenScreen
@@ -22,76 +19,7 @@ from attn_kata.interview.room.reviewing import ReviewScreen
 from attn_kata.interview.room.screens import Clock, Pane, Words
 
 from .conftest import RIGHT
-from .engine_double import FakeEngine
-
-WIDE, NARROW = (130, 40), (80, 24)
-
-
-class SlowEngine(FakeEngine):
-    """Grades only when it may."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.may = threading.Event()
-        self.may.set()
-        self.begun = threading.Event()
-
-    def grade(self, *args, **rest):
-        self.begun.set()
-        assert self.may.wait(20)
-        return super().grade(*args, **rest)
-
-    def cancel(self) -> None:
-        self.may.set()
-
-
-@pytest.fixture
-def engine():
-    return SlowEngine()
-
-
-@pytest.fixture
-def room(desk, history, engine, folder, monkeypatch):
-    """A room whose clock only looks when a test says so."""
-    monkeypatch.chdir(folder)
-    return Room(desk=desk, history=history, engine=engine, look_seconds=0)
-
-
-def at(room, size, test):
-    """Run `test(pilot)` in the room on a screen of that size."""
-
-    async def run() -> None:
-        async with room.run_test(size=size, notifications=True) as pilot:
-            await until(pilot, lambda: room.screen.is_mounted and len(room.screen_stack) > 1)
-            await test(pilot)
-        room.close()
-
-    asyncio.run(run())
-
-
-async def until(pilot, true, seconds=8.0) -> None:
-    """Wait until `true()`."""
-    for _ in range(int(seconds / 0.02)):
-        await pilot.pause(0.02)
-        if true():
-            return
-    raise AssertionError(f"never came: on {pilot.app.screen}")
-
-
-async def shows(pilot, kind) -> object:
-    await until(pilot, lambda: isinstance(pilot.app.screen, kind) and pilot.app.screen.is_mounted)
-    await pilot.pause()
-    return pilot.app.screen
-
-
-def text_of(pane) -> str:
-    return str(pane.query_one(Words).visual)
-
-
-def write(room, source: bytes) -> None:
-    """As if it had been typed: on top of what is there."""
-    editor = room.screen.query_one(Editor)
-    editor.replace(source.decode(), (0, 0), editor.document.end)
+from .pilot import NARROW, WIDE, at, shows, text_of, until, write
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
@@ -160,63 +88,41 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
     assert list(session.ticks.values()) == [(1,)]
 
 
-def test_what_another_editor_saves_is_loaded(room, begin):
+def test_typing_is_in_the_file_at_every_look_and_a_version_of_the_session_when_it_pauses(room, begin, desk):
     session = begin()
+
+    def kept() -> bytes:
+        return desk.store.source(session.id, desk.store.load(session.id).kept[0])
 
     async def test(pilot):
         await shows(pilot, CodingScreen)
-        session.file.write_bytes(RIGHT)
+        await pilot.press("#")
+        assert not session.file.read_bytes().startswith(b"##")
         await room.look()
-        await until(pilot, lambda: room.screen.editor.source == RIGHT)
+        assert session.file.read_bytes().startswith(b"##")
+        assert room.screen.saved() == "saving …"
+        assert not kept().startswith(b"##")
+        room.screen._typed -= 2
+        await room.look()
+        assert kept().startswith(b"##")
         assert room.screen.saved() == "saved"
 
     at(room, NARROW, test)
 
 
-def test_typing_is_saved_after_a_second_of_quiet(room, begin, desk):
+def test_who_types_without_a_pause_has_versions_too(room, begin, desk):
     session = begin()
 
     async def test(pilot):
         await shows(pilot, CodingScreen)
         await pilot.press("#")
         await room.look()
-        assert not session.file.read_bytes().startswith(b"##")
-        assert room.screen.saved() == "not saved yet"
-        room.screen._typed -= 2
+        room.screen._changed -= 6
+        await pilot.press("#")
         await room.look()
-        assert session.file.read_bytes().startswith(b"##")
-        assert room.screen.saved() == "saved"
+        assert desk.store.source(session.id, desk.store.load(session.id).kept[0]).startswith(b"###")
 
     at(room, NARROW, test)
-    kept = desk.store.load(session.id)
-    assert desk.store.source(session.id, kept.kept[0]).startswith(b"##")
-
-
-@pytest.mark.parametrize(
-    ("key", "in_file", "copies"), [("m", b"# mine", []), ("t", b"# theirs", []), ("b", b"# mine", [b"# theirs"])]
-)
-def test_a_conflict_is_asked_about_and_nothing_is_lost(room, begin, desk, key, in_file, copies):
-    session = begin()
-
-    async def test(pilot):
-        await shows(pilot, CodingScreen)
-        write(room, b"# mine")
-        session.file.write_bytes(b"# theirs")
-        await room.look()
-        await shows(pilot, dialogs.Choice)
-        await pilot.press("escape")
-        await shows(pilot, dialogs.Choice)  # there is no way around it
-        await pilot.press(key)
-        await shows(pilot, CodingScreen)
-        await until(pilot, lambda: not room.screen.unsaved)
-        assert room.screen.editor.source == in_file
-
-    at(room, NARROW, test)
-
-    assert session.file.read_bytes() == in_file
-    assert [path.read_bytes() for path in session.file.parent.glob("sdpa.file-*.py")] == copies
-    every = {desk.store.source(1, event.source) for event in desk.store.load(1).events if event.source}
-    assert {b"# mine", b"# theirs"} <= every
 
 
 def test_time_up_takes_the_text_of_the_room(room, begin, desk, clock):
@@ -239,21 +145,6 @@ def test_time_up_takes_the_text_of_the_room(room, begin, desk, clock):
     at(room, NARROW, test)
     session = desk.store.load(1)
     assert desk.store.source(1, session.finals[0]) == RIGHT
-
-
-def test_what_was_typed_before_the_machine_slept_past_the_end_lies_beside_the_file(room, begin, desk, clock):
-    session = begin(minutes=30)
-
-    async def test(pilot):
-        await shows(pilot, CodingScreen)
-        write(room, b"# typed, never saved")
-        clock.goes(minutes=300)
-        await room.look()
-        await shows(pilot, BetweenScreen)
-
-    at(room, NARROW, test)
-    assert b"# typed" not in session.file.read_bytes()
-    assert (session.file.parent / "sdpa.room-1.py").read_bytes() == b"# typed, never saved"
 
 
 def test_leaving_saves_and_coming_back_goes_on(room, begin, desk, history, engine, clock):
@@ -281,49 +172,6 @@ def test_leaving_saves_and_coming_back_goes_on(room, begin, desk, history, engin
         assert "20:00 left of 30:00" in str(again.screen.query_one(Clock).visual)
 
     at(again, NARROW, comes_back)
-
-
-def test_another_terminal_hands_it_in(room, begin, desk):
-    session = begin()
-
-    async def test(pilot):
-        await shows(pilot, CodingScreen)
-        control.submit(desk, session.id, RIGHT)
-        await room.look()
-        await shows(pilot, BetweenScreen)
-
-    at(room, NARROW, test)
-
-
-def test_a_file_that_is_gone_is_said_and_written_again(room, begin):
-    session = begin()
-
-    async def test(pilot):
-        await shows(pilot, CodingScreen)
-        source = session.file.read_bytes()
-        session.file.unlink()
-        await room.look()
-        assert "is gone" in room.screen.saved()
-        await pilot.press("ctrl+s")
-        await until(pilot, session.file.exists)
-        assert session.file.read_bytes() == source
-
-    at(room, NARROW, test)
-
-
-def test_where_nothing_can_be_kept_its_words_are_shown_and_the_text_stays(room, begin, home):
-    session = begin()
-
-    async def test(pilot):
-        await shows(pilot, CodingScreen)
-        write(room, b"# mine")
-        (home / "interview.db").write_bytes(b"no database" * 1000)
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: room._notifications)
-        assert room.screen.editor.source == b"# mine"
-
-    at(room, NARROW, test)
-    assert session.file.read_bytes() == b"# mine"
 
 
 def test_a_coached_session_pauses_and_a_mock_one_has_no_such_key(room, begin, clock):
@@ -372,12 +220,36 @@ def test_keys_are_shown_while_a_run_goes_on(room, begin, engine):
         engine.may.clear()
         await pilot.press("ctrl+r")
         await until(pilot, engine.begun.is_set)
+        tabs = room.screen.query_one("#tabs", Words)
+        assert "[F4 output: running …]" in str(tabs.visual)
         await pilot.press("f3", "a", "b")
         assert room.screen.editor.text.startswith("ab")
+        assert "[F3 editor]   F4 output: running …" in str(tabs.visual)
         engine.may.set()
         await until(pilot, lambda: "Shapes" in text_of(room.screen.query_one("#output", Pane)))
+        await until(pilot, lambda: "F4 output: run at" in str(tabs.visual))
 
     at(room, NARROW, test)
+
+
+def test_the_time_ends_while_a_run_goes_on(room, begin, engine, clock):
+    begin(minutes=30)
+
+    async def test(pilot):
+        await shows(pilot, CodingScreen)
+        engine.may.clear()
+        await pilot.press("ctrl+r")
+        await until(pilot, engine.begun.is_set)
+        clock.goes(minutes=31)
+        await room.look()
+        await shows(pilot, BetweenScreen)
+        engine.may.set()
+        await pilot.pause(0.3)
+        assert not room._exit
+        assert isinstance(room.screen, BetweenScreen)
+
+    at(room, NARROW, test)
+    assert not room.return_code
 
 
 def test_torch_stays_out_of_the_room() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 
 import pytest
 
@@ -81,6 +82,18 @@ def test_the_same_copy_is_not_made_twice(draft):
 
     assert first == again
     assert (first.name, other.name) == ("sdpa.room-1.py", "sdpa.room-2.py")
+
+
+def test_half_a_copy_is_none(draft):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(UsageError, match="cannot be written: File too large"):
+            draft.aside(b"x" * 5000, "room")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [path.name for path in draft.path.parent.iterdir()] == [draft.path.name]
 
 
 def kinds(*lines: str) -> list[list[tuple[str, str]]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import sqlite3
+import time
+from contextlib import closing
 
+import pexpect
 import pytest
 
 from .conftest import RIGHT
@@ -69,7 +74,6 @@ def test_keys_are_shown_at_once_while_a_grading_runs(terminal, folder, rows, col
 
     assert running in one.text, "the grading was over before the last key"
     assert sorted(took)[len(took) // 2] < 50, took
-    one.shows(running.replace("running", "run at"))
 
 
 def test_the_terminals_own_size_counts_and_not_the_one_that_was_exported(terminal):
@@ -95,3 +99,66 @@ def test_a_room_that_is_told_to_stop_saves_first(terminal, folder, number):
 
     assert one.child.exitstatus == 128 + number
     assert (folder / "interview-1" / "sdpa.py").read_text().startswith("# last words ")
+
+
+def test_a_room_that_is_killed_in_the_middle_of_a_word_loses_a_second_at_most_and_says_so(terminal, folder):
+    one = terminal()
+    one.begins_coding()
+    one.child.send("# ")
+    sent, end = "# ", time.monotonic() + 4
+    times = [time.monotonic()] * 2
+    while time.monotonic() < end:
+        one.child.send("x")
+        sent += "x"
+        times.append(time.monotonic())
+        one.quiet(0.02)
+    one.child.kill(signal.SIGKILL)
+    killed = time.monotonic()
+    one.ends()
+    file = folder / "interview-1" / "sdpa.py"
+    kept = len(file.read_text().split("# attn-kata")[0])
+    lost = times[kept:]
+
+    assert file.read_text().startswith(sent[:kept])
+    assert not lost or killed - lost[0] < 1.5, (
+        f"{len(lost)} of {len(sent)} keys, the first {killed - lost[0]:.2f} s old"
+    )
+    assert [path.name for path in file.parent.iterdir()] == ["sdpa.py"]
+
+    again = terminal()
+    again.shows("The room was killed the last time.")
+    again.shows(sent[: min(kept, 60)])
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="no vim here; on Debian: apt-get install vim-tiny")
+def test_vim_and_the_room_write_the_same_file(terminal, folder, home):
+    one = terminal()
+    one.begins_coding()
+    file = folder / "interview-1" / "sdpa.py"
+    vim = pexpect.spawn("vim", ["-u", "NONE", "-N", str(file)], dimensions=(24, 80), timeout=10)
+    try:
+        vim.expect("attn-kata: sdpa")
+        vim.send("O# from vim\x1b:w\r")
+        one.shows("# from vim")
+        one.child.send("# from the room\r")
+        one.shows("# from the room")
+        one.quiet(2.5)
+        assert file.read_text().startswith("# from the room\n# from vim\n")
+
+        vim.send("O# not seen\x1b:w\r")
+        vim.expect("has been changed since reading it")
+        vim.send("y\r")  # over what the room wrote
+        one.shows("# not seen")
+        one.quiet(1.5)
+    finally:
+        vim.close(force=True)
+
+    every = kept_versions(home)
+    assert any(source.startswith(b"# from the room\n# from vim\n") for source in every), "what vim wrote over is kept"
+    assert any(b"# not seen\n# from vim\n" in source for source in every)
+
+
+def kept_versions(home):
+    """Every source that the session has, in no order."""
+    with closing(sqlite3.connect(home / "interview.db")) as db:
+        return [bytes(source) for (source,) in db.execute("SELECT source FROM snapshot")]

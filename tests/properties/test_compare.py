@@ -38,6 +38,17 @@ def test_nan_is_not_close_to_nan() -> None:
         assert_close(torch.tensor([float("nan")]), torch.tensor([float("nan")]), atol=1.0)
 
 
+def test_nan_is_never_said_to_be_expected() -> None:
+    nan = float("nan")
+    for got in ([nan, 1.0], [0.5, 1.0]):
+        with pytest.raises(PropertyFailed) as failed:
+            assert_close(torch.tensor(got), torch.tensor([nan, 1.0]), atol=1e-5)
+
+        assert "expected" not in failed.value.message
+        assert "nan" in failed.value.message
+        assert failed.value.message.endswith("not a number (1 of 2)")
+
+
 def test_a_shape_that_would_broadcast_is_not_the_shape() -> None:
     with pytest.raises(PropertyFailed, match=r"shape \(1, 3\), expected \(2, 3\)"):
         assert_close(torch.zeros(1, 3), torch.zeros(2, 3), atol=1.0)

@@ -17,12 +17,13 @@ from ..properties.failures import PropertyFailed
 from ..properties.handle import Handle
 from ..report.model import Diagnosis, Example, Finding, NamedMistake
 from . import catalogue, lines
+from .gradients import differ
 from .pictures import draw
 from .pipeline import Pipeline
 from .probing import SEED, Asked, ask
 from .search import explain
-from .stages import FINITE
-from .symptoms import EVERYWHERE, Evidence, Symptom
+from .stages.masks import FINITE
+from .symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,8 @@ def diagnose(
         values_right=all(frozenset() in one for one in sets),
         unsteady=any(one.unsteady for one in asked),
         parameters={name: shape for one in asked for name, shape in one.parameters.items()},
+        gradients_differ=_gradients_differ(pipelines, asked, sets, attempt, source),
+        nan_where_masked=any(one.nan_where_masked() for one in asked),
     )
     shown: dict[str, int | None] = {}
     for symptom in (*symptoms, *EVERYWHERE):
@@ -69,6 +72,9 @@ def diagnose(
         if line is not None and symptom.id not in shown:
             shown[symptom.id] = line or None
     for place, pipeline in enumerate(pipelines):
+        if ZERO_TIMES_INF in shown and not sets[place]:  # which explains every NaN, and hides what else was done there
+            told = asked[place].without_nan()
+            sets[place] = _explain(pipeline, told, deadline, finite) if told.answers else [frozenset()]
         for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
             sets[place] = _explain(pipeline.with_(id), asked[place], deadline, finite)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
@@ -97,6 +103,21 @@ def _explain(pipeline: Pipeline, asked: Asked, deadline: float, finite: float) -
     if asked.unsteady or not any(answer.output is not None for answer in asked.answers):
         return []
     return explain(pipeline, asked.begun, asked.answers, deadline=deadline, finite=finite)
+
+
+def _gradients_differ(
+    pipelines: tuple[Pipeline, ...], asked: list[Asked], sets: list[list[frozenset[str]]], attempt: Handle, source: bytes
+) -> bool:
+    """Whether gradients are others than those of the mistakes found; asked only where the source may cut the graph.
+
+    Right values are left to the hidden tests.
+    """
+    if not lines.leaves_the_graph(source):
+        return False
+    return any(
+        len(found) == 1 and found[0] and differ(pipeline, one, attempt, found[0])
+        for pipeline, one, found in zip(pipelines, asked, sets, strict=True)
+    )
 
 
 def _failing_sizes(findings: list[Finding]) -> dict[str, int]:

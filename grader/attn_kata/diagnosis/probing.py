@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -15,16 +15,50 @@ from .search import EQUAL, Answer
 SEED = 7919  # probes need not change with the grading's seed: what is compared is a formula, not a statistic
 
 
+@dataclass(frozen=True, kw_only=True)
+class Put:
+    """A probe as it was put: with the weights of the module."""
+
+    probe: Probe
+    weights: dict[str, torch.Tensor]
+
+
 @dataclass(kw_only=True)
 class Asked:
-    """One pipeline's probes: their first states and the attempt's answers, those with a tensor first; and what else showed."""
+    """One pipeline's probes: their first states and the attempt's answers, and what else showed."""
 
     sizes: dict[str, int]
+    put: list[Put] = field(default_factory=list)
     begun: list[State] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     raised: list[Raised] = field(default_factory=list)
     unsteady: bool = False
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+    def nan_where_masked(self) -> bool:
+        """Whether the probes whose mask hides something, one at least, were all answered with nothing but NaN."""
+        masks = [getattr(state, "keep", None) for state in self.begun]
+        hiding = [
+            answer
+            for keep, answer in zip(masks, self.answers, strict=True)
+            if isinstance(keep, torch.Tensor) and keep.dtype == torch.bool and not bool(keep.all())
+        ]
+        return bool(hiding) and all(_nothing_but_nan(answer) for answer in hiding)
+
+    def without_nan(self) -> Asked:
+        """The probes that were answered with something other than NaN throughout."""
+        told = [not _nothing_but_nan(answer) for answer in self.answers]
+        return replace(
+            self,
+            put=[put for put, kept in zip(self.put, told, strict=True) if kept],
+            begun=[state for state, kept in zip(self.begun, told, strict=True) if kept],
+            answers=[answer for answer, kept in zip(self.answers, told, strict=True) if kept],
+        )
+
+
+def _nothing_but_nan(answer: Answer) -> bool:
+    return answer.output is not None and bool(answer.output.isnan().all())
 
 
 def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> Asked:
@@ -36,33 +70,30 @@ def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> Asked:
         weights = _weights(pipeline, reference, probe)
         begun = pipeline.begin(weights, probe.build, *probe.args) if pipeline.module else pipeline.begin(*probe.args)
         try:
-            answer = _answer(asked, pipeline, attempt, probe, weights, twice=place == 0)
+            put = Put(probe=probe, weights=weights)
+            answer = _answer(asked, pipeline, attempt, put, twice=place == 0)
         except AttemptDied:  # once is enough: the next probe would cost as long
             return Asked(sizes={}, raised=asked.raised, unsteady=asked.unsteady, parameters=asked.parameters)
         if answer is not None:
+            asked.put.append(put)
             asked.begun.append(begun)
             asked.answers.append(answer)
-    # The first probe steers the search: one that was answered with a tensor.
-    order = sorted(range(len(asked.answers)), key=lambda place: asked.answers[place].output is None)
-    asked.begun, asked.answers = [asked.begun[i] for i in order], [asked.answers[i] for i in order]
     return asked
 
 
-def _answer(
-    asked: Asked, pipeline: Pipeline, attempt: Handle, probe: Probe, weights: dict[str, torch.Tensor], *, twice: bool
-) -> Answer | None:
+def _answer(asked: Asked, pipeline: Pipeline, attempt: Handle, put: Put, *, twice: bool) -> Answer | None:
     """What the attempt answers to one probe; None where nothing can be asked at its sizes."""
     answer = Answer(output=None)
     # float64 first; an attempt that cannot is asked again with strides forgiven, then in float32: what it computes is
     # still to be explained when how it computes is already known to be wrong.
     for dtype, lenient in ((torch.float64, False), (torch.float64, True), (torch.float32, True)):
         try:
-            target = _target(pipeline, attempt, probe, weights, dtype)
-            if isinstance(target, Module):
-                asked.parameters = target.parameters
-            answer = _call(target, probe, dtype, lenient)
+            asking = target(pipeline, attempt, put, dtype)
+            if isinstance(asking, Module):
+                asked.parameters = asking.parameters
+            answer = _call(asking, put.probe, dtype, lenient)
             if twice:
-                asked.unsteady = _differs(answer, _call(target, probe, dtype, lenient))
+                asked.unsteady = _differs(answer, _call(asking, put.probe, dtype, lenient))
             return answer
         except AttemptRaised as failure:
             asked.raised.append(failure.raised)
@@ -80,15 +111,14 @@ def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, t
     return random_weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
 
 
-def _target(
-    pipeline: Pipeline, attempt: Handle, probe: Probe, weights: dict[str, torch.Tensor], dtype: torch.dtype
-) -> Target:
+def target(pipeline: Pipeline, attempt: Handle, put: Put, dtype: torch.dtype) -> Target:
+    """The attempt's function, or its module built for the probe, with the probe's weights in `dtype`."""
     named = getattr(attempt, pipeline.entry)
     if not pipeline.module:
         function: Target = named
         return function
-    module: Module = named(*probe.build)
-    module.load({name: weight.to(dtype) for name, weight in weights.items()})
+    module: Module = named(*put.probe.build)
+    module.load({name: weight.to(dtype) for name, weight in put.weights.items()})
     return module
 
 

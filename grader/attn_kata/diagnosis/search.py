@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .pipeline import Pipeline, State, Variant
-from .stages import FINITE, MASKING, weigh_later
+from .stages.masks import FINITE, MASKING, weigh_later
 
 EQUAL = 1e-5  # absolute plus relative: as near as arithmetic in float32 comes
 RIVAL = 1e-3  # a set that is not equal must be at least this far, or nothing is said
@@ -51,8 +51,9 @@ def error_kind(message: str) -> str:
 def distance(answer: Answer, result: State | str) -> float:
     """How far an answer lies from a pipeline's result: a state, or the kind of error that it raised.
 
-    The largest difference relative to 1 + |expected|, over what is compared. NaN is equal to NaN only. 0 where both raise the
-    same kind of error; infinity where one raises, or they raise different ones, or the shapes differ.
+    The largest difference relative to 1 + |expected|, over what is compared; where that is RIVAL or more, a number between
+    the two. NaN is equal to NaN only. 0 where both raise the same kind of error; infinity where one raises, or they raise
+    different ones, or the shapes differ.
     """
     if answer.output is None or isinstance(result, str):
         alike = answer.output is None and isinstance(result, str) and error_kind(answer.raised) == result
@@ -61,9 +62,14 @@ def distance(answer: Answer, result: State | str) -> float:
     got, expected = answer.output.to(torch.float64), state.out.to(torch.float64)
     if got.shape != expected.shape:
         return float("inf")
-    away = (got - expected).abs() / (1 + expected.abs())
-    away = torch.where(got.isnan() & expected.isnan() | (got == expected), 0.0, away)
     empty = getattr(state, "empty", None)
+    apart = (got - expected).abs()
+    if empty is None and apart.numel():  # most are far: that is seen at half the cost, and NaN and infinity are no number
+        least = float(apart.max()) / (1 + float(expected.abs().max()))
+        if RIVAL <= least < float("inf"):
+            return least
+    away = apart / (1 + expected.abs())
+    away = torch.where(got.isnan() & expected.isnan() | (got == expected), 0.0, away)
     if empty is not None:
         away = away.masked_fill(_rows_like(empty, expected), 0.0)
     away = away.nan_to_num(nan=float("inf"))
@@ -100,33 +106,55 @@ def explain(
     `begun` are the pipeline's first states for the probes and `answers` the attempt's. Stops at `deadline` (monotonic).
     With a mistake, it matters how the rest masks: each right way (`stages.MASKING`) is tried, filling with `finite`.
     """
+    begun, answers = _steered(begun, answers)
     for count in range(MOST + 1):
         if count == MOST:
             deadline = min(deadline, time.monotonic() + THREE_SECONDS)
+        ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
+        # The first probe steers. Where it has no mask, every way of masking gives the same there: one walk is enough.
+        walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         matched: set[frozenset[str]] = set()
-        for states in [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]:
-            for chosen, first in _sets(pipeline, states[0], count):
+        for together in walks:
+            for chosen, first in _sets(pipeline, together[0][0], count):
                 if time.monotonic() > deadline:
                     return []
-                away = distance(answers[0], first)
-                if away >= RIVAL:
+                if distance(answers[0], first) >= RIVAL:
                     continue
-                worst, evidence = away, answers[0].output is not None and comparable(first)
-                for state, answer in zip(states[1:], answers[1:], strict=True):
-                    other = outcome(pipeline, state, chosen)
-                    worst = max(worst, distance(answer, other))
-                    if worst >= RIVAL:
-                        break
-                    evidence = evidence or (answer.output is not None and comparable(other))
-                if worst >= RIVAL or not evidence:
-                    continue
-                if worst > EQUAL:
-                    return []  # a near miss: nothing is said
-                matched.add(frozenset(variant.id for variant in chosen))
+                for states in together:
+                    worst = _farthest(pipeline, states, answers, chosen, first)
+                    if EQUAL < worst < RIVAL:
+                        return []  # a near miss: nothing is said
+                    if worst <= EQUAL:
+                        matched.add(frozenset(variant.id for variant in chosen))
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
     return []
+
+
+def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:
+    """Both with the probe first that rules out most at the least cost: answered with numbers, and without a mask."""
+
+    def lacks(place: int) -> tuple[bool, bool]:
+        output = answers[place].output
+        return output is None or bool(output.isnan().any()), _masked([begun[place]])
+
+    order = sorted(range(len(begun)), key=lacks)
+    return [begun[place] for place in order], [answers[place] for place in order]
+
+
+def _farthest(
+    pipeline: Pipeline, states: list[State], answers: list[Answer], chosen: tuple[Variant, ...], first: State | str
+) -> float:
+    """The largest distance over all probes; infinity from RIVAL on, and where nothing is left to compare."""
+    worst, evidence = distance(answers[0], first), answers[0].output is not None and comparable(first)
+    for state, answer in zip(states[1:], answers[1:], strict=True):
+        other = outcome(pipeline, state, chosen)
+        worst = max(worst, distance(answer, other))
+        if worst >= RIVAL:
+            return float("inf")
+        evidence = evidence or (answer.output is not None and comparable(other))
+    return worst if evidence else float("inf")
 
 
 def _masked(begun: list[State]) -> bool:
@@ -185,13 +213,11 @@ def _first(variant: Variant, place: dict[str, int]) -> int:
 
 def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[Variant, ...]) -> State | str:
     """The state after the stages of these names, with the chosen mistakes made, or the kind of error that one raises."""
-    stages = dict(pipeline.stages)
-    for variant in chosen:
-        stages.update(variant.stages)
-    reached = copy.copy(state)
+    replaced = {name: stage for variant in chosen for name, stage in variant.stages.items()}
+    reached = State(**vars(state))
     try:
         for name in names:
-            stages[name](reached)
+            (replaced.get(name) or pipeline.stages[name])(reached)
             weigh_later(reached)
     except (RuntimeError, IndexError, ValueError) as error:
         return error_kind(str(error))

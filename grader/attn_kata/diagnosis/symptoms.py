@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..properties.failures import AttemptRaised, PropertyFailed, Raised
+from . import lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,8 @@ class Evidence:
     values_right: bool  # the probes' values are the reference's
     unsteady: bool  # two equal calls gave two answers
     parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
+    gradients_differ: bool = False  # from those of the mistakes that reproduce its values
+    nan_where_masked: bool = False  # the probes whose mask hides something were all answered with nothing but NaN
 
     def all_raised(self) -> tuple[Raised, ...]:
         """Everything that the attempt raised, in the hidden tests and in the probes."""
@@ -100,11 +103,22 @@ def _default_dtype(evidence: Evidence) -> int | None:
 
 
 def _detached(evidence: Evidence) -> int | None:
-    failure = evidence.failures.get("gradients")
-    if not evidence.values_right or failure is None or isinstance(failure, AttemptRaised):
+    if not (evidence.gradients_differ or (evidence.values_right and _wrong_gradients(evidence))):
         return None
-    cuts = re.search(r"detach|\.data\b|no_grad|inference_mode|\.item\(|\.numpy\(|tolist\(", evidence.code)
-    return 0 if cuts else None
+    return 0 if lines.leaves_the_graph(evidence.source.encode()) else None
+
+
+# Of an empty row or slice, and of difficult entries, gradients are NaN or infinite for other reasons.
+_GRADIENTS = re.compile(r"gradients(_with_\w+|_in_train(ing)?)?")
+
+
+def _wrong_gradients(evidence: Evidence) -> bool:
+    told = [failure for name, failure in evidence.failures.items() if _GRADIENTS.fullmatch(name)]
+    return any(not isinstance(one, AttemptRaised) and not re.search(r"\b(?:nan|inf)\b", one.message) for one in told)
+
+
+def _zero_times_inf(evidence: Evidence) -> int | None:
+    return 0 if evidence.nan_where_masked and lines.multiplies_mask_by_infinity(evidence.source.encode()) else None
 
 
 def _unregistered(evidence: Evidence) -> int | None:
@@ -156,6 +170,8 @@ def _no_maximum(evidence: Evidence) -> int | None:
     return 0 if re.search(r"\bexp\(", evidence.code) else None
 
 
+ZERO_TIMES_INF = "mask.zero_times_inf"
+
 # True of every kata whose properties have these names.
 EVERYWHERE = (
     Symptom(id="layout.view_of_strided", shows=_view_of_strided),
@@ -163,6 +179,7 @@ EVERYWHERE = (
     Symptom(id="numerics.forced_float32", shows=_forced_float32),
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
     Symptom(id="gradient.detached", shows=_detached),
+    Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),
     Symptom(id="module.unregistered", shows=_unregistered),
     Symptom(id="module.rebuilt", shows=_rebuilt),
     breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),

@@ -21,7 +21,9 @@ Row = tuple[Any, ...]
 
 
 class NotKept(UsageError):
-    """Something could not be written down, and so has not happened."""
+    """Something could not be written down, and so has not happened. `reason` is why, without what follows from it."""
+
+    reason = ""
 
 
 class Storage:
@@ -117,10 +119,12 @@ def rows(db: sqlite3.Connection, query: str, *values: object) -> list[Row]:
 
 
 def _not_kept(file: Path, reason: str) -> NotKept:
-    return NotKept(
+    problem = NotKept(
         f"Nothing was kept: '{file}' cannot be used ({reason}). Your own file is as it was, and the clock runs on.",
         next_step="Make room or give back the permissions, then type the same again. Another place: ATTN_KATA_HOME=DIR",
     )
+    problem.reason = f"'{file}' cannot be used ({reason})"
+    return problem
 
 
 def _identity(file: Path) -> object:

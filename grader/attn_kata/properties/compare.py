@@ -43,6 +43,12 @@ def assert_close(
     at = f"{what}[{', '.join(map(str, index))}]" if index else what
     count = int(wrong.sum())
     mine, right = float(got[tuple(index)]), float(wanted[tuple(index)])
+    if math.isnan(right):  # another answer of the attempt's: nothing is expected to be NaN
+        others = "as it is in the answer to compare with" if math.isnan(mine) else "and nan in the answer to compare with"
+        raise PropertyFailed(
+            f"{at} is {number(mine)}, {others}: not a number ({count} of {wrong.numel()})",
+            _example(got, wanted, index, what, rows, columns),
+        )
     shown = (number(mine), number(right)) if number(mine) != number(right) else (f"{mine:.10g}", f"{right:.10g}")
     raise PropertyFailed(
         f"{at} is {shown[0]}, expected {shown[1]} ({count} of {wrong.numel()} differ)",

@@ -6,13 +6,18 @@ import re
 
 TAB = " " * 4
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")  # terminal commands, whole
+# What a log of GitHub's or Azure's takes for a command, wherever a line is broken.
+_COMMANDS = re.compile(
+    r":(?=:(?:error|warning|notice|debug|group|endgroup|echo|stop-commands|set-output|set-env|save-state|add-path|add-mask"
+    r"|add-matcher|remove-matcher)\b)|#(?=#(?:\[|vso\[))"
+)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """`text` with its lines, and nothing in them that is not printable. Other white space becomes a space."""
+    """`text` with its lines, and nothing in them that is not printable or commands a log. Other white space becomes a space."""
     lines = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\t", TAB).split("\n")
-    return "\n".join("".join(map(_printable, line)) for line in lines)
+    return _COMMANDS.sub(r"\g<0> ", "\n".join("".join(map(_printable, line)) for line in lines))
 
 
 def one_line(text: str, *, most: int = 500) -> str:

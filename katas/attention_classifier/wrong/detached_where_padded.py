@@ -1,5 +1,5 @@
 # breaks: gradients_with_padding
-# mistake: none
+# mistake: gradient.detached
 import math
 
 import torch

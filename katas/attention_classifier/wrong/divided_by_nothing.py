@@ -1,5 +1,5 @@
 # breaks: empty_sequence
-# mistake: none
+# mistake: pooling.empty
 import math
 
 import torch

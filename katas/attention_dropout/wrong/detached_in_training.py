@@ -1,5 +1,5 @@
 # breaks: gradients_in_training
-# mistake: none
+# mistake: gradient.detached
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: dropout_is_fresh
-# mistake: none
+# mistake: dropout.drawn_once
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: dropout_is_independent
-# mistake: none
+# mistake: dropout.shared
 import math
 
 import torch

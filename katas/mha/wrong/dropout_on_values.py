@@ -1,5 +1,5 @@
 # breaks: dropout_acts_on_weights
-# mistake: none
+# mistake: dropout.on_values
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: gradients_in_train
-# mistake: none
+# mistake: gradient.detached
 import math
 
 import torch

@@ -1,5 +1,5 @@
 # breaks: gradients_with_mask
-# mistake: none
+# mistake: gradient.detached
 import math
 
 import torch

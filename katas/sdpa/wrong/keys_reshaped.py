@@ -1,5 +1,5 @@
 # breaks: values
-# mistake: none
+# mistake: score.reshaped
 import math
 
 

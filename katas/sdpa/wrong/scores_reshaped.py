@@ -1,5 +1,5 @@
 # breaks: values, queries_are_independent
-# mistake: none
+# mistake: score.reshaped
 import math
 
 

@@ -6,7 +6,8 @@ Where more than one place remains, or where the one that remains is plainly righ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 from . import dropout, heads, masks, modules, projections, rest, scores
@@ -33,6 +34,24 @@ def find(id: str, source: bytes, *, raised_line: int | None = None) -> int | Non
         return None
 
 
+def multiplies_mask_by_infinity(source: bytes) -> bool:
+    """Whether a mask is multiplied by infinity anywhere in the live part of `source`."""
+    return _any(masks.times_infinity, source)
+
+
+def leaves_the_graph(source: bytes) -> bool:
+    """Whether anything in the live part of `source` leaves autograd's graph that a gradient should pass."""
+    return _any(rest.cuts, source)
+
+
+def _any(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> bool:
+    try:
+        program = _program(source)
+        return program is not None and bool(nodes(program))
+    except (RecursionError, MemoryError):
+        return False
+
+
 @lru_cache(maxsize=4)
 def _program(source: bytes) -> Program | None:
     try:
@@ -57,6 +76,7 @@ FINDERS: dict[str, Finder] = {
     "scale.floor_division": scores.floor_division,
     "scale.after_softmax": scores.after_softmax,
     "scale.unwanted": scores.unwanted,
+    "score.reshaped": rest.called("reshape", "view"),
     "softmax.query_axis": scores.wrong_dim,
     "softmax.head_axis": scores.wrong_dim,
     "softmax.flattened": scores.flattened,
@@ -70,6 +90,7 @@ FINDERS: dict[str, Finder] = {
     "mask.lost": masks.lost,
     "mask.inverted": masks.inverted,
     "mask.zero_fill": masks.zero_fill,
+    "mask.zero_times_inf": masks.zero_times_inf,
     "mask.after_softmax": masks.after_softmax,
     "mask.query_axis": masks.query_axis,
     "mask.broadcast": masks.meets,
@@ -97,6 +118,9 @@ FINDERS: dict[str, Finder] = {
     "context.ignored": projections.context_ignored,
     "dropout.before_softmax": dropout.applied,
     "dropout.on_output": dropout.applied,
+    "dropout.on_values": dropout.applied,
+    "dropout.rows": dropout.applied,
+    "dropout.drawn_once": dropout.drawn_once,
     "dropout.not_rescaled": dropout.applied,
     "dropout.keep_probability": dropout.applied,
     "dropout.shared": dropout.applied,

@@ -41,6 +41,11 @@ def applied(program: Program) -> int | None:
     return the_one(_applied(program))
 
 
+def drawn_once(program: Program) -> int | None:
+    """The line of the one fixed seed, or where the one draw is."""
+    return the_one([call for call in program.calls() if callee(call) == "manual_seed"] or _applied(program))
+
+
 def always(program: Program) -> int | None:
     """The line of the one functional dropout that is not told the mode."""
     calls = [call for call in _applied(program) if not on_self(call.func)]

@@ -100,6 +100,34 @@ def zero_fill(program: Program) -> int | None:
     return the_one(found)
 
 
+def zero_times_inf(program: Program) -> int | None:
+    """The line of the one product of a mask with infinity."""
+    return the_one(times_infinity(program))
+
+
+def times_infinity(program: Program) -> list[ast.AST]:
+    """The live products of a mask with infinity; what is made of nothing but -inf and then cut out (triu) is none."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        pair: list[ast.expr | None] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            pair = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult):
+            pair = [node.target, node.value]
+        elif isinstance(node, ast.Call) and callee(node) in ("mul", "mul_", "multiply") and rest(node):
+            pair = [subject(node), rest(node)[0]]
+        for mask, factor in (pair, pair[::-1]) if pair else ():
+            if factor is not None and is_mask(program, mask) and _infinite(program, factor):
+                found.append(node)
+                break
+    return found
+
+
+def _infinite(program: Program, node: ast.expr) -> bool:
+    value = number(program.resolved(node))
+    return value is not None and abs(value) == float("inf")
+
+
 def after_softmax(program: Program) -> int | None:
     """The line of the one use of a mask after the softmax."""
     calls = softmaxes(program)

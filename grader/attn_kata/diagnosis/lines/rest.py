@@ -118,31 +118,53 @@ def _made(program: Program) -> list[ast.Call]:
 
 def detached(program: Program) -> int | None:
     """The line of the one operation that leaves the graph."""
+    return the_one(cuts(program))
+
+
+_LEAVE = ("detach", "detach_", "item", "tolist", "numpy", "from_numpy")
+_REBUILD = ("tensor", "as_tensor", "asarray", "array", "Tensor", "FloatTensor", "DoubleTensor")
+_SWITCHES = ("no_grad", "inference_mode")
+
+
+def cuts(program: Program) -> list[ast.AST]:
+    """The live operations that leave the graph, but for those on a maximum, a size or a mask, which need no gradient."""
     found: list[ast.AST] = []
     for node in program.nodes:
-        if isinstance(node, ast.Call) and callee(node) in (
-            "detach",
-            "detach_",
-            "item",
-            "tolist",
-            "numpy",
-            "from_numpy",
-        ):
-            inner = subject(node)
-            harmless = inner is not None and (
-                mentions(inner, "max", "amax", "shape", "size") or is_mask(program, inner)
-            )
-            if not harmless and not (isinstance(inner, ast.Call) and callee(inner) in ("detach", "cpu")):
+        if isinstance(node, ast.Call):
+            if _leaves(program, node):
                 found.append(node)
-        elif (
-            isinstance(node, ast.Attribute) and node.attr == "data" and not on_self(node) and not is_module(node.value)
-        ):
-            found.append(node)
+        elif isinstance(node, ast.Attribute) and node.attr == "data":
+            if not on_self(node) and not is_module(node.value) and not _harmless(program, node.value):
+                found.append(node)
         elif isinstance(node, ast.Attribute | ast.Name):
             name = node.attr if isinstance(node, ast.Attribute) else node.id
-            if name in ("no_grad", "inference_mode") and isinstance(getattr(node, "ctx", None), ast.Load):
+            if name in _SWITCHES and isinstance(getattr(node, "ctx", None), ast.Load):
                 found.append(node)
-    return the_one(found)
+    return found
+
+
+def _leaves(program: Program, call: ast.Call) -> bool:
+    name, inner = callee(call), subject(call)
+    if name in ("requires_grad_", "set_grad_enabled"):
+        given = call.args[0] if call.args else keyword(call, "requires_grad", "mode")
+        return isinstance(given, ast.Constant) and given.value is False
+    if name in _LEAVE:
+        again = isinstance(inner, ast.Call) and callee(inner) in ("detach", "cpu")  # one cut, seen at the first
+        return not _harmless(program, inner) and not again
+    in_init = getattr(program.function(call), "name", "") == "__init__"
+    if name in _REBUILD and not is_method(call) and not in_init and inner is not None:
+        parts = inner.elts if isinstance(inner, ast.List | ast.Tuple) else [inner]
+        return not all(is_number(program, part) for part in parts) and not _harmless(program, inner)
+    return False
+
+
+def _harmless(program: Program, inner: ast.expr | None) -> bool:
+    if inner is None:
+        return False
+    return any(
+        mentions(one, "max", "amax", "shape", "size", "device", "dtype") or is_mask(program, one)
+        for one in (inner, program.resolved(inner))
+    )
 
 
 def modified(program: Program) -> int | None:

@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from attn_kata.errors import AttnKataError, UsageError
-from attn_kata.history import History
+from attn_kata.history import History, home
 from attn_kata.interview import actions, control, moments, review, words
 from attn_kata.interview.attempts import look
 from attn_kata.interview.control import Desk
@@ -27,6 +27,7 @@ from attn_kata.interview.room.between import BetweenScreen
 from attn_kata.interview.room.briefing import BriefingScreen
 from attn_kata.interview.room.choosing import ChoosingScreen
 from attn_kata.interview.room.coding import CodingScreen
+from attn_kata.interview.room.presence import Presence
 from attn_kata.interview.room.questions import QuestionsScreen
 from attn_kata.interview.room.reviewing import ReviewScreen
 from attn_kata.interview.room.screens import RoomScreen
@@ -48,14 +49,18 @@ class Room(App[str]):
     CSS_PATH = Path(__file__).with_name("room.tcss")
     TITLE = "attn-kata interview"
     ENABLE_COMMAND_PALETTE = False
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (16, "-tall")]  # noqa: RUF012 (Textual declares it so)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "leave", "Leave", priority=True)]
 
     def __init__(self, *, desk: Desk, history: History, engine: Engine, look_seconds: float = LOOK_SECONDS) -> None:
         super().__init__()
         self.desk, self.history, self.engine = desk, history, engine
         self.threads = Threads()
+        self.presence = Presence(home())
         self.session: Session | None = None
         self.stopped: int | None = None  # the signal that ended the room
+        self.said: list[str] = []  # to be said once more when the screen is gone
+        self.trouble = ""  # why the session cannot be looked at
         self._look_seconds = look_seconds
         self._showing: tuple[str, int] | None = None
         self._looking = asyncio.Lock()
@@ -91,7 +96,10 @@ class Room(App[str]):
             if running is None:
                 return None
             actions.resume(self.desk, actions.active(self.desk, said.append))
-            return self.desk.store.load(running.id)
+            session = self.desk.store.load(running.id)
+            before = self.presence.arrive(session.id)
+            said.extend([before] if before and session.state == "coding" else [])
+            return session
 
         try:
             session = await self.threads.at_desk(arrive)
@@ -110,7 +118,7 @@ class Room(App[str]):
         cancel = getattr(self.engine, "cancel", None)
         if cancel is not None:
             cancel()  # a grading that is left is done when its review is asked for
-        self.exit("\n".join(part for part in (said, self.rescue()) if part))
+        self.exit("\n".join(part for part in (said, *self.said, self.rescue()) if part))
 
     def rescue(self) -> str:
         """The room's text onto the disk, whatever comes."""
@@ -139,6 +147,7 @@ class Room(App[str]):
     def close(self) -> None:
         """End the threads; when the screen is gone."""
         self.threads.close()
+        self.presence.leave()
         gc.enable()
 
     def goes_on(self) -> str:
@@ -202,8 +211,12 @@ class Room(App[str]):
             try:
                 tick = await self.threads.at_desk(control.tick, self.desk, self.session.id)
             except AttnKataError as problem:
-                self.tell(problem)
+                if problem.what != self.trouble:  # not every second
+                    self.tell(problem)
+                self.trouble = problem.what
+                self._show_clocks()
                 return
+            self.trouble = ""
             for sentence in tick.news:
                 self.notify(sentence, timeout=15, title="Time")
             await self._enter(tick.session, " ".join(tick.news))
@@ -223,6 +236,9 @@ class Room(App[str]):
                 return
             await self._switch(screen)
             self._grade_ahead(session)
+        self._show_clocks()
+
+    def _show_clocks(self) -> None:
         for one in self._stack():
             if isinstance(one, RoomScreen):
                 one.show_clock()

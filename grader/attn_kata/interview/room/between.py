@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from attn_kata import catalog
 from attn_kata.interview import control
-from attn_kata.interview.room.screens import RoomScreen, Words
+from attn_kata.interview.room.screens import RoomScreen, Typing, Words
 
 
 class BetweenScreen(RoomScreen):
@@ -23,6 +23,7 @@ class BetweenScreen(RoomScreen):
     def __init__(self, said: str = "") -> None:
         super().__init__()
         self._said = said
+        self._typing = Typing()
 
     def body(self) -> ComposeResult:
         yield Words(self._text(), id="state")
@@ -37,8 +38,13 @@ class BetweenScreen(RoomScreen):
         coming = session.stages[session.stage + 1].kata
         return f"Handed in. The clock runs on.\n\nNext: {catalog.find(coming).title}. Enter goes on."
 
+    def on_key(self) -> None:
+        self._typing.stopped()
+
     @work(exclusive=True)
     async def action_go_on(self) -> None:
-        """To the next stage, or to the questions."""
+        """To the next stage, or to the questions. The end of the time comes in the middle of a line: Enter waits."""
+        if not self._typing.stopped() and self.session.state == "time_up":
+            return
         if await self.room.tried(control.advance, self.room.desk, self.session.id):
             await self.room.look()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -12,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from attn_kata.interview.room.screens import Words
+from attn_kata.interview.room.screens import Typing, Words
 from attn_kata.interview.room.texts import HELP
 
 
@@ -30,13 +31,18 @@ class Help(ModalScreen[None]):
 
 
 class Choice(ModalScreen[str | None]):
-    """One of a few things: by its key, or with the arrows and Enter. Gives its key; None for Esc, where that may be."""
+    """One of a few things: by its key, or with the arrows and Enter. Gives its key; None for Esc, where that may be.
 
+    What `must` be answered comes uninvited, maybe in the middle of a word: it hears nothing until the typing stops.
+    """
+
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+q", "escape", "Back")]
 
     def __init__(self, what: str, choices: Sequence[tuple[str, str]], *, must: bool = False) -> None:
         super().__init__()
         self._what, self._choices, self._must = what, choices, must
+        self._typing = Typing()
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -44,12 +50,17 @@ class Choice(ModalScreen[str | None]):
             yield OptionList(*(Option(f"{key}  {says}", id=key) for key, says in self._choices), markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(OptionList).focus()
+        if not self._must:
+            self.query_one(OptionList).focus()
 
-    def on_key(self, event: object) -> None:
-        key = getattr(event, "character", None)
-        if key is not None and key in dict(self._choices):
-            self.dismiss(key)
+    def on_key(self, event: events.Key) -> None:
+        listed = self.query_one(OptionList)
+        if self._must and not listed.has_focus:
+            if not self._typing.stopped():
+                return
+            listed.focus()
+        if event.character in dict(self._choices):
+            self.dismiss(event.character)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)

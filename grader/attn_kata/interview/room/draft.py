@@ -90,12 +90,17 @@ class Draft:
             for number in range(1, 10_000):
                 path = self.path.with_name(f"{self.path.stem}.{name}-{number}{self.path.suffix}")
                 try:
-                    with path.open("xb") as file:
-                        file.write(source)
+                    file = path.open("xb")
                 except FileExistsError:
                     if path.is_file() and path.read_bytes() == source:
                         return path
                     continue
+                try:
+                    with file:
+                        file.write(source)
+                except OSError:
+                    path.unlink(missing_ok=True)  # half a copy is none
+                    raise
                 return path
         except OSError as problem:
             raise UsageError(f"'{workspace.shown(self.path.parent)}' cannot be written: {why(problem)}.") from problem

@@ -100,6 +100,11 @@ class Editor(TextArea):
             if spaces:
                 self.delete((row, 0), (row, spaces))
 
+    def on_resize(self) -> None:
+        """What a narrow terminal had scrolled away comes back where there is room for it again."""
+        self.scroll_to(0, animate=False)
+        self.scroll_cursor_visible()
+
     def _put(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None:
         self.replace(text, start, end, maintain_selection_offset=False)
         self.scroll_cursor_visible()

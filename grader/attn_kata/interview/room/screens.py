@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -19,7 +20,21 @@ from attn_kata.interview.session import Session
 if TYPE_CHECKING:
     from attn_kata.interview.room.app import Room
 
+PAUSE = 1.0  # seconds without a key after which a key is meant for what is on the screen
 HURRY, LAST = 300.0, 60.0  # seconds left from which the clock changes its colour
+
+
+class Typing:
+    """What may come in the middle of a word takes no key as meant for it before the typing has stopped."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def stopped(self) -> bool:
+        """To be asked at every key: whether it came after a pause."""
+        now = time.monotonic()
+        before, self._last = self._last, now
+        return now - before >= PAUSE
 
 
 class Words(Static):
@@ -48,15 +63,15 @@ class Clock(Static):
     def __init__(self) -> None:
         super().__init__("", markup=False, id="clock")
 
-    def show(self, session: Session | None, left: float, saved: str) -> None:
+    def show(self, session: Session | None, left: float, saved: str, trouble: str = "") -> None:
         """The clock now."""
         self.set_class(session is not None and session.clock_runs and LAST < left <= HURRY, "-hurry")
         self.set_class(session is not None and session.clock_runs and left <= LAST, "-last")
-        self.update(clock_line(session, left, saved))
+        self.update(clock_line(session, left, saved, trouble))
 
 
-def clock_line(session: Session | None, left: float, saved: str = "") -> str:
-    """`43:12 left of 55:00 │ 2/3 Causal mask │ mock │ saved`."""
+def clock_line(session: Session | None, left: float, saved: str = "", trouble: str = "") -> str:
+    """`43:12 left of 55:00 │ 2/3 Causal mask │ mock │ saved`. Trouble comes first: the end of a long line is cut off."""
     if session is None:
         return "attn-kata interview"
     of = moments.clock_text(session.seconds)
@@ -69,7 +84,8 @@ def clock_line(session: Session | None, left: float, saved: str = "") -> str:
     else:
         time = "the time is up" if session.state == "time_up" else "the clock has stopped"
     stage = f"{session.stage + 1}/{len(session.stages)} " if len(session.stages) > 1 else ""
-    parts = [time, f"{stage}{catalog.find(session.kata).title}", session.mode, saved]
+    what = f"{stage}{catalog.find(session.kata).title}"
+    parts = [time, trouble, what, session.mode] if trouble else [time, what, session.mode, saved]
     return " │ ".join(part for part in parts if part)
 
 
@@ -114,7 +130,11 @@ class RoomScreen(Screen[None]):
         """Whether the text is saved, where there is one."""
         return ""
 
+    def trouble(self) -> str:
+        """What keeps it from being saved."""
+        return ""
+
     def show_clock(self) -> None:
         """Bring the clock line up to date."""
         for clock in self.query(Clock):
-            clock.show(self.room.session, self.room.left(), self.saved())
+            clock.show(self.room.session, self.room.left(), self.saved(), self.trouble() or self.room.trouble)

@@ -1,0 +1,82 @@
+"""Whether an attempt's gradients are those of the mistakes that reproduce its values: where they are not, its graph is cut."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..engine.remote import AttemptDied
+from ..properties.failures import PropertyFailed
+from ..properties.handle import Handle, Result
+from .pipeline import Pipeline, State, Variant
+from .probing import SEED, Asked, Put, target
+from .search import EQUAL, RIVAL, Answer, distance
+
+
+def differ(pipeline: Pipeline, asked: Asked, attempt: Handle, ids: frozenset[str]) -> bool:
+    """Whether the attempt's gradients on one probe are none of those that the mistakes `ids` give with its values.
+
+    False where that cannot be told: the attempt raises, or gradients are not finite.
+    """
+    for put, answer in zip(asked.put, asked.answers, strict=True):
+        if answer.output is None or answer.output.dtype != torch.float64 or not bool(answer.output.isfinite().all()):
+            continue
+        torch.manual_seed(SEED)
+        cotangent = torch.randn(answer.output.shape, dtype=torch.float64)
+        rivals = [given for chosen in _ways(pipeline, ids) if (given := _gradients(pipeline, put, chosen, cotangent, answer))]
+        if not rivals:
+            continue
+        try:
+            module = target(pipeline, attempt, put, torch.float64)
+            result = module.run(*put.probe.args, cotangent=cotangent, training=False if pipeline.module else None)
+        except (PropertyFailed, AttemptDied):
+            return False
+        return not any(_alike(result, one) for one in rivals)
+    return False
+
+
+def _ways(pipeline: Pipeline, ids: frozenset[str]) -> Iterator[tuple[Variant, ...]]:
+    """Every choice of one variant for each id."""
+    by_id = [[variant for variant in pipeline.variants if variant.id == id] for id in sorted(ids)]
+    return itertools.product(*by_id)
+
+
+def _gradients(
+    pipeline: Pipeline, put: Put, chosen: tuple[Variant, ...], cotangent: Tensor, answer: Answer
+) -> list[Tensor] | None:
+    """Those of the floating arguments, then of the parameters by name; None where the values are not the attempt's."""
+    args = [_leaf(value) for value in put.probe.args]
+    weights = {name: _leaf(value) for name, value in put.weights.items()}
+    leaves = [value for value in args if isinstance(value, Tensor) and value.requires_grad]
+    leaves += [weights[name] for name in sorted(weights)]
+    try:
+        state: State = pipeline.begin(weights, put.probe.build, *args) if pipeline.module else pipeline.begin(*args)
+        result = pipeline.result(state, chosen)
+        if distance(answer, result) > EQUAL or not result.out.requires_grad:
+            return None
+        found = torch.autograd.grad((result.out * cotangent).sum(), leaves, allow_unused=True)
+    except (RuntimeError, IndexError, ValueError):
+        return None
+    given = [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found, strict=True)]
+    return given if all(bool(one.isfinite().all()) for one in given) else None
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value.detach().clone().requires_grad_()
+    return value
+
+
+def _alike(result: Result, right: list[Tensor]) -> bool:
+    names = sorted(result.parameter_gradients)
+    got = [*result.input_gradients, *(result.parameter_gradients[name] for name in names)]
+    if len(got) != len(right):
+        return True  # other parameters than the contract's: nothing can be told
+    return all(
+        bool(((0.0 if mine is None else mine) - wanted).abs().max() < RIVAL) if wanted.numel() else True
+        for mine, wanted in zip(got, right, strict=True)
+    )

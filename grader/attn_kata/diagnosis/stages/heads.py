@@ -1,0 +1,69 @@
+"""Heads: splitting them, merging them, and what reads keys and values with a wrong length; then o_proj."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..pipeline import State
+from .projections import linear
+
+
+def split_heads(state: State) -> None:
+    """(B, T, E) to (B, H, T, D) for q, k and v: head h owns columns h*D to (h+1)*D."""
+    state.q, state.k, state.v = (split(part, state.H) for part in (state.q, state.k, state.v))
+
+
+def split(part: Tensor, heads: int) -> Tensor:
+    """(B, T, E) to (B, H, T, D)."""
+    batch, length, width = part.shape
+    return part.reshape(batch, length, heads, width // heads).transpose(1, 2)
+
+
+def split_no_transpose(state: State) -> None:
+    """(B, T, E) read as (B, H, T, D) as it lies in memory."""
+    state.q, state.k, state.v = (
+        part.reshape(part.shape[0], state.H, part.shape[1], -1) for part in (state.q, state.k, state.v)
+    )
+
+
+def split_interleaved(state: State) -> None:
+    """Head h takes the columns h, h + H, h + 2H, …"""
+    state.q, state.k, state.v = (
+        part.unflatten(-1, (-1, state.H)).permute(0, 3, 1, 2) for part in (state.q, state.k, state.v)
+    )
+
+
+def split_context_by_query_length(state: State) -> None:
+    """k and v read with the queries' length: an error where the lengths differ."""
+    batch, length = state.q.shape[:2]
+    state.q = split(state.q, state.H)
+    state.k, state.v = (
+        part.reshape(batch, length, state.H, part.shape[-1] // state.H).transpose(1, 2) for part in (state.k, state.v)
+    )
+
+
+def context_by_query_length(state: State) -> None:
+    """k and v read with the queries' length: an error where the lengths differ."""
+    lead = state.q.shape[:-1]
+    state.k, state.v = state.k.reshape(*lead, state.k.shape[-1]), state.v.reshape(*lead, state.v.shape[-1])
+
+
+def merge_heads(state: State) -> None:
+    """(B, H, T, Dv) to (B, T, H * Dv), heads side by side."""
+    state.out = state.out.transpose(1, 2).flatten(2)
+
+
+def merge_no_transpose(state: State) -> None:
+    """(B, H, T, Dv) read as (B, T, H * Dv) as it lies in memory."""
+    batch, _, length, _ = state.out.shape
+    state.out = state.out.contiguous().reshape(batch, length, -1)
+
+
+def merge_interleaved(state: State) -> None:
+    """Features of the heads in turn: column d * H + h holds feature d of head h."""
+    state.out = state.out.permute(0, 2, 3, 1).flatten(2)
+
+
+def project_out(state: State) -> None:
+    """Through o_proj."""
+    state.out = linear(state, "o_proj", state.out)

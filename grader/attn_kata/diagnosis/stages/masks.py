@@ -1,0 +1,104 @@
+"""Masks: the right ways to hide a key, and the wrong ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..pipeline import State
+
+
+def mask(state: State) -> None:
+    """Scores of masked keys become -inf; rows with nothing to attend to are noted."""
+    fill(state, state.keep)
+
+
+def fill(state: State, keep: Tensor | None, value: float = float("-inf")) -> None:
+    """Fill the scores where `keep` is False; -inf in the way that `state.masking` says (`MASKING`), all of them right."""
+    if keep is None:
+        return
+    way, finite = getattr(state, "masking", None) or ("fill", value)
+    if value != float("-inf"):
+        state.scores = state.scores.masked_fill(~keep, value)
+    elif way == "fill":
+        state.scores = state.scores.masked_fill(~keep, finite)
+        if finite == value:
+            note_empty(state, keep)
+    elif way == "add":
+        state.scores = state.scores + finite * (~keep).to(state.scores.dtype)
+    else:
+        later = getattr(state, "mask_later", None)
+        state.mask_later = keep if later is None else keep & later
+
+
+# The right ways to mask but -inf in the scores. They give the same result until another mistake is made: after a softmax along
+# another axis, say, a column of -inf is NaN, a column of -1e9 is even, and with -1e9 added it is as if nothing were masked.
+FINITE = -1e9
+MASKING = ("fill", "add", "after")
+
+
+def weigh_later(state: State) -> None:
+    """Mask the weights and divide by what is left, where a stage before has put that off (`MASKING`: "after")."""
+    keep = getattr(state, "mask_later", None)
+    if keep is not None and hasattr(state, "weights"):
+        kept = state.weights * keep
+        state.weights = kept / kept.sum(dim=-1, keepdim=True)
+        note_empty(state, keep.expand(state.weights.shape))
+        state.mask_later = None
+
+
+def note_empty(state: State, keep: Tensor) -> None:
+    """Note the rows in which no key is kept: their result depends on the fill."""
+    empty = ~keep.any(dim=-1, keepdim=True)  # (..., Tq, 1)
+    state.empty = empty if getattr(state, "empty", None) is None else state.empty | empty
+
+
+def mask_inverted(state: State) -> None:
+    """True taken as "ignore"."""
+    fill(state, None if state.keep is None else ~state.keep)
+
+
+def mask_with_zero(state: State) -> None:
+    """Masked scores become 0 before the softmax: they keep weight exp(0)."""
+    fill(state, state.keep, 0.0)
+
+
+def mask_zero_times_inf(state: State) -> None:
+    """-inf times 0 or 1, added: NaN where a key is kept."""
+    if state.keep is not None:
+        state.scores = state.scores + (~state.keep).to(state.scores.dtype) * float("-inf")
+
+
+def mask_transposed(state: State) -> None:
+    """The mask's last two dimensions exchanged: what is meant for keys is laid on queries."""
+    fill(state, None if state.keep is None else state.keep.transpose(-2, -1))
+
+
+def mask_on_queries(state: State) -> None:
+    """A key mask (..., 1, Tk) laid on the queries: (..., Tq, 1). An error where the lengths differ."""
+    if state.keep is None:
+        return
+    keep = state.keep.transpose(-2, -1)
+    if keep.shape[-2] not in (1, state.scores.shape[-2]):
+        raise RuntimeError("the size of tensor a must match the size of tensor b")
+    fill(state, keep)
+
+
+def hide_later_keys(state: State) -> None:
+    """A causal mask that nobody asked for; no row becomes empty."""
+    later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
+    state.scores = state.scores.masked_fill(later, float("-inf"))
+
+
+def mask_weights(state: State) -> None:
+    """Weights multiplied by the mask and not renormalised."""
+    if state.keep is not None:
+        state.weights = state.weights * state.keep
+
+
+def mask_weights_renormalised(state: State) -> None:
+    """Weights multiplied by the mask and divided by what is left: as right as masking before the softmax."""
+    if state.keep is not None:
+        kept = state.weights * state.keep
+        state.weights = kept / kept.sum(dim=-1, keepdim=True)
+        note_empty(state, state.keep.expand(state.weights.shape))

@@ -1,0 +1,73 @@
+"""Projections: queries, keys and values out of the inputs, and ways to take the batch for time."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..pipeline import Stage, State
+
+
+def linear(state: State, name: str, value: Tensor) -> Tensor:
+    """`value` through the layer `name` of the module's parameters, with its bias where it has one."""
+    out: Tensor = value @ state.parameters[f"{name}.weight"].T
+    bias = state.parameters.get(f"{name}.bias")
+    return out if bias is None else out + bias
+
+
+def project(q: str = "q_proj", k: str = "k_proj", v: str = "v_proj", *, swap_sources: bool = False) -> Stage:
+    """Queries from `x`, keys and values from `context`, by the layers of these names."""
+
+    def stage(state: State) -> None:
+        source, context = (state.context, state.x) if swap_sources else (state.x, state.context)
+        state.q, state.k, state.v = linear(state, q, source), linear(state, k, context), linear(state, v, context)
+
+    return stage
+
+
+def swap_queries_and_keys(state: State) -> None:
+    """Exchange q and k, after whatever made them."""
+    state.q, state.k = state.k, state.q
+
+
+def across_the_batch(stage: Stage) -> Stage:
+    """A stage that makes q, k and v, then has batch and time change places: attention runs over the samples."""
+
+    def wrong(state: State) -> None:
+        stage(state)
+        state.q, state.k, state.v = (part.transpose(0, 1) for part in (state.q, state.k, state.v))
+
+    return wrong
+
+
+def all_tokens_together(state: State) -> None:
+    """Every leading dimension folded into time: tokens attend to those of other samples and heads."""
+    state.q, state.k, state.v = (part.reshape(-1, part.shape[-1]) for part in (state.q, state.k, state.v))
+
+
+def context_across_the_batch(stage: Stage) -> Stage:
+    """A stage that leaves k and v (B, H, Tk, D), which are then one long context for every sample, the mask with them."""
+
+    def wrong(state: State) -> None:
+        stage(state)
+        state.k, state.v = (part.transpose(0, 1).flatten(1, 2)[None] for part in (state.k, state.v))
+        state.keep = None if state.keep is None else state.keep.reshape(1, 1, 1, -1)
+
+    return wrong
+
+
+def apart_again(state: State) -> None:
+    """The other end of `all_tokens_together`, given the shape of x or q before: `state.lead`."""
+    state.out = state.out.reshape(*state.lead, state.out.shape[-1])
+
+
+def back_to_batch_first(stage: Stage) -> Stage:
+    """The other end of `across_the_batch`."""
+
+    def wrong(state: State) -> None:
+        stage(state)
+        state.out = state.out.transpose(0, 1)
+        empty = getattr(state, "empty", None)
+        if empty is not None:  # (T, H, B, 1) or less: back in the order of the result
+            state.empty = (empty.any(dim=1) if empty.dim() == 4 else empty).transpose(0, -2)
+
+    return wrong

@@ -1,0 +1,72 @@
+"""Scores before the softmax, and what they are divided by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from ..pipeline import Stage, State
+
+
+def score(state: State) -> None:
+    """q kᵀ."""
+    state.scores = state.q @ state.k.transpose(-2, -1)
+
+
+def score_swapped(state: State) -> None:
+    """k qᵀ: keys ask and queries answer; an error later where the lengths differ."""
+    state.scores = state.k @ state.q.transpose(-2, -1)
+
+
+def score_transposed_when_square(state: State) -> None:
+    """q kᵀ, transposed where there are as many queries as keys, so that nothing raises."""
+    score(state)
+    if state.scores.shape[-2] == state.scores.shape[-1]:
+        state.scores = state.scores.transpose(-2, -1)
+
+
+def score_reshaped(state: State) -> None:
+    """The keys reshaped to (..., D, Tk) where a transpose is meant: each column holds pieces of several keys."""
+    state.scores = state.q @ state.k.reshape(*state.k.shape[:-2], state.k.shape[-1], state.k.shape[-2])
+
+
+def score_of_keys_reshaped(state: State) -> None:
+    """k qᵀ reshaped to (..., Tq, Tk) where a transpose is meant."""
+    state.scores = (state.k @ state.q.transpose(-2, -1)).reshape(*state.q.shape[:-1], state.k.shape[-2])
+
+
+def scale(by: Callable[[State], float]) -> Stage:
+    """Divide the scores by `by(state)`."""
+
+    def stage(state: State) -> None:
+        state.scores = state.scores / by(state)
+
+    return stage
+
+
+def root_head_dim(state: State) -> float:
+    """sqrt(D), D the last size of q."""
+    return math.sqrt(state.q.shape[-1])
+
+
+scale_by_head_dim = scale(root_head_dim)
+scale_by_value_dim = scale(lambda state: math.sqrt(state.v.shape[-1]))
+scale_by_embed_dim = scale(lambda state: math.sqrt(state.q.shape[-1] * state.H))
+scale_by_key_length = scale(lambda state: math.sqrt(state.k.shape[-2]))
+scale_by_query_length = scale(lambda state: math.sqrt(state.q.shape[-2]))
+scale_by_heads = scale(lambda state: math.sqrt(state.H))
+scale_no_sqrt = scale(lambda state: float(state.q.shape[-1]))
+scale_inverted = scale(lambda state: 1 / root_head_dim(state))
+scale_squared_inverted = scale(lambda state: 1 / float(state.q.shape[-1]))
+
+
+def scale_floor_division(state: State) -> None:
+    """scores // sqrt(D): integers."""
+    state.scores = torch.floor(state.scores / root_head_dim(state))
+
+
+def scale_weights(state: State) -> None:
+    """The scale, applied after the softmax."""
+    state.weights = state.weights / root_head_dim(state)

@@ -1,0 +1,115 @@
+"""Weights: the softmax, dropout, and the mix of values."""
+
+from __future__ import annotations
+
+import torch
+
+from ..pipeline import Stage, State
+
+
+def softmax_over(dim: int | None) -> Stage:
+    """Softmax of the scores along `dim`; None takes the dimension that torch guesses where none is given."""
+
+    def stage(state: State) -> None:
+        rank = state.scores.dim()
+        guessed = 0 if rank in (0, 1, 3) else 1
+        state.weights = state.scores.softmax(dim=guessed if dim is None else dim)
+
+    return stage
+
+
+softmax_over_keys = softmax_over(-1)
+softmax_over_queries = softmax_over(-2)
+
+
+def softmax_over_heads(state: State) -> None:
+    """Softmax over the dimension before the queries, where there is one."""
+    if state.scores.dim() < 3:
+        raise IndexError("Dimension out of range")
+    state.weights = state.scores.softmax(dim=-3)
+
+
+def softmax_over_lead(state: State) -> None:
+    """Softmax over every dimension before the queries together: batch and heads folded into one, and no `dim`, or 0."""
+    state.weights = state.scores.reshape(-1, *state.scores.shape[-2:]).softmax(0).view_as(state.scores)
+
+
+def softmax_over_everything(state: State) -> None:
+    """One softmax over queries and keys together."""
+    state.weights = state.scores.flatten(-2).softmax(-1).view_as(state.scores)
+
+
+def softmax_missing(state: State) -> None:
+    """Raw scores used as weights; a masked one, -inf, as 0."""
+    state.weights = state.scores.masked_fill(state.scores == float("-inf"), 0.0)
+
+
+def softmax_missing_unmasked(state: State) -> None:
+    """Raw scores used as weights, -inf and all."""
+    state.weights = state.scores
+
+
+def softmax_sigmoid(state: State) -> None:
+    """Sigmoid instead of softmax."""
+    state.weights = state.scores.sigmoid()
+
+
+def drop(state: State) -> None:
+    """Dropout on the weights, in training only: `state.p`, `state.training`."""
+    state.weights = torch.dropout(state.weights, state.p, _training(state))
+
+
+def drop_always(state: State) -> None:
+    """Dropout in eval too."""
+    state.weights = torch.dropout(state.weights, state.p, True)
+
+
+def drop_after(stage: Stage) -> Stage:
+    """A stage that makes scores, then dropout on them: before the softmax."""
+
+    def wrong(state: State) -> None:
+        stage(state)
+        state.scores = torch.dropout(state.scores, state.p, _training(state))
+
+    return wrong
+
+
+def drop_renormalised(state: State) -> None:
+    """Dropout on the weights, which are then divided by their sum."""
+    state.weights = torch.dropout(state.weights, state.p, _training(state))
+    state.weights = state.weights / state.weights.sum(dim=-1, keepdim=True).clamp_min(1e-12)
+
+
+def renormalise(state: State) -> None:
+    """Weights divided by their sum over the keys."""
+    state.weights = state.weights / state.weights.sum(dim=-1, keepdim=True)
+
+
+def drop_rows(state: State) -> None:
+    """Whole rows of weights dropped together."""
+    kept = torch.dropout(torch.ones_like(state.weights[..., :1]), state.p, _training(state))
+    state.weights = state.weights * kept
+
+
+def drop_output(state: State) -> None:
+    """Dropout on the result instead of the weights."""
+    state.out = torch.dropout(state.out, state.p, _training(state))
+
+
+def _training(state: State) -> bool:
+    return bool(getattr(state, "training", False))
+
+
+def mix(state: State) -> None:
+    """weights v."""
+    state.out = state.weights @ state.v
+
+
+def mix_dropped_values(state: State) -> None:
+    """Dropout on the values instead of the weights."""
+    state.out = state.weights @ torch.dropout(state.v, state.p, _training(state))
+
+
+def values_are_keys(state: State) -> None:
+    """The keys mixed instead of the values."""
+    state.out = state.weights @ state.k

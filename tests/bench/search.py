@@ -1,0 +1,87 @@
+"""`python -m tests.bench.search [KATA]`: how long the search for a mistake takes, on every known one and every pair of them.
+
+For each mutant of the kata (mha), alone and in pairs, the answers that an attempt with these mistakes gives are made first;
+what is timed is the search alone. Then the same for answers that nothing reproduces: there all pairs are tried in vain, then
+triples for as long as `search.THREE_SECONDS` lets them. Run it with nothing else running.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+
+import torch
+
+from attn_kata import catalog
+from attn_kata.diagnosis import mutants, search
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
+from attn_kata.properties.handle import local_handle
+
+NO_DEADLINE = 60.0
+UNKNOWN = 8  # answers that nothing reproduces
+
+
+def main(slug: str) -> None:
+    """Print a Markdown table: median, 95th percentile and longest, in milliseconds."""
+    torch.set_num_threads(1)  # as in a grading
+    kata = catalog.find(slug)
+    print("| of", slug, "| searches | median ms | 95 % ms | longest ms |\n|---|---|---|---|---|")
+    for pipeline in load(kata.folder).PIPELINES:
+        torch.manual_seed(1)
+        begun = mutants._begun(pipeline, local_handle(kata.solution))
+        for pairs, name in ((False, "one mistake"), (True, "two mistakes")):
+            made = mutants.mutants(kata.folder, kata.solution, pairs=pairs)
+            own = [chosen for one, chosen in made if one.entry == pipeline.entry]
+            shown = [chosen for chosen in own if all(variant.shows_in_values for variant in chosen)]
+            told = [timed for chosen in shown if (timed := named(pipeline, begun, chosen)) is not None]
+            print(f"| {pipeline.entry}: {name} {row([seconds for seconds, _ in told])}")
+            missed = sum(not found for _, found in told)
+            print(f"| … of which not named | {missed} | | | |")
+        most = search.MOST
+        for tried in (2, most):
+            search.MOST = tried
+            print(f"| {pipeline.entry}: none known, up to {tried} tried {row(unknown(pipeline, begun))}")
+        search.MOST = most
+
+
+def named(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> tuple[float, bool] | None:
+    """How long the search takes for these mistakes, and whether it names them. None where an attempt would only raise."""
+    results = [search.outcome(pipeline, state, chosen) for state in begun]
+    answers = [
+        search.Answer(output=None, raised=result) if isinstance(result, str) else search.Answer(output=result.out.double())
+        for result in results
+    ]
+    if all(answer.output is None for answer in answers):
+        return None
+    order = sorted(range(len(answers)), key=lambda place: answers[place].output is None)
+    seconds, found = timed(pipeline, [begun[place] for place in order], [answers[place] for place in order])
+    return seconds, frozenset(variant.id for variant in chosen) in found
+
+
+def unknown(pipeline: Pipeline, begun: list[State]) -> list[float]:
+    """How long the search takes for answers at random, in the right shape."""
+    taken = []
+    for _ in range(UNKNOWN):
+        answers = [search.Answer(output=torch.randn(pipeline.result(state).out.shape).double()) for state in begun]
+        taken.append(timed(pipeline, begun, answers)[0])
+    return taken
+
+
+def timed(pipeline: Pipeline, begun: list[State], answers: list[search.Answer]) -> tuple[float, list[frozenset[str]]]:
+    """Seconds that one search takes, and what it finds."""
+    started = time.perf_counter()
+    found = search.explain(pipeline, begun, answers, deadline=time.monotonic() + NO_DEADLINE)
+    return time.perf_counter() - started, found
+
+
+def row(taken: Iterable[float]) -> str:
+    """The rest of a row of the table."""
+    ordered = sorted(1000 * one for one in taken)
+    late = ordered[int(0.95 * (len(ordered) - 1))]
+    return f"| {len(ordered)} | {statistics.median(ordered):.0f} | {late:.0f} | {ordered[-1]:.0f} |"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:] or ["mha"])
