@@ -46,7 +46,7 @@ def test_a_mock_session_from_start_to_scorecard(run, desk, home, folder):
 
     untouched = run("run")
     assert untouched.returncode == 1
-    assert "Not written yet." in untouched.stdout
+    assert "The example: scaled_dot_product_attention is not written yet." in untouched.stdout
 
     (folder / "interview-1" / "sdpa.py").write_bytes(
         b"def scaled_dot_product_attention(q, k, v):\n    return q @ k @ v[0]\n"

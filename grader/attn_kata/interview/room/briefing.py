@@ -31,8 +31,8 @@ class BriefingScreen(RoomScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "begin", "Start the clock", priority=True),
         Binding("tab", "app.focus_next", "Task/questions", show=True),
-        Binding("pagedown", "turn(1)", "More of the task", priority=True, key_display="PgDn"),
-        Binding("pageup", "turn(-1)", "Less of it", priority=True, show=False),
+        Binding("pagedown", "turn(1)", "Read on", priority=True, key_display="PgDn"),
+        Binding("pageup", "turn(-1)", "Read back", priority=True, show=False),
     ]
 
     def body(self) -> ComposeResult:

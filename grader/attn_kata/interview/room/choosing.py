@@ -25,23 +25,24 @@ class ChoosingScreen(RoomScreen):
 
     def body(self) -> ComposeResult:
         yield Words(
-            "A mock interview: a task, a clock, hidden tests, questions about your code, a scorecard.\n"
-            "Choose with the arrows. Enter shows the task, before the clock runs. Tab: options.",
+            "A mock interview: a task, a clock, hidden tests, questions, a scorecard.\n"
+            "Choose with the arrows; Enter shows the task. The clock waits. Tab: options.",
             id="about",
         )
-        names = [*(plan.name for plan in plans.tracks()), *(kata.slug for kata in catalog.katas())]
-        width = max(map(len, names))
+        tracks, every = plans.tracks(), catalog.katas()
+        track_width = max(len(plan.name) for plan in tracks)
+        kata_width = max(len(kata.slug) for kata in every)
         options = [
             Option(
-                f"{plan.name:<{width}} {plans.minutes_text(plan.minutes):>3} min  "
+                f"{plan.name:<{track_width}} {plans.minutes_text(plan.minutes):>3} min  "
                 f"{', '.join(stage.kata for stage in plan.stages)}",
                 id=f"track {plan.name}",
             )
-            for plan in plans.tracks()
+            for plan in tracks
         ]
         katas = [
-            Option(f"{kata.slug:<{width}} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
-            for kata in catalog.katas()
+            Option(f"{kata.slug:<{kata_width}} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
+            for kata in every
         ]
         listed = OptionList(*options, _heading("or one kata"), *katas, id="plans", markup=False)
         listed.border_title = "Katas in a row"
