@@ -2,7 +2,7 @@
 
 stdin: {"tier", "without_landlock", "canary", "attacks": [{"slug", "source", "asked"}]}
 stdout: {"attacks": [{"report", "left", "uid"}], "after", "session"}: `left` are the sessions of the processes that were there
-after the grading, `session` is the engine's own, and `after` the reference's outcome in the end.
+after the grading, `session` is the engine's own, and `after` the report on the reference in the end.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def main() -> None:
         for attack in asked["attacks"]:
             report = engine.grade(attack["slug"], attack["source"].encode(), **attack["asked"])
             until = time.monotonic() + 2
-            while len(left := sessions_below(process)) > 1 and time.monotonic() < until:
-                time.sleep(0.01)
+            while len(set(left := sessions_below(process)) - {session}) > 1 and time.monotonic() < until:
+                time.sleep(0.01)  # besides the attempt that stands ready, one that is being reaped
             done.append({"report": report.to_dict(), "left": left, "uid": os.getuid()})
         after = engine.grade("sdpa", reference, attempt="sdpa.py")
-    json.dump({"attacks": done, "after": after.outcome, "session": session}, sys.stdout)
+    json.dump({"attacks": done, "after": after.to_dict(), "session": session}, sys.stdout)
 
 
 if __name__ == "__main__":

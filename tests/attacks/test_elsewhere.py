@@ -22,6 +22,7 @@ CONFIGURATIONS = {
     # name: tier, as nobody, without Landlock, what is open
     "unprivileged, tier 1": (1, True, False, ()),
     "unprivileged, tier 0": (0, True, False, ("tier 0",)),
+    "unprivileged, tier 2": (2, True, False, ()),
     "without Landlock": (1, False, True, ("no Landlock",)),
 }
 
@@ -57,23 +58,30 @@ def configuration(request, canary, attacks, practice):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)
-    assert told["after"] == "passed"
+    assert told["after"]["outcome"] == "passed", told["after"]
     if tier == 0:
         open_at = tuple(practice - {"tier 0 as root"})
     graded = dict(zip([attack.name for attack in attacks], told["attacks"], strict=True))
-    return graded, told["session"], open_at, as_nobody
+    return graded, told["session"], open_at, as_nobody, tier
 
 
 def test_withstands(attack, configuration, judge, nothing_left):
-    told, session, open_at, as_nobody = configuration
+    told, session, open_at, as_nobody, tier = configuration
     found = told[attack.name]
 
     judge(attack, Report.from_dict(found["report"]), *open_at)
     assert nothing_left(session, found["left"])
     assert (found["uid"] == NOBODY) == as_nobody
+    assert_tier_is_told(found["report"]["isolation"], asked=tier)
     if "no Landlock" in open_at:  # seccomp is left: no tier is claimed, and what is open is said
         assert found["report"]["isolation"]["tier"] == 0
         assert any("No Landlock" in note for note in found["report"]["isolation"]["notes"])
+
+
+def assert_tier_is_told(isolation: dict, *, asked: int) -> None:
+    """Less than was asked for is told with its reason."""
+    if isolation["tier"] < asked:
+        assert any(note.startswith(("No namespaces", "No Landlock", "No seccomp")) for note in isolation["notes"])
 
 
 def _as_nobody(command: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import attn_kata
+from attn_kata.cli import stranger
 from attn_kata.engine.client import Engine, TooWeak
 from attn_kata.report.formats import FORMATS
 from attn_kata.report.untrusted import without_hidden_inputs
@@ -119,7 +121,9 @@ def test_below_tier_1_nothing_of_the_attempt_is_run(tmp_path):
 
 def test_the_command_grades_it_and_remembers_nothing(attempt):
     done = run(attempt, "--untrusted")
+    again = run(attempt, "--untrusted", "--format", "json")
 
+    assert json.loads(again.stdout)["seed"] != 0
     assert (done.returncode, done.stderr) == (1, "")
     assert "TOLD" not in done.stdout
     assert "FAIL   values" in done.stdout
@@ -127,6 +131,14 @@ def test_the_command_grades_it_and_remembers_nothing(attempt):
     assert not re.search(r"\bB=\d", done.stdout)
     history = attempt.parent / "home"
     assert b"sdpa" not in b"".join(file.read_bytes() for file in history.rglob("*") if file.is_file())
+
+
+def test_another_persons_file_cannot_hold_the_answers_because_its_inputs_are_drawn():
+    drawn = {stranger.seed(True, None) for _ in range(4)}
+
+    assert len(drawn) == 4
+    assert stranger.seed(True, 7) == 7
+    assert stranger.seed(False, None) == 0
 
 
 def test_the_command_refuses_a_lower_tier_at_once(attempt):

@@ -882,6 +882,9 @@ def test_a_mask_times_infinity_is_seen_wherever_it_is_and_nothing_else_is() -> N
 
 
 LEAVES = (
+    "w = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)\nreturn w.detach() @ v",
+    "s = q @ k.mT\nw = (s - s.amax(-1, keepdim=True)).softmax(-1)\nreturn w.data @ v",
+    "return (q @ k.mT / q.size(-1) ** 0.5).softmax(-1).detach() @ v",
     "w = (q @ k.mT).softmax(-1).detach()\nreturn w @ v",
     "with torch.no_grad():\n    w = (q @ k.mT).softmax(-1)\nreturn w @ v",
     "w = (q @ k.mT).softmax(-1)\nreturn w.data @ v",
@@ -894,6 +897,8 @@ LEAVES = (
 STAYS = (
     "s = q @ k.mT\ns = s - s.amax(-1, keepdim=True).detach()\ne = s.exp()\nreturn e / e.sum(-1, keepdim=True) @ v",
     "s = q @ k.mT\ntop = s.max()\ne = (s - top.data).exp()\nreturn e / e.sum(-1, keepdim=True) @ v",
+    "s = q @ k.mT\ntop = torch.max(s, dim=-1, keepdim=True)[0].detach()\nreturn (s - top).softmax(-1) @ v",
+    "s = q @ k.mT\ntop = s.max(-1, keepdim=True).values\nreturn (s - top.detach()).softmax(-1) @ v",
     "scale = torch.tensor(q.shape[-1]).sqrt()\nreturn (q @ k.mT / scale).softmax(-1) @ v",
     "root = torch.tensor(math.sqrt(q.size(-1)), dtype=q.dtype)\nreturn (q @ k.mT / root).softmax(-1) @ v",
     "low = torch.tensor(float('-inf'), device=q.device)\nreturn torch.where(q @ k.mT > 0, q @ k.mT, low).softmax(-1) @ v",

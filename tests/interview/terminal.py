@@ -82,6 +82,9 @@ class Terminal:
         self.child.send("\x07")
         self.shows("Hand in")
         self.shows("left of 55:00")
+        self.shows("raise NotImplementedError")
+        self.child.send("\x1b[1;5H")  # Ctrl+Home
+        self.shows("# attn-kata: sdpa")
 
     def read(self) -> bool:
         """Take what has come; False at the end."""

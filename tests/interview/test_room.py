@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList
 
-from attn_kata.interview.room import dialogs
+from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.app import Room
 from attn_kata.interview.room.between import BetweenScreen
 from attn_kata.interview.room.briefing import BriefingScreen
@@ -17,6 +17,7 @@ from attn_kata.interview.room.editor import Editor
 from attn_kata.interview.room.questions import QuestionsScreen
 from attn_kata.interview.room.reviewing import ReviewScreen
 from attn_kata.interview.room.screens import Clock, Pane, Words
+from attn_kata.interview.room.ticks import Tick, Ticks
 
 from .conftest import RIGHT
 from .pilot import NARROW, WIDE, at, shows, text_of, until, write
@@ -96,7 +97,7 @@ def test_typing_is_in_the_file_at_every_look_and_a_version_of_the_session_when_i
 
     async def test(pilot):
         await shows(pilot, CodingScreen)
-        await pilot.press("#")
+        await pilot.press("ctrl+home", "#")
         assert not session.file.read_bytes().startswith(b"##")
         await room.look()
         assert session.file.read_bytes().startswith(b"##")
@@ -115,7 +116,7 @@ def test_who_types_without_a_pause_has_versions_too(room, begin, desk):
 
     async def test(pilot):
         await shows(pilot, CodingScreen)
-        await pilot.press("#")
+        await pilot.press("ctrl+home", "#")
         await room.look()
         room.screen._changed -= 6
         await pilot.press("#")
@@ -222,7 +223,7 @@ def test_keys_are_shown_while_a_run_goes_on(room, begin, engine):
         await until(pilot, engine.begun.is_set)
         tabs = room.screen.query_one("#tabs", Words)
         assert "[F4 output: running …]" in str(tabs.visual)
-        await pilot.press("f3", "a", "b")
+        await pilot.press("f3", "ctrl+home", "a", "b")
         assert room.screen.editor.text.startswith("ab")
         assert "[F3 editor]   F4 output: running …" in str(tabs.visual)
         engine.may.set()
@@ -250,6 +251,65 @@ def test_the_time_ends_while_a_run_goes_on(room, begin, engine, clock):
 
     at(room, NARROW, test)
     assert not room.return_code
+
+
+def test_no_line_of_the_help_is_too_long_for_its_dialog():
+    assert max(map(len, texts.HELP.splitlines())) <= 64  # at 80 columns
+
+
+def test_the_first_key_lands_where_there_is_something_to_write(room, begin):
+    begin()
+
+    async def test(pilot):
+        await shows(pilot, CodingScreen)
+        editor = room.screen.editor
+        assert editor.selected_text.startswith("raise NotImplementedError(")
+        await pilot.pause(0.1)
+        row = editor.cursor_location[0]
+        assert editor.scroll_offset.x == 0
+        assert editor.scroll_offset.y <= row < editor.scroll_offset.y + editor.size.height
+        await pilot.press(*"return v")
+        assert editor.document.get_line(row) == "    return v"
+        await pilot.press("ctrl+home")
+        assert editor.cursor_location == (0, 0)
+
+    at(room, NARROW, test)
+
+
+def test_what_is_ticked_shows_without_a_colour(room):
+    async def test(pilot):
+        await shows(pilot, ChoosingScreen)
+        tick = room.screen.query_one(Tick)
+        assert "X" not in str(tick.render())
+        tick.focus()
+        await pilot.press("space")
+        assert "▐X▌" in str(tick.render())
+
+        await room.screen.mount(ticks := Ticks(("one", 1), ("two", 2), id="points"))
+        ticks.focus()
+        await pilot.press("down", "space")
+        await pilot.pause()
+        lines = [ticks.render_line(row).text for row in range(2)]
+        assert [line[:3] for line in lines] == ["▐ ▌", "▐X▌"]
+
+    at(room, NARROW, test)
+
+
+def test_a_page_of_the_task_turns_wherever_the_cursor_is(room):
+    async def test(pilot):
+        await shows(pilot, ChoosingScreen)
+        await pilot.press("enter")
+        await shows(pilot, BriefingScreen)
+        task = room.screen.query_one("#task", Pane)
+        assert isinstance(room.focused, OptionList)
+        await pilot.press("pagedown")
+        await pilot.pause()
+        assert task.scroll_offset.y > 0
+        await pilot.press("pageup")
+        await pilot.pause()
+        assert task.scroll_offset.y == 0
+
+    at(room, NARROW, test)
 
 
 def test_torch_stays_out_of_the_room() -> None:

@@ -127,6 +127,7 @@ def test_a_room_that_is_killed_in_the_middle_of_a_word_loses_a_second_at_most_an
 
     again = terminal()
     again.shows("The room was killed the last time.")
+    again.child.send("\x1b[1;5H")
     again.shows(sent[: min(kept, 60)])
 
 

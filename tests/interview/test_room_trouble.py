@@ -341,7 +341,7 @@ def test_a_terminal_that_shrinks_and_grows_again_shows_the_same(room, begin):
 
     async def test(pilot):
         await shows(pilot, CodingScreen)
-        await pilot.press(*"abc")
+        await pilot.press("ctrl+home", *"abc")
         for width, height in (NARROW, TINY, (1, 1), NARROW, TINY, WIDE):
             await pilot.resize_terminal(width, height)
             await pilot.pause(0.1)

@@ -36,7 +36,9 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report into this file.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="For the random inputs.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="For the random inputs.  [default: 0; drawn with --untrusted]"
+)
 @click.option(
     "--timeout",
     type=float,
@@ -64,7 +66,7 @@ def command(
     kata: str | None,
     form: str,
     output: Path | None,
-    seed: int,
+    seed: int | None,
     timeout: float,
     properties: tuple[str, ...],
     tier: int | None,
@@ -87,7 +89,7 @@ def command(
             target.kata.slug,
             source,
             attempt=target.name,
-            seed=seed,
+            seed=stranger.seed(untrusted, seed),
             timeout=timeout,
             properties=properties,
             least_tier=stranger.LEAST_TIER if untrusted else 0,

@@ -1,7 +1,8 @@
-"""What `--untrusted` demands: another person's file is not graded below tier 1."""
+"""What `--untrusted` demands: another person's file is not graded below tier 1, nor on inputs that could be known before."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,13 @@ from attn_kata.errors import UsageError
 
 LEAST_TIER = 1
 _WAY_OUT = "Grade it on Linux with Landlock and seccomp, or, trusting it as your own, without --untrusted"
+
+
+def seed(untrusted: bool, chosen: int | None) -> int:
+    """The chosen seed, or 0; for another person's file one that it cannot hold the answers to. The report names it."""
+    if chosen is not None:
+        return chosen
+    return secrets.randbelow(2**31) if untrusted else 0
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from .program import Program
-from .syntax import callee, is_method, is_module, keyword, line, mentions, number, on_self, rest, subject, the_one
+from .syntax import callee, is_method, is_module, keyword, line, number, on_self, rest, subject, the_one
 from .values import is_mask, is_number, is_parameter
 
 
@@ -158,13 +158,24 @@ def _leaves(program: Program, call: ast.Call) -> bool:
     return False
 
 
+_KEEPING = ("values", "detach", "clone", "to", "type_as", "float", "double", "unsqueeze", "squeeze", "view", "reshape")
+
+
 def _harmless(program: Program, inner: ast.expr | None) -> bool:
+    """Whether an expression is itself a maximum, a size or a mask; that one occurs in it somewhere is not enough."""
     if inner is None:
         return False
-    return any(
-        mentions(one, "max", "amax", "shape", "size", "device", "dtype") or is_mask(program, one)
-        for one in (inner, program.resolved(inner))
-    )
+    node = program.resolved(inner)
+    for _ in range(6):
+        if is_mask(program, node) or is_number(program, node):
+            return True
+        if isinstance(node, ast.Call) and is_method(node) and callee(node) in _KEEPING:
+            node = program.resolved(subject(node) or node)
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in _KEEPING):
+            node = program.resolved(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "shape"
+    return isinstance(node, ast.Call) and callee(node) in ("max", "amax", "argmax", "size", "arange")
 
 
 def modified(program: Program) -> int | None:

@@ -31,6 +31,8 @@ class BriefingScreen(RoomScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "begin", "Start the clock", priority=True),
         Binding("tab", "app.focus_next", "Task/questions", show=True),
+        Binding("pagedown", "turn(1)", "More of the task", priority=True, key_display="PgDn"),
+        Binding("pageup", "turn(-1)", "Less of it", priority=True, show=False),
     ]
 
     def body(self) -> ComposeResult:
@@ -50,6 +52,11 @@ class BriefingScreen(RoomScreen):
             await self.room.look()
             if self.is_attached:
                 self._show()
+
+    def action_turn(self, way: int) -> None:
+        """A page of the task, wherever the cursor is."""
+        task = self.query_one("#task", Pane)
+        task.scroll_page_down(animate=False) if way > 0 else task.scroll_page_up(animate=False)
 
     @work(exclusive=True)
     async def action_begin(self) -> None:

@@ -8,13 +8,14 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.widgets import Checkbox, Input, OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from attn_kata import catalog
 from attn_kata.interview import actions, plans
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.room.screens import RoomScreen, Words
+from attn_kata.interview.room.ticks import Tick
 
 
 class ChoosingScreen(RoomScreen):
@@ -25,25 +26,29 @@ class ChoosingScreen(RoomScreen):
     def body(self) -> ComposeResult:
         yield Words(
             "A mock interview: a task, a clock, hidden tests, questions about your code, a scorecard.\n"
-            "Choose with the arrows; Enter shows the task. The clock does not run yet. Tab: minutes, coached.",
+            "Choose with the arrows. Enter shows the task, before the clock runs. Tab: options.",
             id="about",
         )
+        names = [*(plan.name for plan in plans.tracks()), *(kata.slug for kata in catalog.katas())]
+        width = max(map(len, names))
         options = [
             Option(
-                f"{plan.name:<16} {plans.minutes_text(plan.minutes):>3} min  "
+                f"{plan.name:<{width}} {plans.minutes_text(plan.minutes):>3} min  "
                 f"{', '.join(stage.kata for stage in plan.stages)}",
                 id=f"track {plan.name}",
             )
             for plan in plans.tracks()
         ]
         katas = [
-            Option(f"{kata.slug:<16} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
+            Option(f"{kata.slug:<{width}} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
             for kata in catalog.katas()
         ]
-        yield OptionList(*options, None, *katas, id="plans", markup=False)
+        listed = OptionList(*options, _heading("or one kata"), *katas, id="plans", markup=False)
+        listed.border_title = "Katas in a row"
+        yield listed
         with Container(id="details"):
-            yield Input(placeholder="minutes, if others", id="minutes", compact=True)
-            yield Checkbox("coached: findings after every run", id="coached", compact=True)
+            yield Input(placeholder="other minutes than these", id="minutes", compact=True)
+            yield Tick("coached: findings after every run", id="coached", compact=True)
 
     def on_mount(self) -> None:
         listed = self.query_one(OptionList)
@@ -63,7 +68,7 @@ class ChoosingScreen(RoomScreen):
         chosen = listed.highlighted_option
         if chosen is None or chosen.id is None:
             return
-        minutes, coached = self.query_one(Input).value.strip(), self.query_one(Checkbox).value
+        minutes, coached = self.query_one(Input).value.strip(), self.query_one(Tick).value
 
         def begin() -> None:
             plan = _plan(str(chosen.id))
@@ -73,6 +78,10 @@ class ChoosingScreen(RoomScreen):
 
         if await self.room.tried(begin):
             await self.room.come_in()
+
+
+def _heading(says: str) -> Option:
+    return Option(f"── {says} ──", disabled=True)
 
 
 def _plan(chosen: str) -> Plan:

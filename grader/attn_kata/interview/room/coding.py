@@ -50,6 +50,7 @@ class CodingScreen(KeepingScreen):
     def on_mount(self) -> None:
         self.editor.load(self.draft.base)
         self.freeze()
+        self.editor.to_first_gap()
         self.action_front("editor")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -80,7 +81,8 @@ class CodingScreen(KeepingScreen):
             told, _ = await self.room.threads.grading(
                 actions.run, self.room.desk, session, engine, width=width, color=True
             )
-            shown = Content.from_rich_text(Text.from_ansi(told))
+            back = "\n\nBack to your code: F3" if self.has_class("-narrow") else ""
+            shown = Content.from_rich_text(Text.from_ansi(told.rstrip() + back))
         except Exception as problem:
             shown = Content(self.room.tell(problem))
         finally:

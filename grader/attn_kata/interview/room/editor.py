@@ -8,10 +8,12 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from attn_kata.interview.room import highlight
 
 INDENT = 4
+_GAP = "raise NotImplementedError"
 _BEYOND = 3_000  # lines: longer files have no colours
 _PICTURES = {code: 0x2400 + code for code in range(32) if code != 9} | {127: 0x2421}  # ␛ for what moves a cursor
 
@@ -19,7 +21,11 @@ _PICTURES = {code: 0x2400 + code for code in range(32) if code != 9} | {127: 0x2
 class Editor(TextArea):
     """One attempt's text. `source` is what belongs on the disk."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("shift+tab", "dedent", "Dedent", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("shift+tab", "dedent", "Dedent", show=False),
+        Binding("ctrl+home", "edge(False)", "To the start", show=False),
+        Binding("ctrl+end", "edge(True)", "To the end", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__(
@@ -99,6 +105,19 @@ class Editor(TextArea):
             spaces = min(INDENT, len(line) - len(line.lstrip(" ")))
             if spaces:
                 self.delete((row, 0), (row, spaces))
+
+    def action_edge(self, end: bool) -> None:
+        """To the first character, or behind the last."""
+        self.move_cursor(self.document.end if end else (0, 0))
+
+    def to_first_gap(self) -> None:
+        """Select the first thing that is not written yet: what is typed comes in its place."""
+        for row, line in enumerate(self.document.lines):
+            code = line.lstrip()
+            if code.startswith(_GAP):
+                self.selection = Selection((row, len(line)), (row, len(line) - len(code)))  # its end is the cursor
+                self.call_after_refresh(self.scroll_cursor_visible, center=True)
+                return
 
     def on_resize(self) -> None:
         """What a narrow terminal had scrolled away comes back where there is room for it again."""

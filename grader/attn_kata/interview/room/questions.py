@@ -15,6 +15,7 @@ from textual.widgets.selection_list import Selection
 
 from attn_kata.interview import control
 from attn_kata.interview.room.screens import RoomScreen, Words
+from attn_kata.interview.room.ticks import Ticks
 from attn_kata.interview.session import Session
 
 _HOW = {
@@ -127,6 +128,4 @@ def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextA
         return TextArea(id="free", classes="answer", soft_wrap=True)
     from textual.content import Content
 
-    return SelectionList(
-        *(Selection(Content(f"{n}. {says}"), n) for n, says in enumerate(question["points"], 1)), id="points"
-    )
+    return Ticks(*(Selection(Content(f"{n}. {says}"), n) for n, says in enumerate(question["points"], 1)), id="points")

@@ -62,32 +62,39 @@ Your file: {file}"""
 
 HELP = """\
 THE INTERVIEW
-  Briefing: choose a question and press Enter to ask it. Ctrl+G starts the clock.
-  Coding: write, run, hand in. Then some questions about it, and the review.
+  Briefing  Enter asks the question under the cursor.
+            Ctrl+G starts the clock.
+  Coding    Write, run, hand in. Then some questions about it,
+            and the review.
 
 EVERYWHERE
   Ctrl+G   go on: begin, hand in, next question, close
-  Ctrl+Q   leave: the session goes on, and so does a running clock;
-           back to it with: attn-kata interview
+  Ctrl+Q   leave: the session goes on, and so does a running
+           clock; back to it with: attn-kata interview
   F1, Ctrl+O  this page; Esc closes it
 
 CODING
   Ctrl+R   run the worked example (F5 too)
-  Ctrl+S   save now (it is saved by itself after a second of quiet)
+  Ctrl+S   save now (it is saved by itself every second)
   Ctrl+B   ask a question, still
-  Ctrl+T   task, editor, output in turn; F2, F3, F4 go to one of them
+  Ctrl+T   task, editor, output in turn;
+           F2, F3, F4 go to one of them
   Ctrl+P   pause and go on (only a coached session)
 
 EDITOR
-  Tab, Shift+Tab   indent, dedent        Ctrl+Z, Ctrl+Y   undo, redo
-  Shift+arrows     select                Ctrl+C, Ctrl+X, Ctrl+V   copy, cut, paste
-  Ctrl+K           delete to the end     Ctrl+U   delete to the start
-  Ctrl+←, Ctrl+→   a word                Home, End, PgUp, PgDn
-  Esc              leave the editor, to the next pane
+  Tab, Shift+Tab         indent, dedent
+  Ctrl+Z, Ctrl+Y         undo, redo
+  Shift+arrows           select
+  Ctrl+C, Ctrl+X, Ctrl+V   copy, cut, paste
+  Ctrl+K, Ctrl+U         delete to the end, to the start
+  Ctrl+←, Ctrl+→         a word
+  Ctrl+Home, Ctrl+End    the start and the end of the text
+  Esc                    leave the editor, to the next pane
 
 YOUR OWN EDITOR
-  Open the same file there. What you save is loaded here. Where both changed,
-  you are asked which to keep; nothing is thrown away.
+  Open the same file there. What you save is loaded here.
+  Where both changed, you are asked which to keep; nothing is
+  thrown away.
 
 WITHOUT THE ROOM
   Every step is a command too: attn-kata interview --help"""
