@@ -63,9 +63,8 @@ def some_weights(sizes, dtype=torch.float64):
 
 def built(side, sizes, weights=None, dtype=torch.float64):
     """One module, the attempt's or the reference's, with these weights, or with random ones."""
-    module = side.AttentionClassifier(sizes.vocab, sizes.E, sizes.H, sizes.classes)
-    module.load(some_weights(sizes, dtype) if weights is None else weights)
-    return module
+    weights = some_weights(sizes, dtype) if weights is None else weights
+    return side.AttentionClassifier.loaded(weights, sizes.vocab, sizes.E, sizes.H, sizes.classes)
 
 
 def pair(attempt, reference, sizes, weights=None):

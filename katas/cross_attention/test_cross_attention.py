@@ -63,9 +63,8 @@ def some_weights(sizes, dtype=torch.float64):
 
 def built(side, sizes, weights=None, dtype=torch.float64):
     """One module, the attempt's or the reference's, with these weights, or with random ones."""
-    module = side.CrossAttention(sizes.E, sizes.context_dim, sizes.H)
-    module.load(some_weights(sizes, dtype) if weights is None else weights)
-    return module
+    weights = some_weights(sizes, dtype) if weights is None else weights
+    return side.CrossAttention.loaded(weights, sizes.E, sizes.context_dim, sizes.H)
 
 
 def pair(attempt, reference, sizes, weights=None):

@@ -57,9 +57,7 @@ def pair(attempt, reference, sizes):
 
 def loaded(handle, sizes, weights, dropout=0.0):
     """A module with these weights, on either handle. It is in train(), as built."""
-    module = handle.MultiHeadAttention(sizes.E, sizes.H, dropout)
-    module.load(weights)
-    return module
+    return handle.MultiHeadAttention.loaded(weights, sizes.E, sizes.H, dropout)
 
 
 def weights_of(sizes, dtype=torch.float64, **replaced):

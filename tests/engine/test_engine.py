@@ -311,10 +311,10 @@ def test_forty_gradings_leave_memory_descriptors_processes_and_files_as_they_wer
 
 
 def _at_rest(process: psutil.Process) -> bool:
-    """Whether there is what stands ready for the next grading, a template and an attempt child, and nothing else."""
-    seen = process.children(recursive=True)
-    time.sleep(0.2)  # a grader child that is being ended is one of two as well, before there is a template
-    return len(seen) == 2 and process.children(recursive=True) == seen
+    """Whether there is what stands ready for the next grading, and nothing else: template, grader child, attempt child."""
+    ready = [child.pid for child in process.children(recursive=True)]
+    time.sleep(0.3)
+    return len(ready) == 3 and [child.pid for child in process.children(recursive=True)] == ready
 
 
 def _descriptors(process: psutil.Process) -> int:

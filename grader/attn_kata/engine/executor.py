@@ -100,28 +100,26 @@ class Executor:
         return wire.OK, (), ()
 
     def _build(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
-        """Build a module. Fields: name, args, and the number that it is called by from then on, module."""
+        """Build a module. Fields: name, args, and the number that it is called by from then on, module.
+
+        With `names`, the last tensors are weights of these names, and are copied in where the module has such parameters.
+        """
         built = self._entry(request.fields["name"])(*_arguments(request))
         if not isinstance(built, nn.Module):
             raise BadResult(f"{request.fields['name']}(…) is {_kind(built)}, not an nn.Module")
         self._modules[request.fields["module"]] = built
-        return _parameters(built)
-
-    def _parameters(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
-        """The names and shapes of a module's parameters. Fields: module."""
-        return _parameters(self._modules[request.fields["module"]])
+        told = _parameters(built)
+        names = request.fields.get("names")
+        if names:
+            weights = dict(zip(names, request.tensors[-len(names) :], strict=True))
+            found = {name: value.shape for name, (value, _) in zip(*told, strict=True)}
+            if found == {name: weight.shape for name, weight in weights.items()}:
+                _copy_in(built, weights)
+        return told
 
     def _load_weights(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
         """Copy weights in by name, after converting the module to their dtype. Fields: module, names."""
-        module = self._modules[request.fields["module"]]
-        dtype = request.tensors[0].dtype
-        held = dict(module.named_parameters(remove_duplicate=False))
-        if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
-            module.to(dtype)
-            held = dict(module.named_parameters(remove_duplicate=False))
-        with torch.no_grad():
-            for name, weight in zip(request.fields["names"], request.tensors, strict=True):
-                held[name].copy_(weight)
+        _copy_in(self._modules[request.fields["module"]], dict(zip(request.fields["names"], request.tensors, strict=True)))
         return (), ()
 
     def _call(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
@@ -295,6 +293,18 @@ def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
 def _parameters(module: nn.Module) -> tuple[tuple[str, ...], Tensors]:
     named = named_parameters(module)
     return tuple(name for name, _ in named), tuple((value.detach(), wire.ABSENT) for _, value in named)
+
+
+def _copy_in(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Copy weights into a module's parameters, after converting it to their dtype."""
+    dtype = next(iter(weights.values())).dtype
+    held = dict(module.named_parameters(remove_duplicate=False))
+    if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
+        module.to(dtype)
+        held = dict(module.named_parameters(remove_duplicate=False))
+    with torch.no_grad():
+        for name, weight in weights.items():
+            held[name].copy_(weight)
 
 
 def _one_tensor(output: Any) -> Tensor:

@@ -16,7 +16,7 @@ def answers(request: wire.Request, reply: wire.Reply) -> bool:
     """Whether the reply's texts and tensors are what an answer to this request has."""
     if reply.status != wire.OK:
         return not reply.tensors and (bool(reply.texts) or reply.status == wire.NO_MEMORY)
-    if request.op in ("build", "parameters"):
+    if request.op == "build":
         return (
             len(reply.texts) == len(reply.tensors)
             and len(set(reply.texts)) == len(reply.texts)

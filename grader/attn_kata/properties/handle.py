@@ -198,31 +198,42 @@ class Class:
     def __call__(self, *args: Any) -> Module:
         return Module(self._transport, self._name, args)
 
+    def loaded(self, weights: dict[str, Tensor], *args: Any) -> Module:
+        """As a call, then `load`, asked for at once. Raises what both raise."""
+        return Module(self._transport, self._name, args, weights)
+
 
 class Module(Target):
     """A built module. Built again, with the same weights, when the attempt's process had to be replaced."""
 
-    def __init__(self, transport: Transport, name: str, args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, transport: Transport, name: str, args: tuple[Any, ...], weights: dict[str, Tensor] | None = None
+    ) -> None:
         super().__init__(transport)
         self._name, self._args = name, args
-        self._weights: dict[str, Tensor] = {}
+        self._weights = weights or {}
         self._build()
 
     def _build(self) -> None:
         tensors, described = describe_arguments(self._args)
         self._number = next(_numbers)
-        fields = {"module": self._number, "name": self._name, "args": described}
-        reply = ask(self._transport, "build", fields, tensors)
+        fields = {"module": self._number, "name": self._name, "args": described, "names": list(self._weights)}
+        reply = ask(self._transport, "build", fields, [*tensors, *self._weights.values()])
         self._generation = self._transport.generation
         self.parameters = {
             name: part.shape for name, part in zip(reply.texts, reply.tensors, strict=True)
         }  # name: shape
+        if self._weights:
+            self._check(self._weights)
+
+    def _check(self, weights: dict[str, Tensor]) -> None:
+        wanted = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if wanted != self.parameters:
+            raise PropertyFailed(_other_parameters(wanted, self.parameters))
 
     def _target(self) -> dict[str, Any]:
         if self._generation != self._transport.generation:
             self._build()
-            if self._weights:
-                self.load(self._weights)
         return {"module": self._number}
 
     def _parameter_names(self) -> tuple[str, ...]:
@@ -230,9 +241,7 @@ class Module(Target):
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
-        wanted = {name: tuple(weight.shape) for name, weight in weights.items()}
-        if wanted != self.parameters:
-            raise PropertyFailed(_other_parameters(wanted, self.parameters))
+        self._check(weights)
         self._weights = weights
         fields = {**self._target(), "names": list(weights)}
         ask(self._transport, "load_weights", fields, list(weights.values()))
@@ -299,9 +308,8 @@ def build_pair(
 ) -> tuple[Module, Module]:
     """The attempt's module and the reference's, built alike, with the same random weights in both."""
     theirs: Module = getattr(reference, name)(*args)
-    ours: Module = getattr(attempt, name)(*args)
     weights = random_weights(theirs.parameters, dtype)
-    ours.load(weights)
+    ours: Module = getattr(attempt, name).loaded(weights, *args)
     theirs.load(weights)
     return ours, theirs
 
