@@ -60,7 +60,7 @@ def measured(rows: int, columns: int, keys: int) -> tuple[list[float], list[floa
                 one.shows("utput (F4): running" if columns > 100 else "F4 output: running")
                 one.child.send(F3)
                 busy += typed(one, letters, pauses, seconds=GRADING_SECONDS, most=keys - len(busy))
-                assert "running" in one.text, "the grading was over before the last key"
+                assert "running" in one.text, f"the grading was over before the last key\n{one.text}"
                 one.shows("run at")
             return idle, busy
         finally:
