@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
 if sys.platform != "linux":
     pytest.skip("only Linux forks", allow_module_level=True)
 
-from attn_kata.engine import ending, forking, isolation
+from attn_kata.engine import ending, isolation
+from attn_kata.engine.attempts import Attempts
 
 
 class Layers:
@@ -35,24 +37,28 @@ def layers(monkeypatch: pytest.MonkeyPatch) -> Layers:
     return played
 
 
-def test_the_layers_are_prepared_once_for_a_tier(layers):
-    engine = forking.Engine(requests=-1, reports=-1)
-    first = engine._prepare(1, ("/answers",))
+def asked(tier: int) -> dict[str, Any]:
+    return {"tier": tier, "denied": ["/answers"]}
 
-    assert engine._prepare(1, ("/answers",)) is first
-    assert engine._prepare(2, ("/answers",)) is not first
+
+def test_the_layers_are_prepared_once_for_a_tier(layers):
+    attempts = Attempts(list)
+    first = attempts._prepare(asked(1))
+
+    assert attempts._prepare(asked(1)) is first
+    assert attempts._prepare(asked(2)) is not first
     assert layers.prepared == [1, 2]
 
 
 def test_a_package_that_was_installed_meanwhile_has_them_prepared_again(layers):
-    engine = forking.Engine(requests=-1, reports=-1)
-    first = engine._prepare(1, ("/answers",))
+    attempts = Attempts(list)
+    first = attempts._prepare(asked(1))
     layers.current = False
-    second = engine._prepare(1, ("/answers",))
+    second = attempts._prepare(asked(1))
 
     assert second is not first
     assert layers.released == [first]
-    assert engine._prepare(1, ("/answers",)) is not second
+    assert attempts._prepare(asked(1)) is not second
 
 
 @pytest.mark.parametrize(
