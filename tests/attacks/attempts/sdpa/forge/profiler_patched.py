@@ -1,6 +1,5 @@
-# torch's profiler is patched where the recorder finds it: it does nothing, and its events have honest names.
+# torch's profiler is patched where a recorder may find it: it does nothing, and its events have honest names.
 # outcome: failed
-# says: right only where something ready-made can be called
 import torch
 import torch.autograd.profiler_legacy as legacy
 import torch.autograd.profiler_util as util
