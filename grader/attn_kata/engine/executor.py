@@ -300,8 +300,9 @@ def _copy_in(module: nn.Module, weights: dict[str, Tensor]) -> None:
     dtype = next(iter(weights.values())).dtype
     held = dict(module.named_parameters(remove_duplicate=False))
     if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
-        module.to(dtype)
-        held = dict(module.named_parameters(remove_duplicate=False))
+        module.to(dtype)  # which keeps the parameters, unless the module has its own way
+        if any(value.dtype is not dtype for value in held.values()):
+            held = dict(module.named_parameters(remove_duplicate=False))
     with torch.no_grad():
         for name, weight in weights.items():
             held[name].copy_(weight)

@@ -200,12 +200,11 @@ def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Repl
         raise WireError("its header is not one of ours")
     if text_count > MAX_TEXTS or tensor_count > MAX_TENSORS:
         raise WireError(f"it promises {text_count} texts and {tensor_count} tensors")
-    lengths = [LENGTH.unpack(read(LENGTH.size))[0] for _ in range(text_count)]
+    lengths = [length for (length,) in LENGTH.iter_unpack(read(text_count * LENGTH.size))]
     if any(length > MAX_TEXT for length in lengths) or sum(lengths) > MAX_TEXT_BYTES:
         raise WireError(f"it promises {sum(lengths)} bytes of text")
     described, total = [], 0
-    for _ in range(tensor_count):
-        code, rank, device, flags, *sizes = DESCRIPTOR.unpack(read(DESCRIPTOR.size))
+    for code, rank, device, flags, *sizes in DESCRIPTOR.iter_unpack(read(tensor_count * DESCRIPTOR.size)):
         if code >= len(DTYPES) or rank > MAX_RANK or device > OTHER or flags > (ABSENT | SHARES_INPUT):
             raise WireError("it describes no tensor that we know")
         if not _sizes_fit(sizes[:rank]) or any(sizes[rank:]):
