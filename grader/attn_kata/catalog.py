@@ -1,6 +1,7 @@
 '''The katas as their folders describe them, in `katas/<slug>/kata.toml`, read strictly. Folders are discovered.
 
-The format of `kata.toml`. Every key is required unless marked optional; an error names file and key:
+The format of `kata.toml`. Every key is required unless marked optional; an error names file and key. What comes before
+`contract` is read by itself for `list`, which has no need of the rest and does not wait for it:
 
     title = "Multi-head attention"   # what `list` and the stub call it
     level = 3                        # 1 and up; `list` groups by it
@@ -39,15 +40,19 @@ Texts that go into docstrings (`title`, `contract`, `doc`) hold no backslash and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from attn_kata.errors import KataFileError, UsageError
 from attn_kata.resources import katas_folder, solutions_folder
 from attn_kata.tables import Table
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+_O = TypeVar("_O", bound="Outline")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +89,21 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kata:
-    """One kata, as `kata.toml` says."""
+class Outline:
+    """What `list` says of a kata."""
 
     slug: str
-    folder: Path
     title: str
     level: int
     minutes: int
     summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kata(Outline):
+    """One kata, as `kata.toml` says."""
+
+    folder: Path
     contract: str
     hints: tuple[str, ...]
     smoke: str
@@ -116,7 +127,15 @@ def slugs() -> list[str]:
 
 def katas() -> list[Kata]:
     """Every kata, in the order of `list`: by level, then the shorter first. Raises KataFileError."""
-    every = [load(katas_folder() / slug) for slug in slugs()]
+    return _in_order(load(katas_folder() / slug) for slug in slugs())
+
+
+def outlines() -> list[Outline]:
+    """The outlines of every kata, in the order of `list`. Raises KataFileError. Takes a tenth of the time of `katas`."""
+    return _in_order(_outline(katas_folder() / slug) for slug in slugs())
+
+
+def _in_order(every: Iterable[_O]) -> list[_O]:
     return sorted(every, key=lambda kata: (kata.level, kata.minutes, kata.slug))
 
 
@@ -159,14 +178,11 @@ def load(folder: Path) -> Kata:
     file = folder / "kata.toml"
     if not _SLUG.fullmatch(folder.name):
         raise KataFileError(f"{file}: the folder '{folder.name}' is not a snake_case slug.")
-    table = Table.of_file(file)
+    outline = _outline(folder)
+    table = Table.of_file(file, known=[field.name for field in fields(Outline)])
     kata = Kata(
-        slug=folder.name,
+        **vars(outline),
         folder=folder,
-        title=table.docstring("title"),
-        level=table.positive("level"),
-        minutes=table.positive("minutes"),
-        summary=table.text("summary"),
         contract=table.docstring("contract"),
         hints=table.texts("hints", at_least=3),
         smoke=table.text("smoke"),
@@ -175,9 +191,22 @@ def load(folder: Path) -> Kata:
     table.nothing_else()
     if max(map(len, kata.contract.splitlines())) > 100:
         raise table.wrong("contract", "has a line of more than 100 characters")
-    if "\n" in kata.summary or len(kata.summary) > 60:
-        raise table.wrong("summary", "must be one line of at most 60 characters")
     return kata
+
+
+def _outline(folder: Path) -> Outline:
+    table = Table.of_file(folder / "kata.toml", before="contract")
+    outline = Outline(
+        slug=folder.name,
+        title=table.docstring("title"),
+        level=table.positive("level"),
+        minutes=table.positive("minutes"),
+        summary=table.text("summary"),
+    )
+    table.nothing_else()
+    if "\n" in outline.summary or len(outline.summary) > 60:
+        raise table.wrong("summary", "must be one line of at most 60 characters")
+    return outline
 
 
 def _entry(table: Table) -> Entry:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +31,15 @@ class Table:
         self._asked: set[str] = set()
 
     @classmethod
-    def of_file(cls, file: Path) -> Table:
-        """The whole of `file`."""
+    def of_file(cls, file: Path, *, before: str | None = None, known: Iterable[str] = ()) -> Table:
+        """The whole of `file`, or what lies `before` the line that begins with that key. `known` keys were asked for."""
         try:
-            return cls(tomllib.loads(file.read_text(encoding="utf-8")), file, "")
+            text = file.read_text(encoding="utf-8")
+            if before is not None:
+                text = re.split(rf"^{before}\b", text, maxsplit=1, flags=re.MULTILINE)[0]
+            table = cls(tomllib.loads(text), file, "")
+            table._asked.update(known)
+            return table
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
             raise KataFileError(f"{file} cannot be read: {problem}.") from problem
 

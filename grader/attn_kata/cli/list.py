@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from attn_kata import catalog
-from attn_kata.catalog import Kata
+from attn_kata.catalog import Outline
 from attn_kata.cli.output import emit, warn, width
 from attn_kata.history import History, Progress
 
@@ -20,20 +20,22 @@ def command(as_json: bool) -> None:
     history = History(warn)
     known = history.current()
     current = known.kata if known else None
-    emit((_json if as_json else _text)(catalog.katas(), history.progress(), current))
+    emit((_json if as_json else _text)(catalog.outlines(), history.progress(), current))
 
 
-def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
+def _text(katas: list[Outline], progress: dict[str, Progress], current: str | None) -> str:
     longest = max(len(kata.slug) for kata in katas)
-    dates = 17 if any(done.passed_at for done in progress.values()) else 0  # "passed 2026-01-31"
+    dates = any(done.passed_at for done in progress.values())
     lines: list[str] = []
     for level, members in groupby(katas, key=lambda kata: kata.level):
-        lines += ["", f"Level {level}"] if lines else [f"Level {level}"]
+        head = f"Level {level}"
+        lines += ["", head] if lines else [f"{head:<{longest + 12}}passed" if dates else head]
         for kata in members:
             passed_at = progress.get(kata.slug, Progress()).passed_at
-            passed = f"passed {passed_at.astimezone():%Y-%m-%d}" if passed_at else ""
             mark = ">" if kata.slug == current else " "
-            first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>3} min  {passed:<{dates}}" + "  " * (dates > 0)
+            first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>2} min  "
+            if dates:
+                first += f"{passed_at.astimezone():%Y-%m-%d}  " if passed_at else " " * 12
             lines += textwrap.wrap(kata.summary, width(), initial_indent=first, subsequent_indent=" " * len(first))
     missing = next((kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at is None), None)
     lines.append("")
@@ -44,10 +46,10 @@ def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _json(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
+def _json(katas: list[Outline], progress: dict[str, Progress], current: str | None) -> str:
     import json
 
-    def row(kata: Kata) -> dict[str, object]:
+    def row(kata: Outline) -> dict[str, object]:
         done = progress.get(kata.slug, Progress())
         return {
             "kata": kata.slug,
