@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from attn_kata import catalog
-from attn_kata.properties.handle import Handle, Local, load_namespace, local_handle
+from attn_kata.properties.handle import Handle, local_handle
+from attn_kata.properties.local import Local, load_namespace
 from attn_kata.properties.remembered import Remembering
 from attn_kata.properties.runner import HiddenTests, with_hidden_tests
 

@@ -13,7 +13,8 @@ import torch
 
 from ..properties.claims import Property
 from ..properties.failures import PropertyFailed
-from ..properties.handle import Handle, Local, load_namespace, local_handle, random_weights
+from ..properties.handle import Handle, local_handle, random_weights
+from ..properties.local import Local, load_namespace
 from ..properties.runner import seed_case
 from .pipeline import Pipeline, State, Variant, load
 from .search import EQUAL, Answer, distance, outcome

@@ -7,10 +7,7 @@ the mutants, so both sides of a comparison are made the same way.
 from __future__ import annotations
 
 import contextlib
-import io
-import linecache
 import sys
-import tokenize
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -18,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import wire, withheld
+from . import raised, wire, withheld
 from .evasion import Evasion, count_threads
+from .modules import adam_step, copy_in, named_parameters, parameters
 from .recorder import Recorder
 
 # Taken before any attempt runs: what an attempt does to torch later does not reach these.
@@ -27,9 +25,6 @@ _grad = torch.autograd.grad
 _manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stacks for devices that nobody uses
 
 MODULE_NAME = "attempt"
-MAX_MESSAGE = 4000
-MAX_NAME = 200
-MAX_FRAMES = 12
 
 Tensors = tuple[tuple[Tensor, int], ...]
 Answer = tuple[int, tuple[str, ...], Tensors]
@@ -57,7 +52,7 @@ class Executor:
         try:
             return self._execute(request)
         except BaseException as error:
-            return wire.RAISED, (_type_name(type(error)), "(what it raised could not be read)"), ()
+            return wire.RAISED, (raised.type_name(type(error)), "(what it raised could not be read)"), ()
 
     def _execute(self, request: wire.Request) -> Answer:
         try:
@@ -70,7 +65,7 @@ class Executor:
         except BadResult as bad:
             return wire.BAD_RESULT, (str(bad),), ()
         except BaseException as error:
-            return wire.NO_MEMORY if _is_want_of_memory(error) else wire.RAISED, self._told(error), ()
+            return wire.NO_MEMORY if raised.is_want_of_memory(error) else wire.RAISED, raised.told(error, self._filename), ()
 
     # ------------------------------------------------------------------------------------------------- operations
 
@@ -86,8 +81,8 @@ class Executor:
         try:
             code = compile(source, self._filename, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
-            return wire.SYNTAX, _syntax_error(error), ()
-        _remember_lines(source, self._filename)
+            return wire.SYNTAX, raised.syntax_error(error), ()
+        raised.remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
         if request.fields.get("withhold"):
@@ -108,18 +103,18 @@ class Executor:
         if not isinstance(built, nn.Module):
             raise BadResult(f"{request.fields['name']}(…) is {_kind(built)}, not an nn.Module")
         self._modules[request.fields["module"]] = built
-        told = _parameters(built)
+        told = parameters(built)
         names = request.fields.get("names")
         if names:
             weights = dict(zip(names, request.tensors[-len(names) :], strict=True))
             found = {name: value.shape for name, (value, _) in zip(*told, strict=True)}
             if found == {name: weight.shape for name, weight in weights.items()}:
-                _copy_in(built, weights)
+                copy_in(built, weights)
         return told
 
     def _load_weights(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
         """Copy weights in by name, after converting the module to their dtype. Fields: module, names."""
-        _copy_in(self._modules[request.fields["module"]], dict(zip(request.fields["names"], request.tensors, strict=True)))
+        copy_in(self._modules[request.fields["module"]], dict(zip(request.fields["names"], request.tensors, strict=True)))
         return (), ()
 
     def _call(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
@@ -187,7 +182,7 @@ class Executor:
             gradients = _grad(loss, parameters, allow_unused=True)
             for value, gradient, (first, second) in zip(parameters, gradients, moments, strict=True):
                 if gradient is not None:
-                    _adam(value.detach(), gradient, first, second, step, request.fields["learning_rate"])
+                    adam_step(value.detach(), gradient, first, second, step, request.fields["learning_rate"])
         return (), ((torch.stack(losses), 0),)
 
     # ---------------------------------------------------------------------------------------------------- telling
@@ -206,47 +201,6 @@ class Executor:
             for name, value in list(self._namespace.__dict__.items())
             if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("__")
         )[:50]
-
-    def _told(self, error: BaseException) -> tuple[str, ...]:
-        """An exception as texts: the names of its type and its bases, its message, then `line function` per own frame."""
-        bases = ",".join(map(_type_name, _bases(type(error))))[:MAX_MESSAGE]
-        try:
-            message = _text(str(error), MAX_MESSAGE)
-        except BaseException:
-            message = "(its message could not be read)"
-        frames, traceback = [], error.__traceback__
-        while traceback is not None:
-            code = traceback.tb_frame.f_code
-            if code.co_filename == self._filename:
-                frames.append(f"{traceback.tb_lineno} {code.co_name[:MAX_NAME]}")
-            traceback = traceback.tb_next
-        return (bases, message, *frames[-MAX_FRAMES:])
-
-
-def _bases(kind: type) -> tuple[type, ...]:
-    """A class and its bases but object, by C's own reading: a metaclass may have an `__mro__` of its own."""
-    mro: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
-    return mro[:-1]
-
-
-def _type_name(kind: type) -> str:
-    """A class's name by C's own reading, without commas, which separate names, and of bounded length."""
-    return _text(type.__dict__["__name__"].__get__(kind), MAX_NAME).replace(",", " ")
-
-
-def _text(text: str, most: int) -> str:
-    """An exact str of bounded length: a subclass would answer `[:most]` and `encode` as it likes."""
-    return str.__getitem__(text, slice(most)) + ""
-
-
-def _is_want_of_memory(error: BaseException) -> bool:
-    """Whether Python or torch's allocator was refused memory."""
-    if isinstance(error, MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(
-        type(part) is str and "DefaultCPUAllocator: " in part for part in error.args
-    )
-
 
 @contextlib.contextmanager
 def _lenient_views() -> Iterator[None]:
@@ -274,38 +228,6 @@ def _arguments(request: wire.Request) -> list[Any]:
         else:
             decoded.append(described["value"])
     return decoded
-
-
-def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """A module's parameters in the order of their names, each once: under the shortest name where it has several.
-
-    So layers may also be kept in a list, while one layer under two of the contract's names is one layer.
-    """
-    names: dict[int, str] = {}
-    held = dict(module.named_parameters(remove_duplicate=False))
-    for name, value in held.items():
-        known = names.get(id(value))
-        if known is None or name.count(".") < known.count("."):
-            names[id(value)] = name
-    return sorted((name, held[name]) for name in names.values())
-
-
-def _parameters(module: nn.Module) -> tuple[tuple[str, ...], Tensors]:
-    named = named_parameters(module)
-    return tuple(name for name, _ in named), tuple((value.detach(), wire.ABSENT) for _, value in named)
-
-
-def _copy_in(module: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Copy weights into a module's parameters, after converting it to their dtype."""
-    dtype = next(iter(weights.values())).dtype
-    held = dict(module.named_parameters(remove_duplicate=False))
-    if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
-        module.to(dtype)  # which keeps the parameters, unless the module has its own way
-        if any(value.dtype is not dtype for value in held.values()):
-            held = dict(module.named_parameters(remove_duplicate=False))
-    with torch.no_grad():
-        for name, weight in weights.items():
-            held[name].copy_(weight)
 
 
 def _one_tensor(output: Any) -> Tensor:
@@ -350,28 +272,3 @@ def _gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[
         (leaf.detach(), wire.ABSENT) if gradient is None else (gradient.detach(), 0)
         for leaf, gradient in zip(leaves, found, strict=True)
     ]
-
-
-def _adam(value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, learning_rate: float) -> None:
-    """One step of Adam, in place (Kingma and Ba, 2015). torch.optim's first use imports a second's worth of torch._dynamo."""
-    first.lerp_(gradient, 0.1)
-    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-    root = (second / (1 - 0.999**step)).sqrt_().add_(1e-8)
-    value.addcdiv_(first, root, value=-learning_rate / (1 - 0.9**step))
-
-
-def _syntax_error(error: SyntaxError | ValueError) -> tuple[str, ...]:
-    """A syntax error as texts: what it is, the line's number, the line."""
-    if isinstance(error, SyntaxError):
-        return str(error.msg), str(error.lineno or 0), (error.text or "").rstrip()[:200]
-    return str(error), "0", ""
-
-
-def _remember_lines(source: bytes, filename: str) -> None:
-    """Let tracebacks that the attempt prints itself show its lines."""
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-        text = source.decode(encoding, "replace")
-    except (SyntaxError, LookupError):
-        return
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

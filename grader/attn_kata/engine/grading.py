@@ -18,7 +18,8 @@ from .. import __version__, catalog
 from ..diagnosis.diagnose import Diagnosed, diagnose
 from ..diagnosis.pipeline import load
 from ..properties.failures import AttemptRaised
-from ..properties.handle import Apart, Handle, Local, load_namespace, local_handle, read_raised
+from ..properties.handle import Handle, local_handle, read_raised
+from ..properties.local import Apart, Local, load_namespace
 from ..properties.remembered import Remembering
 from ..properties.runner import Found, HiddenTests, with_hidden_tests
 from ..report.model import Finding, Isolation, Report, ReportOutcome

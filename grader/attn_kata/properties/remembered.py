@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..engine import wire
-from .handle import Local, same_strides
+from .local import Local, same_strides
 from .runner import Case
 
 

@@ -1,0 +1,49 @@
+"""What is done to a module that an attempt built: its parameters by name, weights into them, one step of training."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from . import wire
+
+
+def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """A module's parameters in the order of their names, each once: under the shortest name where it has several.
+
+    So layers may also be kept in a list, while one layer under two of the contract's names is one layer.
+    """
+    names: dict[int, str] = {}
+    held = dict(module.named_parameters(remove_duplicate=False))
+    for name, value in held.items():
+        known = names.get(id(value))
+        if known is None or name.count(".") < known.count("."):
+            names[id(value)] = name
+    return sorted((name, held[name]) for name in names.values())
+
+
+def parameters(module: nn.Module) -> tuple[tuple[str, ...], tuple[tuple[Tensor, int], ...]]:
+    """Their names, and themselves as a reply tells them: their shapes alone."""
+    named = named_parameters(module)
+    return tuple(name for name, _ in named), tuple((value.detach(), wire.ABSENT) for _, value in named)
+
+
+def copy_in(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Copy weights into a module's parameters, after converting it to their dtype."""
+    dtype = next(iter(weights.values())).dtype
+    held = dict(module.named_parameters(remove_duplicate=False))
+    if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
+        module.to(dtype)  # which keeps the parameters, unless the module has its own way
+        if any(value.dtype is not dtype for value in held.values()):
+            held = dict(module.named_parameters(remove_duplicate=False))
+    with torch.no_grad():
+        for name, weight in weights.items():
+            held[name].copy_(weight)
+
+
+def adam_step(value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, learning_rate: float) -> None:
+    """One step of Adam, in place (Kingma and Ba, 2015). torch.optim's first use imports a second's worth of torch._dynamo."""
+    first.lerp_(gradient, 0.1)
+    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    root = (second / (1 - 0.999**step)).sqrt_().add_(1e-8)
+    value.addcdiv_(first, root, value=-learning_rate / (1 - 0.9**step))
