@@ -128,6 +128,12 @@ class History:
         found = self._rows(query, kata)
         return Path(os.fsdecode(found[0][0])) if found else None
 
+    def passed_path(self, kata: str) -> Path | None:
+        """The attempt that passed last."""
+        query = "SELECT path FROM grading WHERE kata = ? AND outcome = 'passed' AND whole ORDER BY id DESC LIMIT 1"
+        found = self._rows(query, kata)
+        return Path(os.fsdecode(found[0][0])) if found else None
+
     # What was graded -------------------------------------------------------------------------------------------------
 
     def record(self, report: Report, path: Path, *, whole: bool) -> None:

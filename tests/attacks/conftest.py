@@ -193,10 +193,11 @@ def assert_shown_harmlessly(report: Report) -> None:
 def only_what_stands_ready(engine_session: int, sessions: list[int]) -> bool:
     """Whether processes of these sessions are what an engine keeps for the next grading, at most, and no attempt's.
 
-    That is a template in its own session, and one attempt child that waits in one of its own (of two processes in a jail).
+    That is a template and its grader child in the engine's session, and one attempt child that waits in one of its own (of
+    two processes in a jail).
     """
     others = [session for session in sessions if session != engine_session]
-    return len(sessions) - len(others) <= 1 and len(set(others)) <= 1 and len(others) <= 2
+    return len(sessions) - len(others) <= 2 and len(set(others)) <= 1 and len(others) <= 2
 
 
 def sessions_below(process: psutil.Process) -> list[int]:

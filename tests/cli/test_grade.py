@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pexpect
 import pytest
 
 import attn_kata.report
@@ -43,7 +44,9 @@ def test_a_right_attempt_passes_and_is_remembered(run, folder, reference):
     assert done.stderr == ""
     assert done.stdout.startswith("PASSED  sdpa  sdpa.py")
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "passed 20" in run("list").stdout
+    listed = run("list").stdout.splitlines()
+    assert listed[0].split() == ["Level", "1", "passed"]
+    assert time.strftime("%Y-%m-%d") in listed[1]
     status = run("status").stdout
     assert status.startswith("1 of ")
     assert run("solution").returncode == 0
@@ -288,3 +291,42 @@ def test_in_a_terminal_the_report_is_coloured_and_fits(folder, environment):
     assert "\x1b[1;31mFAILED" in printed
     assert lines[0].startswith("FAILED  sdpa  sdpa.py")
     assert [line for line in lines if line][-1].startswith("Next: ")
+
+
+def test_a_part_that_holds_is_no_pass_of_the_kata_and_says_so(run, folder):
+    (folder / "softmax.py").write_text("import torch\n\n\ndef softmax(x, dim):\n    return torch.zeros_like(x)\n")
+    done = run("grade", "softmax.py", "--property", "output_shape")
+
+    assert "that were asked for hold" in done.stdout
+    assert "attn-kata solution" not in done.stdout
+    assert run("grade", "softmax.py", "--property", "output_shape", "--format", "json").stdout.count('"part": true') == 1
+
+
+def test_an_untouched_stub_counts_as_no_attempt(run):
+    run("start", "sdpa")
+    assert "NOT WRITTEN YET" in run("grade").stdout
+
+    assert json.loads(run("list", "--json").stdout)[0]["attempts"] == 0
+
+
+def test_an_endless_loop_is_waited_for_once(run, folder):
+    (folder / "sdpa.py").write_text("def scaled_dot_product_attention(q, k, v):\n    while True:\n        pass\n")
+    started = time.monotonic()
+    done = run("grade")
+
+    assert done.returncode == 1
+    assert "no answer within 10 s" in done.stdout
+    assert time.monotonic() - started < 10 + 2 * 2 + 8  # once, then twice a little, and what a busy machine takes
+
+
+def test_who_waits_at_a_terminal_is_told_what_for(folder, home):
+    (folder / "sdpa.py").write_text(
+        "import time\n\n\ndef scaled_dot_product_attention(q, k, v):\n    time.sleep(5)\n    return v\n"
+    )
+    child = pexpect.spawn(
+        sys.executable, ["-m", "attn_kata", "grade", "--property", "output_shape"], cwd=str(folder), timeout=60,
+        env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},
+    )  # fmt: skip
+    child.expect("Grading … ".encode())
+    child.expect("FAILED")
+    child.expect(pexpect.EOF)

@@ -128,6 +128,8 @@ Printed by your code
 
   hello   (3 times)
 
+At the top: Scores divided by the square root of embed_dim. More: attn-kata
+explain scale.embed_dim
 Next: change it, then attn-kata grade mha.py (stuck: attn-kata hint mha)
 """
 

@@ -62,3 +62,19 @@ def test_in_a_terminal_it_is_coloured_unless_the_person_wants_none(environment, 
     ]
 
     assert ["\x1b[" in text for text in printed] == [True, False, False]
+
+
+def test_the_attempt_that_passed_is_shown_and_not_another_stub(run, folder):
+    run("start", "sdpa", "--dir", "there")
+    mine = folder / "mine.py"
+    mine.write_bytes(catalog.find("sdpa").solution.read_bytes() + b"# it is mine\n")
+    assert run("grade", "mine.py", "--kata", "sdpa").returncode == 0
+
+    assert "# it is mine" in run("solution", "sdpa").stdout
+
+
+def test_no_line_of_code_is_broken_whatever_the_width(run):
+    shown = run("solution", "mha", "--give-up", COLUMNS="60").stdout
+
+    for line in catalog.find("mha").solution.read_text("utf-8").splitlines():
+        assert line.rstrip() in shown.splitlines()

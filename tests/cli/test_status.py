@@ -31,6 +31,7 @@ def test_hints_are_counted(run):
 
 def test_what_was_graded_comes_back_in_a_few_lines(run, folder):
     run("start", "sdpa")
+    (folder / "sdpa.py").write_text("def scaled_dot_product_attention(q, k, v):\n    return v[..., :1]\n")
     run("grade", "sdpa")
     told = run("status")
     begin = told.stdout.splitlines().index("Practise again")

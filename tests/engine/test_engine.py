@@ -229,6 +229,14 @@ def test_a_fault_of_ours_is_told_with_its_traceback_and_the_next_grading_works(e
     assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
 
 
+def test_time_used_up_on_what_never_decides_is_not_missing_when_the_values_are_asked_again(engine, right):
+    slow = "import time\n" + right.replace("    return", "    time.sleep(60 * bool(q.abs().max() > 90))\n    return", 1)
+    report = grade(engine, slow, timeout=6.0)
+
+    assert report.outcome == "passed"
+    assert {"errored"} <= {finding.outcome for finding in report.findings if finding.tier == "edge"}
+
+
 @linux
 def test_a_grader_child_that_dies_is_a_fault_and_the_next_grading_works(engine, reference, eventually):
     process = psutil.Process(engine._process.pid)

@@ -110,3 +110,35 @@ def test_outside_of_a_case_nothing_is_remembered(transport):
     for asked in (3, 6):
         answer(Handle(remembering), torch.ones(1, 2, 4, dtype=torch.float64))
         assert transport.computed == asked
+
+
+def test_a_test_may_write_into_what_it_asked_with_and_what_it_was_told(transport):
+    remembering = Remembering(transport)
+    numbers = torch.randn(2, 3, 4, dtype=torch.float64)
+    right = answer(local_handle(MHA.solution), numbers)
+    for _ in range(3):
+        remembering.begin((0, "case", 0))
+        torch.default_generator.manual_seed(1)
+        asked = numbers.clone()
+        said = answer(Handle(remembering), asked)
+        assert torch.equal(said, right)
+        said.zero_()
+        asked.zero_()
+    assert transport.computed == 3
+
+
+def test_what_was_drawn_with_the_generator_elsewhere_is_drawn_anew(transport):
+    remembering = Remembering(transport)
+    numbers = torch.randn(2, 3, 4, dtype=torch.float64)
+
+    def dropped(handle: Handle, extra: int) -> tuple[torch.Tensor, float]:
+        remembering.begin((0, "case", 0))
+        torch.default_generator.manual_seed(1)
+        module = handle.MultiHeadAttention(4, 2, 0.5)
+        torch.rand(extra)
+        return module.run(numbers.float(), training=True).output, torch.rand(1).item()
+
+    dropped(Handle(remembering), 0)
+    told, plain = dropped(Handle(remembering), 1), dropped(local_handle(MHA.solution), 1)
+    assert torch.equal(told[0], plain[0])
+    assert told[1] == plain[1]

@@ -11,7 +11,7 @@ from attn_kata import catalog, workspace
 from attn_kata.cli import engine, mock_interview, stranger
 from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
 from attn_kata.cli.destination import Destination
-from attn_kata.cli.output import warn
+from attn_kata.cli.output import waiting, warn
 from attn_kata.history import History
 from attn_kata.report.formats import FORMATS
 from attn_kata.report.untrusted import without_hidden_inputs
@@ -85,18 +85,19 @@ def command(
     destination = Destination(output, form, attempt=target.path)
     with engine.started(tier) as running, stranger.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
-        report = running.grade(
-            target.kata.slug,
-            source,
-            attempt=target.name,
-            seed=stranger.seed(untrusted, seed),
-            timeout=timeout,
-            properties=properties,
-            least_tier=stranger.LEAST_TIER if untrusted else 0,
-        )
+        with waiting("Grading … (Ctrl-C stops)"):
+            report = running.grade(
+                target.kata.slug,
+                source,
+                attempt=target.name,
+                seed=stranger.seed(untrusted, seed),
+                timeout=timeout,
+                properties=properties,
+                least_tier=stranger.LEAST_TIER if untrusted else 0,
+            )
     if untrusted:
         report = without_hidden_inputs(report)
-    else:
+    elif not report.not_written:
         history.record(report, target.path, whole=not properties)
     destination.write(report, source)
     return report.exit_code

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator
 
 from attn_kata.errors import UsageError, why
 from attn_kata.report.plain import plain
@@ -30,6 +31,34 @@ def warn(sentence: str) -> None:
     """One line on stderr; a value in it that would move the cursor does not."""
     with contextlib.suppress(OSError):  # nobody is listening
         print(plain(sentence), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
+    """Say what is waited for where it takes longer, and take it back: on stderr, and on a terminal alone."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+
+    import threading
+
+    said = threading.Event()
+
+    def say() -> None:
+        said.set()
+        with contextlib.suppress(OSError):
+            print(sentence, end="", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(after, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if said.is_set():
+            with contextlib.suppress(OSError):
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def terminal_columns() -> int:

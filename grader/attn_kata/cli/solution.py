@@ -33,7 +33,10 @@ def command(kata: str | None, give_up: bool) -> None:
             next_step=f"A hint: attn-kata hint {found.slug}. All of it: attn-kata solution {found.slug} --give-up",
         )
     history.shown(found.slug, given_up=not passed)
-    emit(_beside(found, workspace.locate(found, history)))
+    yours = history.passed_path(found.slug) if passed else None
+    if yours is None or not yours.is_file():
+        yours = workspace.locate(found, history)
+    emit(_beside(found, yours))
 
 
 def _beside(kata: Kata, attempt: Path | None) -> str:

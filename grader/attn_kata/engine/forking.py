@@ -4,8 +4,8 @@ The grader child asks for attempt processes over a socket of its own; they are f
 loaded, and never from the grader. For the same reason the grader child itself reads the source from the face and writes the
 report to it: what passed through this process would lie in the memory of the attempts to come, to be found by whoever looks.
 
-When nobody waits after a grading, the next one is made ready: a template process that has the kata loaded, from which grader
-children are forked from then on, and one attempt child, confined and waiting.
+When nobody waits after a grading, or a kata comes twice, the next one is made ready: a template process that has the kata
+loaded, from which grader children are forked from then on, and one attempt child, confined and waiting.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class Engine:
             try:
                 kind, payload = channel.receive(self._requests)
                 if kind == b"GRAD":
-                    self._asked = json.loads(payload)
+                    before, self._asked = self._asked, json.loads(payload)
+                    if before is not None and key_of(before) == key_of(self._asked):
+                        self._have_a_template(self._asked)  # many of one kata: they do not wait, and yet each is quicker
                     self._grade(self._asked)
                 # STOP came after the grading that it meant had ended.
             except channel.ChannelClosed:
@@ -64,25 +66,26 @@ class Engine:
 
     def _make_ready(self) -> None:
         """Use the time in which nobody waits. What goes wrong here goes wrong again, and is told, when it is needed."""
-        if "pytest" not in sys.modules:
-            import pytest  # noqa: F401 - every grader child needs it, and no attempt has a use for it
-
-            system.share_what_is_loaded()
+        _import_pytest()
         if self._asked is None:
             return
         with contextlib.suppress(isolation.IsolationError, OSError):
-            if self._template is not None and self._template.key != key_of(self._asked):
-                self._drop_template()
-            if self._template is None:
-                self._template = Template(self._asked, self._become_template, self._serve_job)
-            self._prepare_template(self._template)
+            self._have_a_template(self._asked)
             self._attempts.have_a_spare(self._asked)
-
-    def _prepare_template(self, template: Template) -> None:
         try:
-            template.prepare()
+            if self._template is not None:
+                self._template.prepare()
         except channel.ChannelClosed:
             self._drop_template()
+
+    def _have_a_template(self, asked: dict[str, Any]) -> None:
+        """Have one of this kata. One that cannot be forked now is not missed."""
+        if self._template is not None and self._template.key != key_of(asked):
+            self._drop_template()
+        if self._template is None:
+            _import_pytest()
+            with contextlib.suppress(OSError):
+                self._template = Template(asked, self._become_template, self._serve_job)
 
     def _start_from_template(
         self, stack: contextlib.ExitStack, asked: dict[str, Any], control: socket.socket, lines: Lines
@@ -95,8 +98,9 @@ class Engine:
             if not template.is_ready():
                 return False
             # They take turns from here on. A grader child that has yet to load its kata does so beside the attempt child.
-            processor = system.this_processor()
-            system.stay_on(processor, self._attempts.pid or 0)
+            processor = system.this_processor() if asked["tier"] < isolation.JAIL else None  # its child is another's child
+            if self._attempts.pid is not None:
+                system.stay_on(processor, self._attempts.pid)
             template.start({**asked, "processor": processor}, control, lines)
         except channel.ChannelClosed:  # it fell over; a grader child of our own will say why
             self._drop_template()
@@ -209,6 +213,14 @@ class Engine:
 
     def _serve_job(self, asked: dict[str, Any], control: socket.socket, lines: Lines, loaded: Loaded | None) -> NoReturn:
         serve_job(self._requests, self._reports, asked, control, lines, loaded)
+
+
+def _import_pytest() -> None:
+    """Every grader child needs it, and no attempt has a use for it."""
+    if "pytest" not in sys.modules:
+        import pytest  # noqa: F401
+
+        system.share_what_is_loaded()
 
 
 def _told_by_itself(control: socket.socket) -> None:

@@ -27,6 +27,7 @@ from . import unaided, wire
 from .remote import Attempt, AttemptDied, Supply
 
 DIAGNOSIS_SECONDS = 5.0
+UNAIDED_SECONDS = 10.0
 MOST_READ = 64 << 10  # bytes of a source that is looked at for lines: a megabyte of it takes a parser half a minute
 
 
@@ -73,10 +74,10 @@ class _Grading:
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
         self._wanted = [entry.name for entry in kata.entries]
         self._supply = supply
-        self.attempt = self._attempt()
+        self.attempt = self._attempt(deadline=self._deadline)
         self._seconds = {"properties": 0.0, "diagnosis": 0.0}
 
-    def _attempt(self, *, withhold: list[str] | None = None) -> Attempt:
+    def _attempt(self, *, deadline: float, withhold: list[str] | None = None) -> Attempt:
         asked = self._asked
         request = wire.Request(
             op="load",
@@ -89,7 +90,7 @@ class _Grading:
             tensors=(wire.source_tensor(self._source),),
         )
         return Attempt(
-            self._supply, request, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=self._deadline,
+            self._supply, request, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=deadline,
             least_tier=asked["least_tier"],
         )
 
@@ -120,7 +121,7 @@ class _Grading:
                 left = max(1.0, self._deadline - time.monotonic())
                 with _at_most(min(2 * DIAGNOSIS_SECONDS, left)):
                     diagnosed = diagnose(
-                        load(folder),
+                        (self._loaded and self._loaded.mistakes) or load(folder),
                         handle,
                         reference,
                         findings,
@@ -156,7 +157,9 @@ class _Grading:
         if not self._asked["unaided"] or not unaided.is_due(found, self.attempt.forbidden):
             return found
         self.attempt.stop()  # one process at a time
-        alone = self._attempt(withhold=sorted(self.attempt.forbidden))
+        # Time of its own: what passes may have used up the rest on properties that never decide.
+        asked["deadline"] = max(self._deadline, time.monotonic() + min(UNAIDED_SECONDS, self._asked["timeout"]))
+        alone = self._attempt(deadline=asked["deadline"], withhold=sorted(self.attempt.forbidden))
         try:
             held = tuple(each.property for each in found[0] if each.outcome == "passed")
             again, _ = tests.run(
@@ -195,6 +198,7 @@ class _Grading:
             versions={"attn_kata": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
             pictures=diagnosed.pictures,
             not_written=not_written,
+            part=bool(self._asked["properties"]),
             explained=diagnosed.explained,
             notes=diagnosed.notes,
         )

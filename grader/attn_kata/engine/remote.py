@@ -7,7 +7,6 @@ import secrets
 import select
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from . import protocol, wire
 START_SECONDS = 30.0  # for a process to be there and confined; a spawned one imports torch first
 OUTPUT_KEPT = 64 << 10  # bytes of an attempt's prints that are kept; the rest is read and dropped
 MAX_DEATHS = 3
+HUNG_SECONDS = 2.0  # for a call of an attempt that did not answer before: most likely it will not again
 
 
 class AttemptDied(Exception):
@@ -172,8 +172,8 @@ class AttemptProcess:
 class Attempt:
     """The attempt as the hidden tests' handle needs it: `ask`, with a fresh process after each death.
 
-    Raises AttemptDied from `ask` once for each death; `deaths` counts them. `rebuild` is called with a fresh process so that
-    the source is loaded before anything is asked.
+    Raises AttemptDied from `ask` once for each death; `deaths` counts them. A fresh process is given the source with `load`
+    before it is asked anything.
     """
 
     def __init__(
@@ -190,7 +190,6 @@ class Attempt:
         self.generation = 0  # counts processes: modules built in an earlier one are gone
         self.force: tuple[str, ...] = ()
         self.forbidden: set[str] = set()  # words in the names of what was recorded calls may not use
-        self.on_fresh: Callable[[], None] = lambda: None
 
     def start(self) -> wire.Reply:
         """Start a process and load the attempt in it; the reply to the load. Raises AttemptDied."""
@@ -276,8 +275,8 @@ class Attempt:
         self.deaths += 1
         how = self._end(patient=True)
         if isinstance(death, OutOfTime):
-            whole = self._left() <= 0
-            return OutOfTime("the grading ran out of time" if whole else f"no answer within {self._call_seconds:g} s")
+            waited, self._call_seconds = self._call_seconds, min(self._call_seconds, HUNG_SECONDS)
+            return OutOfTime("the grading ran out of time" if self._left() <= 0 else f"no answer within {waited:g} s")
         return AttemptDied(death.reason or how or "its process ended without an answer")
 
 

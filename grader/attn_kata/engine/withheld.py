@@ -74,7 +74,7 @@ def run(source: bytes, code: types.CodeType, namespace: dict[str, Any]) -> None:
         alone = ast.Module([statement], type_ignores=[])
         try:
             exec(compile(alone, code.co_filename, "exec", code.co_flags & _FUTURE_FLAGS, dont_inherit=True), namespace)
-        except Withheld:
+        except (Withheld, ImportError):  # it was imported before: what is missing now is what is withheld
             left_out = True
         except Exception:
             if not left_out:

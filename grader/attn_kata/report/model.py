@@ -85,6 +85,7 @@ class Report:
     versions: dict[str, str]
     pictures: list[Example] = field(default_factory=list)  # attention weights, read off the output, where they differ
     not_written: bool = False  # the attempt raises NotImplementedError everywhere: the untouched stub
+    part: bool = False  # some of the properties were asked for, with what they need
     explained: bool = True  # False where the diagnosis does not account for all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
 

@@ -44,6 +44,8 @@ def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
         table.add_row(*(_code(source, color) for source in sources))
         console.print(table)
     else:
+        # No line of code is broken: what is broken is no Python any more. A terminal shows the rest of a line on the next.
+        console.width = max(width, *(len(line) + 1 for source in sources for line in _text(source).splitlines()))
         for number, source in enumerate(sources):
             if number:
                 console.print()
@@ -55,8 +57,12 @@ def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
 
 
+def _text(source: Source) -> str:
+    return plain(source.code.decode("utf-8", "replace")).rstrip().expandtabs()
+
+
 def _code(source: Source, color: bool) -> Syntax | Text:
-    code = plain(source.code.decode("utf-8", "replace")).rstrip()
+    code = _text(source)
     if not color:
         return Text(code, overflow="fold")
     return Syntax(code, "python", background_color="default", word_wrap=True)

@@ -32,7 +32,8 @@ def counts(report: Report) -> str:
     core = [finding.outcome for finding in report.findings if finding.tier == "core"]
     edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
     held = core.count("passed")
-    said = [f"{held} of {len(core)} core properties hold" if held < len(core) else f"all {held} core properties hold"]
+    which = "core properties that were asked for" if report.part else "core properties"
+    said = [f"{held} of {len(core)} {which} hold" if held < len(core) else f"all {held} {which} hold"]
     said += [f"{core.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in core]
     beyond = f"; beyond the bar {edge.count('passed')} of {len(edge)}" if edge else ""
     return ", ".join(said) + beyond

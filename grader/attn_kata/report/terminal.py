@@ -256,7 +256,9 @@ def _notes(page: _Page, report: Report) -> None:
 def _next(page: _Page, report: Report) -> None:
     attempt = shlex.quote(one_line(report.attempt))
     grade = f"attn-kata grade {attempt}"
-    if report.outcome == "passed":
+    if report.part and report.outcome == "passed":
+        text = f"Next: {grade} (all of its properties)"
+    elif report.outcome == "passed":
         text = f"Next: attn-kata solution {report.kata} (the reference beside yours), attn-kata list"
     elif report.not_written:
         text = f"Next: write it, then {grade} (stuck: attn-kata hint {report.kata})"
@@ -264,5 +266,8 @@ def _next(page: _Page, report: Report) -> None:
         text = f"Next: mend that, then {grade}"
     else:
         text = f"Next: change it, then {grade} (stuck: attn-kata hint {report.kata})"
+        if report.diagnosis:  # which has scrolled away
+            mistake = report.diagnosis[0].mistakes[0]
+            text = f"At the top: {one_line(mistake.title)}. More: attn-kata explain {mistake.id}\n{text}"
     page.console.print()
     page.line((text, "bold"))

@@ -67,6 +67,7 @@ class Loop:
             report = self.session.take(news)
             if report is not None:
                 reports.append(report)
+            if report is not None and not report.not_written:
                 self._unkept.append((report, self.session.path))
         self._grader.drop_stale()
         return reports

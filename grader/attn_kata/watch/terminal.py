@@ -82,7 +82,8 @@ class Terminal:
         parts = []
         for number, line in enumerate(lines):
             if number >= len(self._shown) or self._shown[number] != line:
-                parts.append(f"\x1b[{number + 1};1H{line}\x1b[0m\x1b[K")
+                # Erased before, not after: after a full line the cursor stays on its last letter.
+                parts.append(f"\x1b[{number + 1};1H\x1b[K{line}\x1b[0m")
         if len(lines) < len(self._shown):
             parts.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
         if parts:

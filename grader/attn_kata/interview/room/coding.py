@@ -44,7 +44,7 @@ class CodingScreen(KeepingScreen):
         with Container(id="panes"):
             yield Pane("Task (F2)", texts.task(self.session), id="task")
             yield Editor()
-            begin = texts.BEGIN.format(file=self.file_name)
+            begin = texts.BEGIN.format(file=self.file_name, run=texts.RUNS[self.session.mode])
             yield Pane("Output (F4)", begin, id="output")
 
     def on_mount(self) -> None:

@@ -52,10 +52,14 @@ def reflowed(text: str) -> str:
     return "\n\n".join(made)
 
 
+RUNS = {
+    "mock": "Ctrl+R runs the worked example and shows shapes and your own prints. Nothing of the hidden tests is shown.",
+    "coached": "Ctrl+R runs the worked example, then grades: which properties hold, and which mistake was made.",
+}
 BEGIN = """\
 Write in the editor, or in your own on the same file: both may be open, and what you save there appears here.
 
-Ctrl+R runs the worked example and shows shapes and your own prints. Nothing of the hidden tests is shown.
+{run}
 Ctrl+G hands your code in. When the time is up, your text is taken as it stands.
 
 Your file: {file}"""
