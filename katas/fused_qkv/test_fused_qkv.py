@@ -32,10 +32,11 @@ SIZES = (
     Sizes(B=2, T=150, input_dim=9, output_dim=5),
 )
 SMALL = SIZES[:2]
-# input_dim and input_dim + 1 (a weight with its bias as one more column) are no other size here, nor a product of two.
+# input_dim and input_dim + 1 (a weight with its bias as one more column) are no other size here, nor a product of two, and
+# input_dim is no less than B * T + 3 * output_dim: all that one product can tell is what it is asked for.
 COUNTED = (
-    Sizes(B=3, T=5, input_dim=11, output_dim=7),
-    Sizes(B=5, T=4, input_dim=13, output_dim=6),
+    Sizes(B=2, T=3, input_dim=23, output_dim=5),
+    Sizes(B=2, T=4, input_dim=29, output_dim=6),
 )
 
 
@@ -200,8 +201,9 @@ def test_gradients(attempt, reference, sizes):
     cases=COUNTED,
 )
 def test_one_product(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-    recording = ours.run(tokens(sizes), record=True).recording
+    ours, theirs = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    recording = ours.run(x, record=True).recording
     # A product that reads the weight sums over input_dim, a size that nothing else here has.
     sums_over = {sizes.input_dim, sizes.input_dim + 1}
     reading = [
@@ -216,6 +218,13 @@ def test_one_product(attempt, reference, sizes):
         len(reading) == 1,
         f"{len(reading)} matrix products read qkv_proj.weight in one call, expected 1",
     )
+    # What was recorded is the attempt's word. So one product is made here, with a mix in it that makes x another x; a result
+    # that is right for that one took no second product, nor one of another kind.
+    mix = randn(sizes.input_dim, sizes.input_dim) / sizes.input_dim**0.5
+    mix = (mix + mix.T) / 2  # symmetric: the weight may stand on either side
+    out = ours.run_mixed(x, mix=mix, most=sizes.B * sizes.T * 3 * sizes.output_dim)
+
+    assert_close(out, theirs(x @ mix), atol=1e-5, what="with its one product made by the grader, out for another x: out")
 
 
 @claims(

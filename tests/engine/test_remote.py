@@ -249,7 +249,7 @@ def reply_of(status: int, texts: tuple[str, ...] = (), count: int = 0, flags: in
 GRADIENTS = wire.Request(op="call", fields={**CALL.fields, "cotangent": 1}, tensors=(torch.ones(3), torch.ones(3)))
 AFTER = wire.Request(op="call", fields={**CALL.fields, "inputs_after": True}, tensors=CALL.tensors)
 BUILD = wire.Request(op="build", fields={"name": "M", "module": 1, "args": []})
-FIT = wire.Request(op="fit", fields={"steps": 4})
+MIXING = wire.Request(op="call", fields={**CALL.fields, "mixing": {"over": [3], "answer": None}}, tensors=CALL.tensors)
 WEIGHTS = wire.Request(op="load_weights", fields={"module": 1, "names": []})
 
 
@@ -269,8 +269,9 @@ WEIGHTS = wire.Request(op="load_weights", fields={"module": 1, "names": []})
         (BUILD, reply_of(wire.OK, ("a", "b"), 1, wire.ABSENT)),
         (BUILD, reply_of(wire.OK, ("a", "a"), 2, wire.ABSENT)),
         (BUILD, reply_of(wire.OK, ("a",), 1)),
-        (FIT, reply_of(wire.OK)),
-        (FIT, reply_of(wire.OK, count=1)),
+        (MIXING, reply_of(wire.OK)),
+        (MIXING, reply_of(wire.OK, count=2)),
+        (MIXING, reply_of(wire.OK, (), 3, wire.ABSENT)),
         (WEIGHTS, reply_of(wire.OK, count=1)),
     ],
 )
@@ -331,7 +332,7 @@ def test_what_is_recorded_is_asked_again_unrecorded():
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
-    st.sampled_from([CALL, GRADIENTS, AFTER, BUILD, FIT, WEIGHTS]),
+    st.sampled_from([CALL, GRADIENTS, AFTER, BUILD, MIXING, WEIGHTS]),
     st.integers(0, 5),
     st.lists(st.text(max_size=3), max_size=3),
     st.lists(st.tuples(st.sampled_from(wire.DTYPES), st.integers(0, 2), st.integers(0, 3)), max_size=4),

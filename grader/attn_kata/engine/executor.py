@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from . import raised, wire, withheld
 from .evasion import Evasion, count_threads
-from .modules import adam_step, copy_in, named_parameters, parameters
+from .mixing import Mixing
+from .modules import copy_in, named_parameters, parameters
 from .recorder import Recorder
 
 # Taken before any attempt runs: what an attempt does to torch later does not reach these.
@@ -121,8 +122,11 @@ class Executor:
         """Call a function (fields: name) or a module (fields: module, training) with args.
 
         With `cotangent` (the place of a tensor) also the gradients: of each floating tensor among the arguments, then of each
-        parameter by name. With `inputs_after` the arguments' bytes as the call left them. With `record` what ran.
+        parameter by name. With `labels` (a place too) those of the mean cross-entropy. With `inputs_after` the arguments' bytes
+        as the call left them. With `record` what ran.
         With `seed` torch's generator is seeded first. With `lenient_views`, `Tensor.view` copies where it would raise.
+        With `mixing` (over, and in the end answer, a tensor's place) one product is not made here: see there. Until it is
+        answered its factors follow the result.
         """
         fields = request.fields
         arguments = _arguments(request)
@@ -139,11 +143,14 @@ class Executor:
         if fields.get("seed") is not None:
             _manual_seed(fields["seed"])
         cotangent = None if fields.get("cotangent") is None else request.tensors[fields["cotangent"]]
-        leaves = [value for value in given if value.is_floating_point()] if cotangent is not None else []
+        labels = None if fields.get("labels") is None else request.tensors[fields["labels"]]
+        differentiated = cotangent is not None or labels is not None
+        leaves = [value for value in given if value.is_floating_point()] if differentiated else []
         for leaf in leaves:
             leaf.requires_grad_()
 
         texts: tuple[str, ...] = ()
+        factors: tuple[Tensor, ...] = ()
         with _lenient_views() if fields.get("lenient_views") else contextlib.nullcontext():
             if fields.get("record"):
                 with Recorder() as recorder, Evasion(threads=self._threads) as evasion:
@@ -152,38 +159,26 @@ class Executor:
                 if evasion.found:
                     raise BadResult(f"what ran could not be seen: {evasion.found}")
                 texts = recorder.told(result)
+            elif fields.get("mixing"):
+                place = fields["mixing"]["answer"]
+                with Mixing(fields["mixing"]["over"], None if place is None else request.tensors[place]) as mixing:
+                    result = _one_tensor(target(*arguments))
+                if place is None and mixing.factors is not None:
+                    factors = mixing.factors
             else:
                 result = _one_tensor(target(*arguments))
         if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
             raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
         told: list[tuple[Tensor, int]] = [(result, wire.SHARES_INPUT if _shares(result, given) else 0)]
+        told += [(factor.detach(), 0) for factor in factors]
         if fields.get("inputs_after"):
             told += [(value.detach(), 0) for value in given]
+        if labels is not None:
+            cotangent = _of_cross_entropy(result, labels)
         if cotangent is not None:
             parameters: list[Tensor] = [] if module is None else [value for _, value in named_parameters(module)]
             told += _gradients(result, leaves + parameters, cotangent)
         return texts, tuple(told)
-
-    def _fit(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
-        """Train a module by full-batch Adam on cross-entropy, and answer the loss of every step.
-
-        Fields: module, steps, learning_rate, args; the last tensor holds the labels (N,).
-        """
-        module = self._modules[request.fields["module"]].train()
-        arguments, labels = _arguments(request), request.tensors[-1]
-        parameters = [value for value in module.parameters() if value.requires_grad]
-        moments = [(torch.zeros_like(value), torch.zeros_like(value)) for value in parameters]
-        losses = []
-        for step in range(1, request.fields["steps"] + 1):
-            loss = nn.functional.cross_entropy(_one_tensor(module(*arguments)), labels)
-            losses.append(loss.detach())
-            if not loss.requires_grad:  # no parameter has a part in it
-                continue
-            gradients = _grad(loss, parameters, allow_unused=True)
-            for value, gradient, (first, second) in zip(parameters, gradients, moments, strict=True):
-                if gradient is not None:
-                    adam_step(value.detach(), gradient, first, second, step, request.fields["learning_rate"])
-        return (), ((torch.stack(losses), 0),)
 
     # ---------------------------------------------------------------------------------------------------- telling
 
@@ -257,6 +252,14 @@ def _shares(result: Tensor, given: list[Tensor]) -> bool:
     return any(
         value.device.type == "cpu" and value.numel() and value.untyped_storage().data_ptr() == pointer for value in given
     )
+
+
+def _of_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The gradient of the mean cross-entropy by the logits (N, classes)."""
+    if logits.dim() != 2 or len(logits) != len(labels):
+        raise BadResult(f"returned shape {tuple(logits.shape)}; expected logits for {len(labels)} samples")
+    right = torch.zeros_like(logits).scatter_(1, labels[:, None], 1.0)
+    return (logits.detach().softmax(dim=1) - right) / len(labels)
 
 
 def _gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[tuple[Tensor, int]]:

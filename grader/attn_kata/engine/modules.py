@@ -1,4 +1,4 @@
-"""What is done to a module that an attempt built: its parameters by name, weights into them, one step of training."""
+"""What is done to a module that an attempt built: its parameters by name, weights into them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,3 @@ def copy_in(module: nn.Module, weights: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, weight in weights.items():
             held[name].copy_(weight)
-
-
-def adam_step(value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, learning_rate: float) -> None:
-    """One step of Adam, in place (Kingma and Ba, 2015). torch.optim's first use imports a second's worth of torch._dynamo."""
-    first.lerp_(gradient, 0.1)
-    second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-    root = (second / (1 - 0.999**step)).sqrt_().add_(1e-8)
-    value.addcdiv_(first, root, value=-learning_rate / (1 - 0.9**step))

@@ -24,23 +24,26 @@ def answers(request: wire.Request, reply: wire.Reply) -> bool:
         )
     if request.op == "call":
         return _answers_call(request, reply)
-    if request.op == "fit":
-        steps = request.fields["steps"]
-        return len(reply.tensors) == 1 and reply.tensors[0].shape == (steps,) and reply.tensors[0].data is not None
     return not reply.texts and not reply.tensors
 
 
 def _answers_call(request: wire.Request, reply: wire.Reply) -> bool:
-    """The result, then the inputs after the call where they were asked for, then the gradients where they were."""
+    """The result, then the inputs after the call where they were asked for, then the gradients where they were.
+
+    Or the result and the factors of a product that the grader is to make, where there is one.
+    """
     fields, parts = request.fields, reply.tensors
     if not parts or (reply.texts and not fields.get("record")):
         return False
     asked_for_a_device = any("device" in described for described in fields["args"])
     if parts[0].data is None and (parts[0].device == wire.CPU or not asked_for_a_device):
         return False
+    if fields.get("mixing"):
+        asked = fields["mixing"]["answer"] is None
+        return len(parts) == 1 or (asked and len(parts) == 3 and all(part.data is not None for part in parts))
     given = [request.tensors[described["tensor"]] for described in fields["args"] if "tensor" in described]
     after = len(given) if fields.get("inputs_after") else 0
-    if fields.get("cotangent") is None:
+    if fields.get("cotangent") is None and fields.get("labels") is None:
         return len(parts) == 1 + after
     inputs = sum(tensor.is_floating_point() for tensor in given)
     gradients = len(parts) - 1 - after

@@ -41,7 +41,7 @@ FLEX = "torch.nn.attention.flex_attention"
 PRODUCTS = frozenset(
     "aten::" + name
     for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "mkldnn_convolution", "thnn_conv2d",
-                 "_slow_conv2d_forward", "slow_conv3d", "mkldnn_linear")
+                 "_slow_conv2d_forward", "slow_conv3d", "mkldnn_linear", "addmm_", "baddbmm_", "addbmm_", "addmv_")
 )  # fmt: skip
 
 # Functions that make a tensor on the default device unless they are told one.

@@ -23,11 +23,12 @@ from .claims import claims
 from .compare import assert_close, assert_equal, assert_holds, assert_shape
 from .failures import AttemptRaised, PropertyFailed
 from .handle import Handle, Result, build_pair, random_weights
+from .training import fit
 
 __all__ = [
     "FORBIDDEN_ATTENTIONS", "FORBIDDEN_SOFTMAXES", "AttemptRaised", "Handle", "PropertyFailed", "Result", "Sizes",
     "assert_close", "assert_equal", "assert_holds", "assert_shape", "build_pair", "check_computes_in_dtype",
     "check_from_scratch", "check_gradients", "check_keeps_dtype", "check_leaves_inputs", "check_own_memory",
-    "check_raises_value_error", "check_stays_on_device", "check_takes_strided", "claims", "randn", "random_weights",
+    "check_raises_value_error", "check_stays_on_device", "check_takes_strided", "claims", "fit", "randn", "random_weights",
     "strided",
 ]  # fmt: skip

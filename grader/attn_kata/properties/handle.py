@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..engine import wire
+from ..engine.mixing import mixed
 from .failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised
 from .local import Local, load_namespace
 
@@ -89,6 +90,7 @@ class Target:
         self,
         *args: Any,
         cotangent: Tensor | None = None,
+        labels: Tensor | None = None,
         inputs_after: bool = False,
         record: bool | tuple[str, ...] = False,
         training: bool | None = None,
@@ -97,7 +99,8 @@ class Target:
     ) -> Result:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
-        `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `training` sets the module's
+        `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `labels`, one for each row of
+        the output, for those of the mean cross-entropy; `training` sets the module's
         mode first; `record` asks for what ran, and may say in words what is forbidden of it; `lenient_views` has `view` copy
         where it would raise. Raises AttemptRaised, PropertyFailed for a result
         that is no tensor, AttemptDied.
@@ -106,9 +109,12 @@ class Target:
         fields["lenient_views"] = lenient_views
         tensors, described = describe_arguments(args)
         given = list(tensors)
-        if cotangent is not None:
-            fields["cotangent"] = len(tensors)
-            tensors.append(cotangent)
+        differentiated = {"cotangent": cotangent, "labels": labels}
+        for name, value in differentiated.items():
+            if value is not None:
+                fields[name] = len(tensors)
+                tensors.append(value)
+        differentiates = bool(tensors[len(given) :])
         reply = ask(self._transport, "call", {**fields, "args": described}, tensors)
         answered = list(reply.tensors)
         result = answered.pop(0)
@@ -118,7 +124,7 @@ class Target:
         floating = sum(tensor.is_floating_point() for tensor in given)
         names = sorted(self._parameter_names())
         gradients = [part.data for part in answered]
-        if cotangent is not None and len(gradients) != floating + len(names):
+        if differentiates and len(gradients) != floating + len(names):
             raise PropertyFailed("its parameters changed during the call")
         return Result(
             output=output,
@@ -126,9 +132,27 @@ class Target:
             on_meta=result.device == wire.META,
             inputs_after=after,
             input_gradients=gradients[:floating],
-            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if cotangent is not None else {},
+            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if differentiates else {},
             recording=_recording(reply.texts) if record else None,
         )
+
+    def run_mixed(self, *args: Any, mix: Tensor, most: int) -> Tensor:
+        """The output where the product that sums over mix's size k has the symmetric `mix` (k, k) between its factors.
+
+        That product is made here, and has at most `most` numbers: see `engine.mixing`. Raises as `run`, and PropertyFailed
+        where there is no such product.
+        """
+        tensors, described = describe_arguments(args)
+        size = len(mix)
+        fields = {**self._target(), "args": described, "mixing": {"over": [size, size + 1], "answer": None}}
+        _, *parts = ask(self._transport, "call", fields, tensors).tensors
+        factors = [part.data for part in parts if part.data is not None]
+        answer = mixed((factors[0], factors[1]), mix, most=most) if factors else None
+        if answer is None:
+            raise PropertyFailed(f"no matrix product sums over all {size} features")
+        fields = {**self._target(), "args": described, "mixing": {"over": [size, size + 1], "answer": len(tensors)}}
+        (result,) = ask(self._transport, "call", fields, [*tensors, answer]).tensors
+        return torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
 
 
 class Function(Target):
@@ -199,13 +223,6 @@ class Module(Target):
         self._weights = weights
         fields = {**self._target(), "names": list(weights)}
         ask(self._transport, "load_weights", fields, list(weights.values()))
-
-    def fit(self, *args: Any, labels: Tensor, steps: int, learning_rate: float) -> list[float]:
-        """Train by full-batch Adam on cross-entropy; the loss at each step."""
-        tensors, described = describe_arguments(args)
-        fields = {**self._target(), "args": described, "steps": steps, "learning_rate": learning_rate}
-        losses = ask(self._transport, "fit", fields, [*tensors, labels]).tensors[0].data
-        return [] if losses is None else losses.tolist()
 
 
 def ask(transport: Transport, op: str, fields: dict[str, Any], tensors: list[Tensor]) -> wire.Reply:
