@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual.widgets import Input, OptionList
+from textual.widgets._footer import FooterKey
 
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.app import Room
@@ -209,6 +210,25 @@ def test_help_and_the_panes_of_a_narrow_terminal(room, begin):
         await pilot.resize_terminal(130, 40)
         await pilot.pause(0.1)
         assert all(pane.display for pane in panes.values())
+
+    at(room, NARROW, test)
+
+
+def test_what_shows_the_same_is_not_drawn_again(room, begin, monkeypatch):
+    """Neither the keys at the bottom when the pane in front changes, nor the clock within a second."""
+    begin()
+
+    async def test(pilot):
+        screen = await shows(pilot, CodingScreen)
+        await until(pilot, lambda: len(screen.query(FooterKey)) > 3)
+        keys, drawn = list(screen.query(FooterKey)), []
+        monkeypatch.setattr(Clock, "update", lambda clock, line, **named: drawn.append(line))
+        await pilot.press("f2", "f4", "f3")
+        await pilot.pause(0.2)
+        screen.show_clock()
+
+        assert list(screen.query(FooterKey)) == keys
+        assert drawn == []
 
     at(room, NARROW, test)
 

@@ -17,8 +17,9 @@ import pytest
 
 from attn_kata.errors import UsageError
 from attn_kata.interview import control
+from attn_kata.interview.control import Desk
 from attn_kata.interview.storage import NotKept
-from attn_kata.interview.store import digest_of
+from attn_kata.interview.store import Store, digest_of
 
 from .conftest import RIGHT
 
@@ -175,6 +176,24 @@ def test_a_home_that_is_a_file_is_said(home, run):
 
     assert done.returncode == 2
     assert "Nothing was kept" in done.stderr
+
+
+def test_a_session_is_what_its_file_says_though_it_was_loaded_before(desk, begin, home, said):
+    """The room's store has read the session, then another terminal writes it, then another file takes its place."""
+    session = begin()
+    desk.store.load(session.id)
+    copy = (home / "interview.db").read_bytes()
+    beside = Desk(store=Store(said.append), clock=desk.clock)
+    control.save(beside, session.id, b"theirs\n")
+
+    assert desk.store.load(session.id) == beside.store.load(session.id)
+
+    (home / "interview.db").write_bytes(copy)
+    control.submit(beside, session.id, b"mine\n")
+    control.advance(beside, session.id)
+
+    assert desk.store.load(session.id) == Store(said.append).load(session.id)
+    assert desk.store.load(session.id).state == "follow_up"
 
 
 def test_a_database_of_a_newer_version_is_left_alone(home, run):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
 _SIZES = ("COLUMNS", "LINES")
+_FRAMES = "250"  # a second, at most: at Textual's 60 a key that comes just after the clock was drawn waits up to 33 ms
+_TURN_SECONDS = 0.0005  # a thread at work gives way to a key after this; Python's 5 ms pass three times on a key's way
 
 
 def can_open() -> bool:
@@ -27,6 +29,8 @@ def can_open() -> bool:
 
 def opened() -> None:
     """The room until it is left; then what it has to say. Raises OwnError where it fell over."""
+    os.environ.setdefault("TEXTUAL_FPS", _FRAMES)
+    sys.setswitchinterval(_TURN_SECONDS)
     from attn_kata.history import History
     from attn_kata.interview.control import Desk
     from attn_kata.interview.moments import SystemClock

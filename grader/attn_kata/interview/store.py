@@ -12,6 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ class Store:
 
     def __init__(self, warn: Callable[[str], None], folder: Path | None = None) -> None:
         self._storage = Storage(lambda: (folder or home()) / "interview.db", schema=SCHEMA, tables=_TABLES, warn=warn)
+        self._read: Session | None = None  # the one that was loaded last
 
     def create(
         self, *, track: str, mode: Mode, stages: tuple[Stage, ...], seed: int, folder: Path, moment: Moment
@@ -118,10 +120,15 @@ class Store:
         return self._storage.write(write)
 
     def load(self, number: int) -> Session:
-        """One session. Raises UsageError where there is none of that number."""
-        found = self._storage.read(lambda db: _load(db, number), None)
+        """One session. Raises UsageError where there is none of that number.
+
+        The room asks every second: only what happened since is read.
+        """
+        known = self._read if self._read is not None and self._read.id == number else None
+        found = self._storage.read(lambda db: _load(db, number, known), None)
         if found is None:
             raise _unknown(number)
+        self._read = found
         return found
 
     def active(self) -> Session | None:
@@ -198,12 +205,13 @@ def _insert(db: sqlite3.Connection, number: int, entry: Entry) -> Event:
     return Event(kind=entry.kind, stage=entry.stage, moment=moment, data=entry.data, source=digest, number=place or 0)
 
 
-def _load(db: sqlite3.Connection, number: int) -> Session:
+def _load(db: sqlite3.Connection, number: int, known: Session | None = None) -> Session:
+    """The session of that number; `known` is what it was once, where that is known."""
     found = rows(db, "SELECT track, mode, stages, seed, folder FROM session WHERE id = ?", number)
     if not found:
         raise _unknown(number)
     track, mode, stages, seed, folder = found[0]
-    session = Session(
+    begins = Session(
         id=number,
         track=track,
         mode=mode,
@@ -211,12 +219,26 @@ def _load(db: sqlite3.Connection, number: int) -> Session:
         seed=seed,
         folder=Path(os.fsdecode(folder)),
     )
-    query = "SELECT id, kind, stage, wall, boot, boot_id, source, data FROM event WHERE session = ? ORDER BY id"
-    for place, kind, stage, wall, boot, boot_id, source, data in rows(db, query, number):
-        moment = Moment(wall=wall, boot=boot, boot_id=boot_id)
-        event = Event(kind=kind, stage=stage, moment=moment, data=json.loads(data), source=source, number=place)
-        session = after(session, event)
-    return session
+    if known is not None and known.events:
+        since = _events(db, number, known.events[-1].number)
+        if since[:1] == [known.events[-1]]:  # not another file under the same name
+            return reduce(after, since[1:], known)
+    return reduce(after, _events(db, number), begins)
+
+
+def _events(db: sqlite3.Connection, number: int, first: int = 0) -> list[Event]:
+    query = "SELECT id, kind, stage, wall, boot, boot_id, source, data FROM event WHERE session = ? AND id >= ? ORDER BY id"
+    return [
+        Event(
+            kind=kind,
+            stage=stage,
+            moment=Moment(wall=wall, boot=boot, boot_id=boot_id),
+            data=json.loads(data),
+            source=source,
+            number=place,
+        )
+        for place, kind, stage, wall, boot, boot_id, source, data in rows(db, query, number, first)
+    ]
 
 
 def _active(db: sqlite3.Connection) -> Session | None:

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 LOOK_SECONDS = 1.0
-GARBAGE = 50_000  # objects made since the last collection
+# What Textual draws is garbage in circles a few keys later. It goes in portions of a few milliseconds, and hardly any of it
+# grows old; a whole collection, which takes longer, waits until nobody types (_tidy).
+_PORTIONS = (1_000, 8, 1_000_000)
+_OLD = 4  # portions since the last whole collection
 _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -65,6 +68,7 @@ class Room(App[str]):
         self._showing: tuple[str, int] | None = None
         self._looking = asyncio.Lock()
         self._graded_ahead: int | None = None
+        self._thresholds = gc.get_threshold()
 
     @contextmanager
     def engines(self) -> Iterator[Engine]:
@@ -82,7 +86,7 @@ class Room(App[str]):
         for number in _STOPPING:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self._stop, number)
-        gc.disable()  # a full collection takes 100 ms, and would come in the middle of a word: see _tidy
+        gc.set_threshold(*_PORTIONS)
         await self.come_in()
         if self._look_seconds:
             self.set_interval(self._look_seconds, self._beat)
@@ -148,7 +152,7 @@ class Room(App[str]):
         """End the threads; when the screen is gone."""
         self.threads.close()
         self.presence.leave()
-        gc.enable()
+        gc.set_threshold(*self._thresholds)
 
     def goes_on(self) -> str:
         """What is said to somebody who leaves."""
@@ -186,9 +190,9 @@ class Room(App[str]):
         self.notify(told, severity="warning" if refused else "error", timeout=10, markup=False)
         return told
 
-    def _tidy(self, *, least: int = GARBAGE) -> None:
-        """Collect garbage, where there may be some and nobody is typing."""
-        if gc.get_count()[0] >= 10 * least or (gc.get_count()[0] >= least and not self._typing()):
+    def _tidy(self) -> None:
+        """Collect all garbage, where there may be some and nobody is typing."""
+        if gc.get_count()[2] >= _OLD and not self._typing():
             gc.collect()
 
     def _typing(self) -> bool:
@@ -266,7 +270,7 @@ class Room(App[str]):
         while isinstance(self.screen, ModalScreen):
             await self.screen.dismiss(None)
         await (self.switch_screen(screen) if len(self.screen_stack) > 1 else self.push_screen(screen))
-        self._tidy(least=0)
+        gc.collect()
         gc.freeze()  # what is there now stays
 
     def _stack(self) -> list[object]:

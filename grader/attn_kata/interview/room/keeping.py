@@ -26,6 +26,7 @@ from attn_kata.interview.storage import NotKept
 from attn_kata.interview.store import digest_of
 
 QUIET, LONGEST = 1.0, 5.0  # seconds without a key after which a version is kept, and without a version at most
+BREATH = 0.3  # seconds without a key after which the next one is not expected at once
 NEAR_THE_END = 4.0  # seconds left from which every look keeps one
 
 
@@ -56,7 +57,7 @@ class KeepingScreen(RoomScreen):
     @property
     def typing(self) -> bool:
         """Whether a key was pressed just now."""
-        return time.monotonic() - self._typed < QUIET
+        return time.monotonic() - self._typed < BREATH
 
     @property
     def file_name(self) -> str:

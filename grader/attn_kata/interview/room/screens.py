@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -64,10 +65,12 @@ class Clock(Static):
         super().__init__("", markup=False, id="clock")
 
     def show(self, session: Session | None, left: float, saved: str, trouble: str = "") -> None:
-        """The clock now."""
+        """The clock now. What would show the same is not drawn again, and one line never moves the others."""
         self.set_class(session is not None and session.clock_runs and LAST < left <= HURRY, "-hurry")
         self.set_class(session is not None and session.clock_runs and left <= LAST, "-last")
-        self.update(clock_line(session, left, saved, trouble))
+        line = clock_line(session, left, saved, trouble)
+        if line != self.content:
+            self.update(line, layout=False)
 
 
 def clock_line(session: Session | None, left: float, saved: str = "", trouble: str = "") -> str:
@@ -87,6 +90,18 @@ def clock_line(session: Session | None, left: float, saved: str = "", trouble: s
     what = f"{stage}{catalog.find(session.kata).title}"
     parts = [time, trouble, what, session.mode] if trouble else [time, what, session.mode, saved]
     return " │ ".join(part for part in parts if part)
+
+
+class Keys(Footer):
+    """What the keys do. Made anew only where that changed: every move to another pane asks for it, and the next key waits."""
+
+    _made: Sequence[object] = ()
+
+    def bindings_changed(self, screen: Screen[Any]) -> None:
+        keys = [(binding, enabled) for _, binding, enabled, _ in screen.active_bindings.values() if binding.show]
+        if keys != self._made and self.app.app_focus:  # without the focus none are made
+            self._made = keys
+            super().bindings_changed(screen)
 
 
 class RoomScreen(Screen[None]):
@@ -111,7 +126,7 @@ class RoomScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Clock()
         yield from self.body()
-        yield Footer(show_command_palette=False)
+        yield Keys(show_command_palette=False)
 
     def body(self) -> ComposeResult:
         """What lies between the clock and the keys."""
