@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import linecache
 import tokenize
@@ -9,6 +10,9 @@ import tokenize
 MAX_MESSAGE = 4000
 MAX_NAME = 200
 MAX_FRAMES = 12
+
+# Taken before any attempt runs: a class that is only named like one of these is not one of them.
+_BUILTIN = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 
 
 def told(error: BaseException, filename: str) -> tuple[str, ...]:
@@ -34,8 +38,12 @@ def _bases(kind: type) -> tuple[type, ...]:
 
 
 def type_name(kind: type) -> str:
-    """A class's name by C's own reading, without commas, which separate names, and of bounded length."""
-    return _text(type.__dict__["__name__"].__get__(kind), MAX_NAME).replace(",", " ")
+    """A class's name by C's own reading, without commas, which separate names, and of bounded length.
+
+    One that has the name of a built-in class and is another is told as "its own ValueError".
+    """
+    name = _text(type.__dict__["__name__"].__get__(kind), MAX_NAME).replace(",", " ")
+    return f"its own {name}" if _BUILTIN.get(name, kind) is not kind else name
 
 
 def _text(text: str, most: int) -> str:
