@@ -10,6 +10,8 @@ tensor was asked to lie on. (A dispatch mode would see tensors too, but its firs
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import types
 from dataclasses import dataclass
@@ -36,6 +38,11 @@ READY_MADE: dict[Any, str] = {
 }  # fmt: skip
 _CODE: dict[types.CodeType, str] = {function.__code__: name for function, name in READY_MADE.items()}
 FLEX = "torch.nn.attention.flex_attention"
+
+# Others that torch has written in Python (decompositions, references, flex_attention's) are known by where they lie and by
+# what they are called.
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_CALLED_SO = re.compile("attention|sdp|transformer|softm", re.IGNORECASE).search
 
 # The innermost operations that multiply matrices.
 PRODUCTS = frozenset(
@@ -70,10 +77,7 @@ class Recorder:
         self._calls: set[str] = set()
         self._devices = _Devices()
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
-        self._code = dict(_CODE)
-        flex = sys.modules.get(FLEX)
-        if flex is not None:
-            self._code[flex.flex_attention.__code__] = FLEX
+        self._named: dict[types.CodeType, str] = dict(_CODE)  # what is ready-made of the functions met, "" for the others
 
     def __enter__(self) -> Recorder:
         self._profile.__enter__()
@@ -111,8 +115,12 @@ class Recorder:
                     running[-1].multiplies = True
 
     def _python_call(self, frame: types.FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in self._code:
-            self._calls.add(self._code[frame.f_code])
+        if event == "call":
+            name = self._named.get(frame.f_code)
+            if name is None:
+                name = self._named[frame.f_code] = _ready_made(frame.f_code)
+            if name:
+                self._calls.add(name)
 
     def told(self, result: Tensor) -> tuple[str, ...]:
         """What was recorded, one text a fact; `result` is what the call returned."""
@@ -124,6 +132,15 @@ class Recorder:
             *self._products[:200],
             *(f"op {name}" for name in sorted(self._ops)),
         )
+
+
+def _ready_made(code: types.CodeType) -> str:
+    """The whole name of a function of torch's that is called like an attention or a softmax, or ""."""
+    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no other
+    if not code.co_filename.startswith(_TORCH) or not _CALLED_SO(name):
+        return ""
+    module = code.co_filename[len(_TORCH) :].removesuffix(".py").replace(os.sep, ".")
+    return f"torch.{module}.{name}"[:200]
 
 
 def forget() -> None:

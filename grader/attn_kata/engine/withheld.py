@@ -3,7 +3,10 @@
 What an attempt's process says of what ran is its own word. That nothing forbidden *can* run needs no word: the dispatcher's
 kernels are overridden by ones that refuse. Nothing in Python gives the old ones back, and every road to an operation
 (an alias, `torch.ops`, a scripted function, a thread, a kernel taken in hand) leads through the dispatcher. What torch has
-written in Python is emptied as well; whoever copies its source has a source of their own.
+written in Python is emptied as well, where it is loaded; whoever copies its source has a source of their own.
+
+Machine code is another matter: with `ctypes` an attempt can write into its own process, where libtorch still lies, and have
+the kernels back (by ending what overrides them, found in memory) or call them by their symbols. That is open.
 """
 
 from __future__ import annotations
@@ -32,8 +35,8 @@ _WHERE_THERE_IS_ONE = (
     "FuncTorchVmapMode", "BatchedNestedTensor", "NestedTensorCPU", "AutogradNestedTensor", "SparseCPU", "SparseCsrCPU",
     "QuantizedCPU", "MkldnnCPU",
 )  # fmt: skip
-# An interpreter that calls kernels past the dispatcher.
-_PAST_THE_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module")
+# Interpreters that call kernels past the dispatcher, or have some of their own.
+_PAST_THE_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module", "_te")
 
 _FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
