@@ -23,6 +23,7 @@ import psutil
 from attn_kata.catalog import find
 from attn_kata.engine.client import Engine
 
+from . import tiers
 from .watch import Kept, Watch, watching
 
 SIX = ("sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention")
@@ -150,8 +151,7 @@ def main() -> None:
     print(row("memory at the peak of grading mha, PSS of all processes", memory))
     for tier, values in warm.items():
         print(row(f"a warm engine grades mha, tier {tier}", [value / base for value in values]))
-    extra = 1000 * (statistics.median(warm[1]) - statistics.median(warm[0]))
-    print(f"| tier 1 over tier 0, per grading | {extra:.1f} ms | |")
+    print("\n".join(tiers.rows(tiers.measured(3 * rounds))))
     print(f"\nattn-kata watch holds after {saves // 10} and after {saves} more saves:")
     print(f"{early.processes} and {late.processes} processes, {early.descriptors} and {late.descriptors} descriptors,")
     print(f"{early.memory:.0f} and {late.memory:.0f} MiB of its own, {early.files} and {late.files} temporary files.")
