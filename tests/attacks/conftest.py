@@ -62,8 +62,8 @@ class Attack:
             "diagnose": "break/" not in self.name,
         }
 
-    def bytes(self, canary: Path) -> bytes:
-        filled = self.source.replace("@ROOT@", str(ROOT)).replace("@CANARY@", str(canary))
+    def bytes(self, canary: Path, root: Path = ROOT) -> bytes:
+        filled = self.source.replace("@ROOT@", str(root)).replace("@CANARY@", str(canary))
         return filled.replace("@SECRET@", SECRET).encode()
 
 

@@ -8,16 +8,20 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import attn_kata
+from attn_kata import resources
 from attn_kata.report.model import Report
 
 ONLY_ESSENTIAL = True
 NOBODY = 65534
 HERE = Path(__file__).parent
+ROOT = resources.solutions_folder().parent
 CONFIGURATIONS = {
     # name: tier, as nobody, without Landlock, what is open
     "unprivileged, tier 1": (1, True, False, ()),
@@ -31,10 +35,14 @@ CONFIGURATIONS = {
 def configuration(request, canary, attacks, practice):
     """The reports on every essential attack under one configuration, graded in one process: {name: what was told}."""
     tier, as_nobody, without_landlock, open_at = CONFIGURATIONS[request.param]
-    command = [sys.executable, str(HERE / "elsewhere.py")]
+    code = Code(script=HERE / "elsewhere.py", package=Path(attn_kata.__file__).parents[1], root=ROOT)
     if as_nobody:
         if os.geteuid() != 0:
             pytest.skip("already an ordinary user's run: tier 1 is test_guarded.py's")
+        if any(map(_closed_above, (code.script, code.package, code.root))):
+            code = request.getfixturevalue("open_copy")
+    command = [sys.executable, str(code.script)]
+    if as_nobody:
         command = _as_nobody(command)
         for path in (canary, *canary.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
@@ -42,10 +50,11 @@ def configuration(request, canary, attacks, practice):
         "tier": tier,
         "without_landlock": without_landlock,
         "attacks": [
-            {"slug": attack.slug, "source": attack.bytes(canary).decode(), "asked": attack.asked} for attack in attacks
+            {"slug": attack.slug, "source": attack.bytes(canary, code.root).decode(), "asked": attack.asked}
+            for attack in attacks
         ],
     }
-    packages = [str(Path(attn_kata.__file__).parents[1]), *(path for path in sys.path if path.endswith("-packages"))]
+    packages = [str(code.package), *(path for path in sys.path if path.endswith("-packages"))]
     done = subprocess.run(
         command,
         input=json.dumps(asked),
@@ -84,36 +93,56 @@ def assert_tier_is_told(isolation: dict, *, asked: int) -> None:
         assert any(note.startswith(("No namespaces", "No Landlock", "No seccomp")) for note in isolation["notes"])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """What is run elsewhere: the script, the folder that the package lies in, and the one that katas and solutions do."""
+
+    script: Path
+    package: Path
+    root: Path
+
+
+@pytest.fixture(scope="module")
+def open_copy():
+    """What is needed of a clone that lies in a folder of root's alone, where others can read it."""
+    folder = Path(tempfile.mkdtemp(prefix="attn-kata-clone-"))
+    folder.chmod(0o755)
+    shutil.copy(HERE / "elsewhere.py", folder)
+    unneeded = shutil.ignore_patterns("__pycache__", "right", "wrong")
+    shutil.copytree(Path(attn_kata.__file__).parent, folder / "grader" / "attn_kata", ignore=unneeded)
+    for data in (resources.katas_folder(), resources.solutions_folder(), resources.templates_folder()):
+        shutil.copytree(data, folder / data.name, ignore=unneeded, dirs_exist_ok=True)
+    yield Code(script=folder / "elsewhere.py", package=folder / "grader", root=folder)
+    shutil.rmtree(folder)
+
+
 def _as_nobody(command: list[str]) -> list[str]:
     """The command as a user that is nobody; Python shown to it, in a mount namespace, where it lies in a closed folder."""
-    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", *command]
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is not here")
-    for needed in (Path(sys.prefix), Path(attn_kata.__file__).resolve(), HERE):
-        if _closed_above(needed) and Path(sys.base_prefix).resolve() not in (needed, *needed.parents):
-            pytest.skip(f"{needed} lies in a folder of root's alone, where another user cannot run anything")
-    closed = _closed_above(Path(sys.base_prefix).resolve())
-    if closed is None:
-        return become
-    prefix = Path(sys.base_prefix).resolve()
-    show = f"""
-        set -e
-        aside=$(mktemp -d)
-        mount --make-rprivate /
-        mount --bind {prefix} $aside
-        mount -t tmpfs -o mode=755 none {closed}
-        mkdir -p {prefix}
-        mount --bind $aside {prefix}
-        umount $aside
-        rmdir $aside
-        exec "$@"
-    """
-    tried = subprocess.run(
-        ["unshare", "-m", "sh", "-c", show, "sh", *become[:-2], sys.executable, "-c", ""], check=False
-    )
-    if tried.returncode:
+    pythons = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    hidden = [python for python in sorted(pythons) if _closed_above(python)]
+    hidden = [python for python in hidden if not set(hidden) & set(python.parents)]  # it comes with the folder that it lies in
+    if not hidden:
+        return [*become, *command]
+    aside = [f"$aside/{place}" for place in range(len(hidden))]
+    closed = sorted({_closed_above(python) for python in hidden})
+    steps = [
+        "set -e",
+        "aside=$(mktemp -d)",
+        "mount --make-rprivate /",
+        *(f"mkdir {there}; mount --bind {python} {there}" for python, there in zip(hidden, aside, strict=True)),
+        *(f"mount -t tmpfs -o mode=755 none {folder}" for folder in closed),
+        *(f"mkdir -p {python}; mount --bind {there} {python}" for python, there in zip(hidden, aside, strict=True)),
+        *(f"umount {there}" for there in aside),
+        "rm -r $aside",
+        'exec "$@"',
+    ]
+    shown = ["unshare", "-m", "sh", "-c", "\n".join(steps), "sh", *become]
+    if subprocess.run([*shown, sys.executable, "-c", ""], check=False).returncode:
         pytest.skip("Python lies in a folder of root's alone, and no mount namespace is to be had")
-    return ["unshare", "-m", "sh", "-c", show, "sh", *become]
+    return [*shown, *command]
 
 
 def _closed_above(path: Path) -> Path | None:
