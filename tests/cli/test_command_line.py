@@ -179,3 +179,14 @@ def test_in_a_terminal_of_80_columns_nothing_is_cut_or_wrapped_by_it(environment
 
         lines = [line.rstrip() for line in screen.display]
         assert [line for line in lines if line] == [line.rstrip() for line in printed.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("command", [("grade", "sdpa.py"), ("solution", "sdpa", "--give-up")])
+def test_who_asks_for_colour_gets_it_whatever_the_terminal_is_called(run, folder, command):
+    """FORCE_COLOR says more than TERM, NO_COLOR more than both; none goes into a pipe by itself."""
+    (folder / "sdpa.py").write_text("x = 1\n")
+
+    assert "\x1b[" in run(*command, FORCE_COLOR="1", TERM="dumb").stdout
+    assert "\x1b[" in run(*command, FORCE_COLOR="1", TERM="xterm-256color").stdout
+    assert "\x1b" not in run(*command, FORCE_COLOR="1", NO_COLOR="1", TERM="xterm-256color").stdout
+    assert "\x1b" not in run(*command, TERM="xterm-256color", COLORTERM="truecolor").stdout

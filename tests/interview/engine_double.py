@@ -26,6 +26,7 @@ class FakeEngine:
 
     def __init__(self) -> None:
         self.graded: list[bytes] = []
+        self.prints = "<script>printed</script>\x1b[31m"
 
     def grade(self, slug, source, *, attempt, seed=0, diagnose=True, **rest):
         self.graded.append(source)
@@ -54,7 +55,7 @@ class FakeEngine:
             findings=findings,
             diagnosis=[],
             ungraded_because=None,
-            attempt_output="<script>printed</script>\x1b[31m",
+            attempt_output=self.prints,
             isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
             seconds={"total": 1.0, "load": 0.5, "properties": 0.4, "diagnosis": 0.0},
             versions={"attn_kata": "0", "torch": "0", "python": "0"},

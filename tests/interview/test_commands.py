@@ -243,6 +243,62 @@ def test_past_interviews_stay_closed_while_a_mock_one_runs(run):
     assert run("export", "1").returncode == 2
 
 
+@pytest.mark.parametrize("place", ["file.txt", "file.txt/deep/er", "link"])
+def test_a_session_whose_files_could_not_be_written_does_not_start(run, desk, folder, place):
+    (folder / "file.txt").touch()
+    (folder / "link").symlink_to("nowhere")
+    done = run("start", "--kata", "sdpa", "--dir", place)
+
+    assert done.returncode == 2
+    assert f"Your files would go to '{place}', but '{place.split('/')[0]}' is no folder." in done.stderr
+    assert "--dir DIR" in done.stderr
+    assert desk.store.sessions() == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_session_does_not_start_in_a_folder_of_somebody_else(run, desk, folder):
+    folder.chmod(0o555)
+    done = run("start", "--kata", "sdpa")
+    folder.chmod(0o755)
+
+    assert done.returncode == 2
+    assert "but nothing can be written in '.'" in done.stderr
+    assert desk.store.sessions() == []
+
+
+def test_a_review_says_what_comes_next_once_and_when_it_began_to_the_minute(run, desk):
+    run("start", "--track", "warm-up")
+    run("next")
+    desk.store.active().file.write_bytes(RIGHT)
+    run("submit")
+    run("next")
+    shown = run("next", "--skip").stdout
+
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d, ", shown, re.MULTILINE), shown
+    assert "attn-kata solution" not in shown  # the report's own next step, cut off where it was wrapped
+    assert "attn-kata interview next    closes this session" in shown
+
+    into = run("export", "--output", ".", "--format", "markdown")
+    assert into.returncode == 2
+    assert "'.' is a folder.\nName a file in it: --output interview-1.md" in into.stderr
+
+
+def test_what_a_pause_is_ended_by(run, desk):
+    """By whoever says so; who only comes back at the prompt finds it as it was left."""
+    run("start", "--track", "warm-up", "--coached")
+    run("next")
+    run("pause")
+
+    assert "[paused] resume, run, submit" in run("--no-room", lines="quit\n").stdout
+    assert desk.store.active().paused
+    assert "paused" not in run("resume").stdout
+    assert not desk.store.active().paused
+
+
+def test_no_commands_help_is_cut_off(run):
+    assert "..." not in run("--help").stdout.split("Commands:")[1]
+
+
 def test_help_names_every_command(run):
     done = run("--help")
 

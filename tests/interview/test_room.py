@@ -8,6 +8,8 @@ import pytest
 from textual.widgets import Input, OptionList
 from textual.widgets._footer import FooterKey
 
+from attn_kata import catalog
+from attn_kata.interview import actions, control, plans
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.app import Room
 from attn_kata.interview.room.between import BetweenScreen
@@ -184,12 +186,143 @@ def test_a_coached_session_pauses_and_a_mock_one_has_no_such_key(room, begin, cl
         await pilot.press("ctrl+p")
         await until(pilot, lambda: room.session.paused and room.screen.editor.read_only)
         clock.goes(minutes=20)
+        await until(pilot, lambda: "Go on" in footer(room))
+        assert "Pause" not in footer(room)
         await pilot.press("ctrl+p")
         await until(pilot, lambda: not room.session.paused)
         assert room.left() == pytest.approx(1800, abs=1)
         await until(pilot, lambda: not room.screen.editor.read_only)
+        await until(pilot, lambda: "Pause" in footer(room))
 
     at(room, NARROW, test)
+
+
+def test_a_pause_stays_until_somebody_says_so(room, begin, desk, clock):
+    """Opening the room again once let the clock go on."""
+    session = begin(mode="coached", minutes=30)
+    control.pause(desk, session.id)
+    clock.goes(minutes=20)
+
+    async def test(pilot):
+        await shows(pilot, CodingScreen)
+        clock.goes(minutes=20)
+        await room.look()
+        assert room.session.paused
+        assert room.left() == pytest.approx(1800, abs=1)
+        assert room.screen.editor.read_only
+        assert "paused │ Ctrl+P lets the clock go on" in str(room.screen.query_one(Clock).content)
+        await until(pilot, lambda: "Go on" in footer(room))
+        control.resume(desk, session.id)  # in another terminal
+        await room.look()
+        await until(pilot, lambda: not room.screen.editor.read_only and "Pause" in footer(room))
+
+    at(room, NARROW, test)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_what_a_run_says_is_as_wide_as_its_pane(room, begin, monkeypatch, size):
+    """On a narrow terminal the pane is not shown yet when the run begins, and has no width."""
+    begin(mode="coached")
+    widths = []
+    real = actions.run
+    monkeypatch.setattr(actions, "run", lambda *given, **named: widths.append(named["width"]) or real(*given, **named))
+
+    async def test(pilot):
+        screen = await shows(pilot, CodingScreen)
+        await pilot.press("ctrl+r")
+        output = screen.query_one("#output", Pane)
+        await until(pilot, lambda: "gradients" in text_of(output))
+        await pilot.pause()
+
+        assert widths == [output.query_one(Words).size.width]
+        assert widths[0] > 70
+
+    at(room, size, test)
+
+
+def test_what_was_wrong_with_an_answer_does_not_stand_over_the_next_question(room, begin, desk):
+    session = begin()
+    control.submit(desk, session.id, RIGHT)
+    session = control.advance(desk, session.id)
+    first = session.follow_ups[0]
+    assert first["kind"] == "numeric"
+
+    async def test(pilot):
+        await shows(pilot, QuestionsScreen)
+        await pilot.press(*"banana", "enter")
+        await until(pilot, lambda: toasts(room))
+        assert "'banana' is no number" in toasts(room)[0]
+        room.screen.query_one(Input).value = "12"
+        await pilot.press("enter")
+        await until(pilot, lambda: "Question 2" in str(room.screen.query_one("#asked", Words).visual))
+        await until(pilot, lambda: not toasts(room))
+
+    at(room, NARROW, test)
+
+
+def test_choosing_reads_no_more_of_a_kata_than_it_shows(room, monkeypatch):
+    def refuse() -> None:
+        raise AssertionError("every kata was loaded")
+
+    monkeypatch.setattr(catalog, "katas", refuse)
+
+    async def test(pilot):
+        await shows(pilot, ChoosingScreen)
+
+    at(room, NARROW, test)
+
+
+MARKUP = "[bold]x[/] [@click=app.quit]y[/] [nonsense"
+
+
+def test_no_text_that_comes_from_outside_is_read_as_markup(room, desk, clock, engine, folder, monkeypatch):
+    """Names of folders, what an attempt prints, answers: Textual's own titles and notices would read them as markup."""
+    engine.prints = f"{MARKUP} \x1b[31mred\x1b[2J\x07"
+    here = folder / MARKUP.replace("/", "!")
+    plan = plans.with_minutes(plans.of_katas(("sdpa",)), 30)
+    session = control.start(desk, plan, mode="coached", folder=here, seed=7)
+    control.advance(desk, session.id)
+    name = f"{MARKUP.replace('/', '!')}/sdpa.py"
+
+    async def test(pilot):
+        screen = await shows(pilot, CodingScreen)
+        assert name in text_of(screen.query_one("#output"))
+        (here / "sdpa.py").write_bytes(b"other = 1\n")
+        await room.look()
+        await until(pilot, lambda: toasts(room))
+        assert toasts(room)[-1] == f"Loaded from the disk: {name}"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: MARKUP in text_of(screen.query_one("#output")))
+        control.submit(desk, session.id, RIGHT)
+        control.advance(desk, session.id)
+        asked = desk.store.load(session.id).follow_ups
+        free = next(place for place, one in enumerate(asked, 1) if one["kind"] == "free")
+        control.answer(desk, session.id, free, f"{MARKUP} \x1b[31mred")
+        await room.look()
+        questions = await shows(pilot, QuestionsScreen)
+        for _ in range(free - 1):
+            await pilot.press("ctrl+n")
+        await until(pilot, lambda: f"Yours: {MARKUP} red" in str(questions.query_one("#asked", Words).visual))
+        control.advance(desk, session.id)
+        await room.look()
+        review = await shows(pilot, ReviewScreen)
+        pane = review.query_one("#review", Pane)
+        await until(pilot, lambda: pane.border_subtitle)
+        await until(pilot, lambda: MARKUP in text_of(pane))
+        shown = "\n".join("".join(segment.text for segment in strip) for strip in review._compositor.render_strips())
+        assert MARKUP.replace("/", "!")[:40] in shown.splitlines()[-2]
+        assert "\x1b" not in shown
+        assert "\x07" not in shown
+
+    at(room, WIDE, test)
+
+
+def footer(room) -> str:
+    return " ".join(key.description for key in room.screen.query(FooterKey))
+
+
+def toasts(room) -> list[str]:
+    return [one.message for one in room._notifications]
 
 
 def test_help_and_the_panes_of_a_narrow_terminal(room, begin):

@@ -101,6 +101,29 @@ def test_a_room_that_is_told_to_stop_saves_first(terminal, folder, number):
     assert (folder / "interview-1" / "sdpa.py").read_text().startswith("# last words ")
 
 
+def test_where_the_last_words_lie_is_said_the_next_time(terminal, folder, tmp_path):
+    """A terminal that was closed shows nothing any more, least of all where the room put what it could not save."""
+    (elsewhere := tmp_path / "tmp").mkdir()
+    one = terminal(TMPDIR=str(elsewhere))
+    one.begins_coding()
+    (folder / "interview-1").rename(folder / "away")
+    (folder / "interview-1").touch()
+    one.child.send("# last words ")
+    one.shows("NOT SAVED")
+    one.child.kill(signal.SIGHUP)
+    one.ends()
+    (folder / "interview-1").unlink()
+    (folder / "away").rename(folder / "interview-1")
+    (kept,) = elsewhere.glob("*sdpa*.py")
+
+    assert kept.read_text().startswith("# last words ")
+    again = terminal(TMPDIR=str(elsewhere))
+    again.shows("Not in your file, but kept")
+    again.child.send("\x1bOS")  # F4: a notice goes away
+    again.shows("Not in your file, but kept when a room ended")
+    again.shows(kept.name)
+
+
 def test_a_room_that_is_killed_in_the_middle_of_a_word_loses_a_second_at_most_and_says_so(terminal, folder):
     one = terminal()
     one.begins_coding()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,7 +150,7 @@ def submit() -> None:
     emit(actions.submit(*_here()))
 
 
-@command.command("next")
+@command.command("next", short_help="Go on: to coding, the questions, the review, the end.")
 @click.option("--skip", is_flag=True, help="Leave the questions that have no answer.")
 def next_(skip: bool) -> None:
     """Go on: to coding (this starts the clock), the next stage, the questions, the review, the end."""
@@ -164,7 +165,11 @@ def next_(skip: bool) -> None:
     )
 
 
-@command.command("answer", context_settings={"ignore_unknown_options": True})
+@command.command(
+    "answer",
+    context_settings={"ignore_unknown_options": True},
+    short_help="Answer question N: a number, an option, or words.",
+)
 @click.argument("place", metavar="N", type=int)
 @click.argument("text", nargs=-1, required=True)
 def answer(place: int, text: tuple[str, ...]) -> None:
@@ -218,14 +223,14 @@ def end(yes: bool) -> None:
     )
 
 
-@command.command("show")
+@command.command("show", short_help="The review, with the scorecard.")
 @click.argument("number", metavar="[ID]", required=False)
 def show(number: str | None) -> None:
     """The review: reports, diagnosis, the reference and the diff to it, the timeline, the scorecard."""
     _show(number, form="terminal", output=None)
 
 
-@command.command("export")
+@command.command("export", short_help="The review as JSON, Markdown or one HTML page.")
 @click.argument("number", metavar="[ID]", required=False)
 @click.option("--format", "form", type=click.Choice(FORMATS[1:]), default="html", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Into this file instead of stdout.")
@@ -251,9 +256,15 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
         return
     try:
         output.write_text(told, encoding="utf-8", errors="replace", newline="\n")
+    except IsADirectoryError as problem:
+        ending = {"json": "json", "markdown": "md", "html": "html"}[form]
+        raise UsageError(
+            f"'{printable(str(output))}' is a folder.",
+            next_step=f"Name a file in it: --output {shlex.quote(printable(str(output / f'interview-{session.id}.{ending}')))}",
+        ) from problem
     except OSError as problem:
         raise UsageError(
-            f"'{printable(str(output))}' cannot be written: {why(problem)}.", next_step="Try --output PATH"
+            f"'{printable(str(output))}' cannot be written: {why(problem)}.", next_step="Name another file: --output FILE"
         ) from problem
     warn(f"Interview {session.id} is in '{printable(str(output))}'.")
 

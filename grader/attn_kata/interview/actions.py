@@ -171,9 +171,9 @@ def answer(desk: Desk, session: Session, place: int, text: str) -> str:
     return "Noted."
 
 
-def resume(desk: Desk, session: Session) -> str:
+def resume(desk: Desk, session: Session, *, stay_paused: bool = False) -> str:
     """Come back; a file that is gone is written again from the newest version that was kept."""
-    session = control.resume(desk, session.id)
+    session = control.resume(desk, session.id, stay_paused=stay_paused)
     said = ""
     if session.state == "coding" and session.file is not None and not session.file.exists():
         try:
@@ -182,7 +182,8 @@ def resume(desk: Desk, session: Session) -> str:
         except OSError as problem:
             raise UsageError(f"'{workspace.shown(session.file)}' cannot be written: {why(problem)}.") from problem
         said = f"'{workspace.shown(session.file)}' was gone; the newest version that was kept is there again.\n\n"
-    return said + status(desk, session)
+    strays = words.strays(session)
+    return said + (f"{words.wrapped(strays)}\n\n" if strays else "") + status(desk, session)
 
 
 def show(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
+import hashlib
+import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,3 +36,19 @@ def look(path: Path) -> Found:
         reason = f"'{workspace.shown(path)}' cannot be read ({why(problem)})"
         return Found(source=None, changed=None, why=reason)
     return Found(source=source, changed=changed, why="")
+
+
+def temporary(path: Path) -> str:
+    """What the names of temporary files begin with that hold text meant for `path`."""
+    return f"attn-kata-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}-{path.stem}."
+
+
+def strays(path: Path) -> list[Path]:
+    """Texts that a room could not write to `path` and put beside it, or among the temporary files."""
+    found: list[Path] = []
+    with contextlib.suppress(OSError):
+        beside = path.parent.glob(f"{glob.escape(path.stem)}.room-*{path.suffix}")
+        elsewhere = Path(tempfile.gettempdir()).glob(f"{glob.escape(temporary(path))}*")
+        found = [one for one in sorted((*beside, *elsewhere)) if one.is_file() and one.stat().st_uid == os.geteuid()]
+    now = look(path).source
+    return [one for one in found if look(one).source not in (None, now)]

@@ -52,8 +52,9 @@ def start(
 ) -> Session:
     """A new session, in its briefing. Attempts will lie in `folder`; `helped` is how many hints were given before.
 
-    Raises AlreadyActive, NotKept, KataFileError.
+    Raises AlreadyActive, NotKept, KataFileError, and UsageError where nothing could be written in `folder`.
     """
+    stubs.check_folder(folder)
     for stage in plan.stages:
         content.of_kata(stage.kata)  # whatever is wrong with one is better said now than on the clock
     session = desk.store.create(
@@ -215,11 +216,15 @@ def pause(desk: Desk, number: int) -> Session:
     return _do(desk, number, decide, needs="paused")
 
 
-def resume(desk: Desk, number: int) -> Session:
-    """Come back to a session, after a pause or after the terminal was gone. Keeps how long nothing happened."""
+def resume(desk: Desk, number: int, *, stay_paused: bool = False) -> Session:
+    """Come back to a session, after a pause or after the terminal was gone. Keeps how long nothing happened.
+
+    A pause is over unless it shall stay: whoever only opens the room has not said that the clock goes on.
+    """
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
-        yield entry(session, now, "resumed", gap=round(moments.passed(session.last, now), 3))
+        paused = session.paused and stay_paused
+        yield entry(session, now, "resumed", gap=round(moments.passed(session.last, now), 3), paused=paused)
 
     return _do(desk, number, decide, needs="resumed")
 

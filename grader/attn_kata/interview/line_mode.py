@@ -46,7 +46,7 @@ class LineMode:
             if session is None:
                 session = self._choose()
             else:
-                self.emit(actions.resume(self.desk, actions.active(self.desk, self.warn)))
+                self.emit(actions.resume(self.desk, actions.active(self.desk, self.warn), stay_paused=True))
             while session is not None and not session.over:
                 try:
                     going_on = self._step(session)
@@ -103,7 +103,8 @@ class LineMode:
                     self._advance(session)
             case "coding":
                 left = "paused" if session.paused else moments.clock_text(session.left(moments.read(self.desk.clock)))
-                return self._coding(session, self._line(f"\n[{left}] run, submit, ask N, status, quit: "))
+                resume = "resume, " if session.paused else ""
+                return self._coding(session, self._line(f"\n[{left}] {resume}run, submit, ask N, status, quit: "))
             case "follow_up":
                 return self._follow_up(session)
             case "review":

@@ -165,7 +165,7 @@ def after(session: Session, event: Event) -> Session:
         case "paused":
             return replace(session, paused=True)
         case "resumed":
-            return replace(session, paused=False)
+            return replace(session, paused=data.get("paused", False))
         case "followed_up":
             return replace(session, state="follow_up", follow_ups=tuple(data["questions"]))
         case "answered":

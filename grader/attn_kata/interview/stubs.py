@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,21 @@ def render(session: Session, stage: int) -> str:
     return templates().get_template("interview_stub.py.j2").render(
         kata=catalog.find(slug), session=session.name, task=known.task, agreed=agreed, example=known.example.code
     )  # fmt: skip
+
+
+def check_folder(folder: Path) -> None:
+    """Raises UsageError where `folder` could not be made, or nothing written in it. Leaves nothing behind."""
+    there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    if not there.is_dir():
+        reason = f"'{workspace.shown(there)}' is no folder"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        reason = f"nothing can be written in '{workspace.shown(there)}'"
+    else:
+        return
+    raise UsageError(
+        f"Your files would go to '{workspace.shown(folder)}', but {reason}.",
+        next_step="cd to a folder of yours, or name one: attn-kata interview start --dir DIR",
+    )
 
 
 def write(session: Session, stage: int) -> Path:

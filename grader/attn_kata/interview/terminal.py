@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -69,7 +70,8 @@ def _head(page: _Page, interview: Mapping[str, Any]) -> None:
     if katas != interview["track"]:
         page.line(katas)
     used, of = clock_text(interview["used_seconds"]), clock_text(interview["minutes"] * 60)
-    page.line(f"{interview['started']}, {used} of {of} used")
+    began = datetime.fromisoformat(interview["started"]).astimezone()
+    page.line(f"{began:%Y-%m-%d %H:%M}, {used} of {of} used")
 
 
 def _stage(page: _Page, one: Mapping[str, Any], *, width: int, color: bool) -> None:
@@ -78,7 +80,7 @@ def _stage(page: _Page, one: Mapping[str, Any], *, width: int, color: bool) -> N
         page.line("Not graded yet.", indent=2)
         return
     report = Report.from_dict(dict(one["report"]))
-    for line in report_terminal.render(report, width=width - 2, color=color).splitlines()[:-1]:
+    for line in report_terminal.render(report, width=width - 2, color=color, advice=False).splitlines():
         page.console.print(Padding(Text.from_ansi(line), (0, 0, 0, 2), expand=False), no_wrap=True, crop=False)
     if one["lint"]:
         page.line("pyflakes", indent=2)

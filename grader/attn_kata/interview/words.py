@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from attn_kata import catalog, workspace
-from attn_kata.interview import content, moments
+from attn_kata.interview import attempts, content, moments
 from attn_kata.interview.moments import Moment
 from attn_kata.interview.plans import Plan, minutes_text
 from attn_kata.interview.session import Session
@@ -115,6 +115,14 @@ def clock(session: Session, now: Moment) -> str:
         return f"Left: {moments.clock_text(left)} of {of}; the clock has stopped"
     until = datetime.fromtimestamp(now.wall) + timedelta(seconds=left)
     return f"Left: {moments.clock_text(left)} of {of}, until {until:%H:%M}"
+
+
+def strays(session: Session) -> str:
+    """Where the text lies that a room could not save in the file of this stage; nobody may have seen it said then."""
+    found = attempts.strays(session.file) if session.file is not None else []
+    if not found:
+        return ""
+    return f"Not in your file, but kept when a room ended: {', '.join(repr(workspace.shown(path)) for path in found)}."
 
 
 def coding(session: Session, now: Moment) -> str:

@@ -29,7 +29,7 @@ def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
         file=io.StringIO(),
         width=width,
         force_terminal=color,
-        color_system="auto" if color else None,
+        color_system="standard" if color else None,  # "auto" would ask TERM, which FORCE_COLOR overrides
         markup=False,
         highlight=False,
         emoji=False,
@@ -65,4 +65,4 @@ def _code(source: Source, color: bool) -> Syntax | Text:
     code = _text(source)
     if not color:
         return Text(code, overflow="fold")
-    return Syntax(code, "python", background_color="default", word_wrap=True)
+    return Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)

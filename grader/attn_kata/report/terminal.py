@@ -48,7 +48,7 @@ def render(
         file=io.StringIO(),
         width=width,
         force_terminal=color,
-        color_system="auto" if color else None,
+        color_system="standard" if color else None,  # "auto" would ask TERM, which FORCE_COLOR overrides
         markup=False,
         highlight=False,
         emoji=False,

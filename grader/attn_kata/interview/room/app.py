@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, ParamSpec
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 
 from textual import work
 from textual.app import App
@@ -99,10 +99,11 @@ class Room(App[str]):
             running = self.desk.store.active()
             if running is None:
                 return None
-            actions.resume(self.desk, actions.active(self.desk, said.append))
+            actions.resume(self.desk, actions.active(self.desk, said.append), stay_paused=True)
             session = self.desk.store.load(running.id)
             before = self.presence.arrive(session.id)
-            said.extend([before] if before and session.state == "coding" else [])
+            if session.state == "coding":
+                said.extend(sentence for sentence in (before, words.strays(session)) if sentence)
             return session
 
         try:
@@ -169,6 +170,10 @@ class Room(App[str]):
         self.stopped = number
         self.go(self.goes_on() if self.session is not None else "")
 
+    def notify(self, message: str, *, markup: bool = False, **named: Any) -> None:
+        """As Textual does, but a message is no markup: it may name a file."""
+        super().notify(message, markup=markup, **named)
+
     # What happens -----------------------------------------------------------------------------------------------------
 
     async def tried(self, call: Callable[_P, object], *args: _P.args, **named: _P.kwargs) -> bool:
@@ -187,7 +192,7 @@ class Room(App[str]):
         else:
             told = f"The grader itself failed: {problem}"
         refused = isinstance(problem, UsageError)
-        self.notify(told, severity="warning" if refused else "error", timeout=10, markup=False)
+        self.notify(told, severity="warning" if refused else "error", timeout=10)
         return told
 
     def _tidy(self) -> None:

@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 
-from attn_kata.interview import actions, content, control
+from attn_kata.interview import actions, content, control, words
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.briefing import asked
 from attn_kata.interview.room.editor import Editor
 from attn_kata.interview.room.keeping import KeepingScreen
-from attn_kata.interview.room.screens import Pane
+from attn_kata.interview.room.screens import Pane, Words
 from attn_kata.interview.room.tabs import PANES, Tabs
 from attn_kata.interview.session import Session
 
@@ -32,12 +32,14 @@ class CodingScreen(KeepingScreen):
         Binding("ctrl+s", "save", "Save", priority=True),
         Binding("ctrl+b", "ask", "Ask", priority=True),
         Binding("ctrl+p", "pause", "Pause", priority=True),
+        Binding("ctrl+p", "go_on", "Go on", priority=True),
         *(Binding(f"f{n}", f"front('{pane}')", pane, show=False, priority=True) for n, pane in enumerate(PANES, 2)),
     ]
 
     def __init__(self, session: Session, source: bytes) -> None:
         super().__init__(session, source)
         self._run_on = False
+        self._paused = session.paused
 
     def body(self) -> ComposeResult:
         yield Tabs()
@@ -45,7 +47,7 @@ class CodingScreen(KeepingScreen):
             yield Pane("Task (F2)", texts.task(self.session), id="task")
             yield Editor()
             begin = texts.BEGIN.format(file=self.file_name, run=texts.RUNS[self.session.mode])
-            yield Pane("Output (F4)", begin, id="output")
+            yield Pane("Output (F4)", f"{begin}\n\n{words.strays(self.session)}".rstrip(), id="output")
 
     def on_mount(self) -> None:
         self.editor.load(self.draft.base)
@@ -54,8 +56,10 @@ class CodingScreen(KeepingScreen):
         self.action_front("editor")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a coached session pauses."""
-        return action != "pause" or self.session.mode == "coached"
+        """Only a coached session pauses, and only a paused one goes on."""
+        if action in ("pause", "go_on"):
+            return self.session.mode == "coached" and self.session.paused == (action == "go_on")
+        return True
 
     @work(group="save")
     async def action_save(self) -> None:
@@ -76,7 +80,8 @@ class CodingScreen(KeepingScreen):
         if self.has_class("-narrow"):
             self.action_front("output")
         try:
-            width = max(40, output.size.width - 2)
+            width = self.size.width - 4 if self.has_class("-narrow") else output.query_one(Words).size.width
+            width = max(40, width)  # a narrow terminal does not show the pane yet
             session, engine = self.session, self.room.engines
             told, _ = await self.room.threads.grading(
                 actions.run, self.room.desk, session, engine, width=width, color=True
@@ -120,13 +125,23 @@ class CodingScreen(KeepingScreen):
 
     @work(group="pause", exclusive=True)
     async def action_pause(self) -> None:
-        """Stop the clock, or let it go on."""
+        """Stop the clock."""
         await self.agree(write=True)
-        change = control.resume if self.session.paused else control.pause
-        if await self.room.tried(change, self.room.desk, self.session.id):
+        if await self.room.tried(control.pause, self.room.desk, self.session.id):
             await self.room.look()
-            if self.is_attached:
-                self.freeze()
+
+    @work(group="pause", exclusive=True)
+    async def action_go_on(self) -> None:
+        """Let the clock go on."""
+        if await self.room.tried(control.resume, self.room.desk, self.session.id):
+            await self.room.look()
+
+    def show_clock(self) -> None:
+        super().show_clock()
+        if self.is_mounted and self.session.paused != self._paused:  # here, or in another terminal
+            self._paused = self.session.paused
+            self.freeze()
+            self.refresh_bindings()
 
     def action_turn(self) -> None:
         """The next pane."""

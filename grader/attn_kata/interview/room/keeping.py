@@ -17,6 +17,7 @@ from textual.widgets import TextArea
 from attn_kata import workspace
 from attn_kata.errors import UsageError
 from attn_kata.interview import control
+from attn_kata.interview.attempts import temporary
 from attn_kata.interview.room import dialogs
 from attn_kata.interview.room.draft import Draft, FileChanged
 from attn_kata.interview.room.editor import Editor
@@ -65,7 +66,7 @@ class KeepingScreen(RoomScreen):
         return workspace.shown(self.draft.path)
 
     def trouble(self) -> str:
-        return self._trouble
+        return self._trouble or ("Ctrl+P lets the clock go on" if self.session.paused else "")
 
     def saved(self) -> str:
         return "" if not self.is_mounted else "saving …" if self._changed is not None else "saved"
@@ -191,7 +192,7 @@ class KeepingScreen(RoomScreen):
         mine = self.editor.source
         if self.draft.compare(mine).kind != "same":
             self.room.said.append(said := self._elsewhere(mine))
-            self.room.notify(said.splitlines()[0], timeout=15, markup=False)
+            self.room.notify(said.splitlines()[0], timeout=15)
         self.draft.base = mine
 
     def _elsewhere(self, mine: bytes) -> str:
@@ -201,7 +202,7 @@ class KeepingScreen(RoomScreen):
             where = workspace.shown(self.draft.aside(mine, "room"))
         except UsageError:
             try:
-                with tempfile.NamedTemporaryFile(prefix=f"{self.draft.path.stem}.", suffix=".py", delete=False) as file:
+                with tempfile.NamedTemporaryFile(prefix=temporary(self.draft.path), suffix=".py", delete=False) as file:
                     file.write(mine)
                 where = str(Path(file.name))
             except OSError:
@@ -217,5 +218,5 @@ class KeepingScreen(RoomScreen):
         """What stands in the clock's line until it is over; a notice, once."""
         told = f"{label}: {trouble}" if trouble else ""
         if told and told != self._trouble:
-            self.room.notify(trouble, severity="warning", timeout=10, markup=False)
+            self.room.notify(trouble, severity="warning", timeout=10)
         self._trouble = told

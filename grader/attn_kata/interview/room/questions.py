@@ -17,6 +17,7 @@ from attn_kata.interview import control
 from attn_kata.interview.room.screens import RoomScreen, Words
 from attn_kata.interview.room.ticks import Ticks
 from attn_kata.interview.session import Session
+from attn_kata.report.plain import plain
 
 _HOW = {
     "numeric": "Type a number: 1536, 1_536, 1.5e3, 12 MiB, 33 %. Enter answers.",
@@ -94,11 +95,12 @@ class QuestionsScreen(RoomScreen):
                 await self.room.look()
             return
         self._place = places[0]
+        self.room.clear_notifications()  # what was wrong with the last answer
         question = self.session.follow_ups[self._place - 1]
         ticking = self._place in self.session.answers
         kind = "points" if ticking else question["kind"]
         unit = f" (in {question['unit']})" if question.get("unit") else ""
-        yours = f"\n\nYours: {self.session.answers[self._place]['text']}" if ticking else ""
+        yours = f"\n\nYours: {plain(self.session.answers[self._place]['text'])}" if ticking else ""
         points = "\n".join(f"{n}. {says}" for n, says in enumerate(question["points"], 1)) if ticking else ""
         count = len(self.session.follow_ups)
         self.query_one("#asked", Words).update(

@@ -60,7 +60,7 @@ class ReviewScreen(RoomScreen):
             pane.show(f"{room.tell(problem)}\n\nCtrl+R grades again. Nothing of the session is lost.")
             return
         pane.show(Content.from_rich_text(Text.from_ansi(f"{where}\n\n{told}")))
-        pane.border_subtitle = where
+        pane.border_subtitle = Content(where)  # a string would be read as markup
 
     @work(exclusive=True)
     async def action_close(self) -> None:
