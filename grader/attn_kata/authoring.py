@@ -43,6 +43,18 @@ class Check:
     graded: int = 0
 
 
+def write_stubs(kata: Kata) -> list[Path]:
+    """Write the kata's stubs into its folder; those that were not there or were others."""
+    written = []
+    for level in stub.LEVELS:
+        path, source = stub.path(kata, level), stub.render(kata, level)
+        if not path.is_file() or path.read_text("utf-8") != source:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(source, "utf-8")
+            written.append(path)
+    return written
+
+
 def specimens(kata: Kata) -> list[Specimen]:
     """Every file of the kata's `right/` and `wrong/`, in the order of their names."""
     found = []
@@ -98,7 +110,10 @@ def check(kata: Kata, engine: Engine) -> Check:
             say(f"{finding.property} needs {unknown[0]}, which is no property")
 
     for level in stub.LEVELS:
-        report = grade(f"the {level} stub", stub.render(kata, level).encode())
+        if not stub.path(kata, level).is_file() or stub.read(kata, level) != stub.render(kata, level):
+            say(f"stubs/{level}.py is not what the template makes of kata.toml: attn-kata dev stubs {kata.slug}")
+            continue
+        report = grade(f"the {level} stub", stub.read(kata, level).encode())
         if not report.not_written:
             say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
 

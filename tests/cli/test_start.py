@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from attn_kata import catalog, stub
+import attn_kata
+from attn_kata import catalog, resources, stub
 
 EVERY_STUB = [(slug, level) for slug in catalog.slugs() for level in stub.LEVELS]
 
@@ -133,7 +136,7 @@ def test_an_unknown_level_is_a_usage_error(run):
 @pytest.mark.parametrize(("slug", "level"), EVERY_STUB)
 def test_every_stub_is_clean_python_with_the_contract_in_full(slug, level):
     kata = catalog.find(slug)
-    source = stub.render(kata, level)
+    source = stub.read(kata, level)
     tree = ast.parse(source)
 
     compile(source, f"{slug}.py", "exec", dont_inherit=True)
@@ -149,7 +152,7 @@ def test_every_stub_is_clean_python_with_the_contract_in_full(slug, level):
 def test_every_stub_is_as_the_formatter_would_write_it(tmp_path):
     for slug, level in EVERY_STUB:
         file = tmp_path / f"{slug}_{level}.py"
-        file.write_text(stub.render(catalog.find(slug), level), encoding="utf-8")
+        file.write_text(stub.read(catalog.find(slug), level), encoding="utf-8")
     ruff = [sys.executable, "-m", "ruff"]
     if subprocess.run([*ruff, "--version"], capture_output=True, check=False).returncode:
         pytest.skip("ruff is not installed")
@@ -161,7 +164,7 @@ def test_every_stub_is_as_the_formatter_would_write_it(tmp_path):
 
 def test_the_untouched_stub_runs_and_says_that_it_is_not_written_yet(tmp_path):
     for slug in catalog.slugs():
-        source = stub.render(catalog.find(slug), "blank")
+        source = stub.read(catalog.find(slug), "blank")
         (tmp_path / f"{slug}.py").write_text(source, encoding="utf-8")
     runner = "import runpy, sys\nfor name in sys.argv[1:]: runpy.run_path(name, run_name='__main__')"
     names = sorted(os.listdir(tmp_path))
@@ -188,3 +191,53 @@ def test_the_smoke_check_of_every_stub_runs_on_the_reference(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines().count("done") == len(names)
     assert len(done.stdout.splitlines()) >= 2 * len(names)
+
+
+def test_start_writes_the_stub_that_lies_in_the_folder_of_the_kata(run, folder):
+    run("start", "mha", "--level", "guided")
+
+    stubs = catalog.find("mha").folder / "stubs"
+    assert (folder / "mha.py").read_text("utf-8") == (stubs / "guided.py").read_text("utf-8")
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A copy of the package with two katas, to be written into."""
+    root = tmp_path / "copy"
+    package = Path(attn_kata.__file__).parent
+    own = shutil.ignore_patterns("__pycache__", "katas", "solutions", "templates")
+    shutil.copytree(package, root / "attn_kata", ignore=own)
+    shutil.copytree(resources.templates_folder(), root / "attn_kata" / "templates")
+    for slug in ("sdpa", "mha"):
+        shutil.copytree(catalog.find(slug).folder, root / "attn_kata" / "katas" / slug)
+    return root
+
+
+def of_copy(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(root), "ATTN_KATA_HOME": str(root / "home")}
+    command = [sys.executable, "-m", "attn_kata", *arguments]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_an_author_has_the_stubs_written_anew_where_they_are_others(installed):
+    stubs = installed / "attn_kata" / "katas" / "mha" / "stubs"
+    right = (stubs / "guided.py").read_text("utf-8")
+    (stubs / "guided.py").write_text("stale\n", "utf-8")
+    (stubs / "blank.py").unlink()
+
+    done = of_copy(installed, "dev", "stubs")
+
+    assert done.stdout.splitlines() == ["sdpa: as they were", "mha: guided.py, blank.py"]
+    assert (stubs / "guided.py").read_text("utf-8") == right
+    assert sorted(path.name for path in stubs.iterdir()) == ["blank.py", "guided.py", "standard.py"]
+
+
+def test_a_kata_without_its_stub_says_how_it_is_made(installed):
+    (installed / "attn_kata" / "katas" / "mha" / "stubs" / "standard.py").unlink()
+
+    done = of_copy(installed, "start", "mha")
+
+    assert done.returncode != 0
+    assert "attn-kata dev stubs mha" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (installed / "mha.py").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -63,6 +62,8 @@ def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
 
 def terminal_columns() -> int:
     """The terminal's columns; 80 in a pipe."""
+    import shutil  # only here: it brings four archive formats along
+
     return max(50, shutil.get_terminal_size((80, 24)).columns)
 
 
