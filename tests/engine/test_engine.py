@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from attn_kata import catalog
 from attn_kata.engine.client import Engine, EngineFault, GradingCancelled
 from attn_kata.report.model import Report
 
@@ -20,9 +21,9 @@ LOOP = "def scaled_dot_product_attention(q, k, v):\n    while True: pass\n"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
-def grade(engine: Engine, source: str | bytes, **asked: object) -> Report:
+def grade(engine: Engine, source: str | bytes, slug: str = "sdpa", **asked: object) -> Report:
     source = source.encode() if isinstance(source, str) else source
-    return engine.grade("sdpa", source, attempt="sdpa.py", **{"diagnose": False, "call_seconds": 1.0, **asked})
+    return engine.grade(slug, source, attempt=f"{slug}.py", **{"diagnose": False, "call_seconds": 1.0, **asked})
 
 
 def messages(report: Report) -> dict[str, str | None]:
@@ -79,6 +80,21 @@ def test_one_seed_gives_one_report_in_two_engines(right):
             told.append(without_times(grade(engine, source, seed=5, diagnose=True)))
 
     assert told[0] == told[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only a forking engine makes a grader ready ahead")
+@pytest.mark.parametrize("wrong", ["dropout_always", "mask_lost", "first_call_only", "returns_tuple", "heads_not_checked"])
+def test_a_grader_that_stood_ready_tells_what_one_that_did_not_tells(wrong, eventually):
+    """It asks ahead of time, and so asks a wrong attempt more: what that draws and prints is not to change the report."""
+    kata = catalog.find("mha")
+    source = (kata.folder / "wrong" / f"{wrong}.py").read_text("utf-8")
+    with Engine() as engine:
+        cold = without_times(grade(engine, source, slug="mha", diagnose=True))
+        eventually(lambda: len(psutil.Process(engine._process.pid).children(recursive=True)) == 3, within=20)  # all that wait
+        warm = without_times(grade(engine, source, slug="mha", diagnose=True))
+
+    assert cold["outcome"] == "failed"
+    assert warm == cold
 
 
 # ------------------------------------------------------------------------------------------------------------ deaths

@@ -14,16 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attn_kata.engine import protocol, wire
-from attn_kata.engine.remote import (
-    MAX_DEATHS,
-    OUTPUT_KEPT,
-    Attempt,
-    AttemptDied,
-    AttemptProcess,
-    Ended,
-    Lines,
-    OutOfTime,
-)
+from attn_kata.engine import remote as remote_module
+from attn_kata.engine.line import OUTPUT_KEPT, AttemptDied, AttemptProcess, Lines, OutOfTime
+from attn_kata.engine.remote import MAX_DEATHS, Attempt, Ended
 
 Peer = Callable[[socket.socket, int], None]
 CALL = wire.Request(op="call", fields={"name": "f", "args": [{"tensor": 0}]}, tensors=(torch.ones(3),))
@@ -48,11 +41,15 @@ def ask(peer: Peer, request: wire.Request = CALL, seconds: float = 0.5) -> tuple
     playing = threading.Thread(target=play, daemon=True)
     playing.start()
     try:
-        return process.ask(request, seconds), bytes(printed)
+        return asked(process, request, seconds), bytes(printed)
     finally:
         process.close()
         playing.join(5)
         assert not playing.is_alive()
+
+
+def asked(process: AttemptProcess, request: wire.Request, seconds: float) -> wire.Reply:
+    return process.reply(process.post(wire.encode_question(request)), seconds)
 
 
 def answer(channel: socket.socket, reply: Callable[[int], bytes]) -> None:
@@ -111,19 +108,17 @@ def test_an_earlier_reply_does_not_answer_the_next_question():
     ours, theirs = socket.socketpair()
     output, printing = os.pipe()
     process = AttemptProcess(Lines(channel=ours, output=output), bytearray())
-    asked: list[int] = []
 
     def twice(nonce: int) -> bytes:
-        asked.append(nonce)
         return right(nonce) + right(nonce)
 
     playing = threading.Thread(target=answer, args=(theirs, twice))
     playing.start()
-    process.ask(CALL, 1)
+    asked(process, CALL, 1)
     playing.join()
 
     with pytest.raises(AttemptDied, match="not a reply"):
-        process.ask(CALL, 1)
+        asked(process, CALL, 1)
     process.close()
     theirs.close()
     os.close(printing)
@@ -180,6 +175,27 @@ def test_a_peer_that_does_not_read_ends_at_the_deadline():
         ask(lambda channel, _: time.sleep(0.8), large, 0.3)
 
     assert time.monotonic() - began < 2
+
+
+def test_questions_and_replies_that_fill_both_directions_hold_nobody_up():
+    large = wire.Request(op="call", fields=CALL.fields, tensors=(torch.zeros(1 << 18),))
+    ours, theirs = socket.socketpair()
+    for each in (ours, theirs):
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+    process = AttemptProcess(Lines(channel=ours, output=None), bytearray())
+
+    def play() -> None:
+        for _ in range(5):
+            answer(theirs, lambda nonce: wire.encode_reply(nonce, wire.OK, (), ((large.tensors[0], 0),)))
+
+    playing = threading.Thread(target=play, daemon=True)
+    playing.start()
+    numbers = [process.post(wire.encode_question(large)) for _ in range(5)]
+
+    assert [process.reply(number, 5).tensors[0].shape for number in numbers] == [(1 << 18,)] * 5
+    playing.join(5)
+    process.close()
+    theirs.close()
 
 
 def test_a_promised_size_costs_no_memory():
@@ -349,3 +365,87 @@ def test_judging_an_answer_never_raises(request_, status, texts, tensors):
 
     assert protocol.answers(request_, reply) in (True, False)
     assert protocol.same_tensors(reply, reply) or any(part.data is None for part in parts)
+
+
+# ------------------------------------------------------------------------------------------------- asked ahead of time
+
+CALLS = [wire.Request(op="call", fields={**CALL.fields, "seed": number}, tensors=CALL.tensors) for number in range(8)]
+QUESTIONS = [wire.encode_question(call) for call in CALLS]
+
+
+def numbered(*numbers: int) -> list[Callable[[int], bytes]]:
+    """Scripts that answer with these numbers, one each."""
+    return [
+        lambda nonce, number=number: wire.encode_reply(nonce, wire.OK, (), ((torch.tensor(float(number)), 0),))
+        for number in numbers
+    ]
+
+
+def told(remote: Attempt, place: int) -> float:
+    data = remote.ask(CALLS[place]).tensors[0].data
+    assert data is not None
+    return data.item()
+
+
+def started(*scripts: Callable[[int], bytes], **knobs: float) -> tuple[Attempt, Scripted]:
+    supply = Scripted(*scripts)
+    remote = attempt(supply, **knobs)
+    remote.start()
+    return remote, supply
+
+
+def test_what_is_asked_ahead_is_answered_once_and_in_its_order():
+    remote, supply = started(*numbered(0, 1, 2, 3))
+    remote.ask_ahead(QUESTIONS[:3])
+    assert [told(remote, 0), told(remote, 1)] == [0, 1]
+    remote.ask_ahead(QUESTIONS[2:4])  # its first was asked ahead before
+
+    assert [told(remote, 2), told(remote, 3)] == [2, 3]
+    assert (supply.scripts, remote.deaths, supply.started) == ([], 0, 1)
+
+
+def test_another_question_than_the_foreseen_one_gets_its_own_reply():
+    remote, _ = started(*numbered(0, 1, 2, 7))
+    remote.ask_ahead(QUESTIONS[:3])
+
+    assert [told(remote, 0), told(remote, 7)] == [0, 7]
+
+
+def test_what_was_asked_ahead_for_a_case_that_ended_early_is_dropped():
+    remote, supply = started(*numbered(0, 1, 2, 4, 5))
+    remote.ask_ahead(QUESTIONS[:3])
+    assert told(remote, 0) == 0
+    remote.ask_ahead(QUESTIONS[4:6])
+
+    assert [told(remote, 4), told(remote, 5)] == [4, 5]
+    assert (remote.deaths, supply.started) == (0, 1)
+
+
+def hanging(_: int) -> bytes:
+    time.sleep(3)
+    return b""
+
+
+@pytest.mark.parametrize("ending", [hanging, lambda nonce: b""], ids=["hangs", "dies"])
+def test_one_that_hangs_or_dies_where_nobody_asked_is_replaced_and_not_told(monkeypatch, ending):
+    monkeypatch.setattr(remote_module, "HUNG_SECONDS", 0.2)
+    remote, supply = started(*numbered(0), ending)
+    remote.ask_ahead(QUESTIONS[:2])
+    assert told(remote, 0) == 0
+    began = time.monotonic()
+    remote.ask_ahead(QUESTIONS[4:6])
+    supply.scripts = numbered(4, 5)
+
+    assert [told(remote, 4), told(remote, 5)] == [4, 5]
+    assert (remote.deaths, remote.generation) == (0, 2)
+    assert time.monotonic() - began < 2
+
+
+def test_one_that_dies_where_it_was_asked_ahead_dies_when_that_is_asked():
+    remote, _ = started(*numbered(0), lambda nonce: b"")
+    remote.ask_ahead(QUESTIONS[:3])
+    assert told(remote, 0) == 0
+
+    with pytest.raises(AttemptDied):
+        remote.ask(CALLS[1])
+    assert remote.deaths == 1

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.remote import AttemptDied
+from ..engine.line import AttemptDied
 from ..properties.failures import PropertyFailed
 from ..properties.handle import Handle, Result
 from .pipeline import Pipeline, State, Variant

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.remote import AttemptDied
+from ..engine.line import AttemptDied
 from ..properties.compare import matrix
 from ..properties.failures import PropertyFailed
 from ..properties.handle import Handle, Module, Target

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from ..engine.remote import AttemptDied
+from ..engine.line import AttemptDied
 from ..properties.failures import AttemptRaised, NoAnswer, PropertyFailed, Raised
 from ..properties.handle import Handle, Module, Target, random_weights
 from .pipeline import Pipeline, Probe, State

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import child, ending, executor, isolation
-from .remote import Lines
+from .line import Lines
 from .warmup import warm_up
 
 del executor  # imported here so that the children find it loaded

@@ -96,10 +96,11 @@ class Executor:
         return wire.OK, (), ()
 
     def _build(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
-        """Build a module. Fields: name, args, and the number that it is called by from then on, module.
+        """Build a module. Fields: name, args, a seed, and the number that it is called by from then on, module.
 
         With `names`, the last tensors are weights of these names, and are copied in where the module has such parameters.
         """
+        _seed(request)
         built = self._entry(request.fields["name"])(*_arguments(request))
         if not isinstance(built, nn.Module):
             raise BadResult(f"{request.fields['name']}(…) is {_kind(built)}, not an nn.Module")
@@ -140,8 +141,7 @@ class Executor:
         else:
             target = self._entry(fields["name"])
         given = [value for value in arguments if isinstance(value, Tensor)]
-        if fields.get("seed") is not None:
-            _manual_seed(fields["seed"])
+        _seed(request)
         cotangent = None if fields.get("cotangent") is None else request.tensors[fields["cotangent"]]
         labels = None if fields.get("labels") is None else request.tensors[fields["labels"]]
         differentiated = cotangent is not None or labels is not None
@@ -210,6 +210,12 @@ def _lenient_views() -> Iterator[None]:
 
 def _is_dtype(shape: tuple[Any, ...]) -> bool:
     return len(shape) == 1 and isinstance(shape[0], torch.dtype)
+
+
+def _seed(request: wire.Request) -> None:
+    """Seed torch's generator, so that what is drawn does not depend on what was asked before."""
+    if request.fields.get("seed") is not None:
+        _manual_seed(request.fields["seed"])
 
 
 def _arguments(request: wire.Request) -> list[Any]:

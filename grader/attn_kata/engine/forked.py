@@ -9,7 +9,8 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import channel, system
-from .remote import ConfinementFailed, Ended, Lines, TooWeak
+from .line import Lines
+from .remote import ConfinementFailed, Ended, TooWeak
 
 if TYPE_CHECKING:
     from .grading import Loaded
@@ -20,7 +21,7 @@ def serve_job(
 ) -> NoReturn:
     """Grade once. `requests` and `reports` are the engine's, and are closed to what is run here as soon as they may be."""
     try:
-        system.stay_on(asked.get("processor"))
+        system.keep_off(asked.get("processor"))
         _, source = channel.receive(requests)
         channel.send(control.fileno(), b"READ")
         telling = os.dup(reports)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import channel, isolation, system
 from .attempts import Attempts, close
 from .forked import serve_job
-from .remote import Lines
+from .line import Lines
 from .template import Template, key_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Engine:
         try:
             if not template.is_ready():
                 return False
-            # They take turns from here on. A grader child that has yet to load its kata does so beside the attempt child.
+            # The attempt child stays here, the grader child beside it. One that has yet to load its kata chooses for itself.
             processor = system.this_processor() if asked["tier"] < isolation.JAIL else None  # its child is another's child
             if self._attempts.pid is not None:
                 system.stay_on(processor, self._attempts.pid)

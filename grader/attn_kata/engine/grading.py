@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import platform
 import signal
 import time
@@ -18,13 +19,15 @@ from .. import __version__, catalog
 from ..diagnosis.diagnose import Diagnosed, diagnose
 from ..diagnosis.pipeline import load
 from ..properties.failures import AttemptRaised
+from ..properties.foreseen import Noting
 from ..properties.handle import Handle, local_handle, read_raised
-from ..properties.local import Apart, Local, load_namespace
+from ..properties.local import Local, load_namespace
 from ..properties.remembered import Remembering
-from ..properties.runner import Found, HiddenTests, with_hidden_tests
+from ..properties.runner import Case, Found, HiddenTests, with_hidden_tests
 from ..report.model import Finding, Isolation, Report, ReportOutcome
-from . import unaided, wire
-from .remote import Attempt, AttemptDied, Supply
+from . import system, unaided, wire
+from .line import AttemptDied
+from .remote import Attempt, Supply
 
 DIAGNOSIS_SECONDS = 5.0
 UNAIDED_SECONDS = 10.0
@@ -40,6 +43,7 @@ class Loaded:
     solution: Path
     mistakes: types.ModuleType | None
     answers: Remembering
+    foreseen: Noting
 
     @classmethod
     def of(cls, folder: Path, solution: Path, tests: HiddenTests) -> Loaded:
@@ -47,13 +51,18 @@ class Loaded:
         known = (folder / "mistakes.py").is_file()
         return cls(
             kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None,
-            answers=Remembering(Local(load_namespace(solution))),
+            answers=Remembering(Local(load_namespace(solution))), foreseen=Noting(Local(load_namespace(solution))),
         )
 
     def warm(self, *, seconds: float) -> None:
         """Do once what a grading does, with the reference for an attempt: what is slow the first time is slow here."""
-        attempt, reference = Handle(Apart(load_namespace(self.solution))), Handle(self.answers)
-        findings, failures = self.tests.run(attempt, reference, seed=0, begin=self.answers.begin)
+
+        def begin(case: Case | None) -> None:
+            self.answers.begin(case)
+            self.foreseen.begin(case)
+
+        attempt, reference = Handle(self.foreseen), Handle(self.answers)
+        findings, failures = self.tests.run(attempt, reference, seed=0, begin=begin)
         if self.mistakes is not None:
             source = self.solution.read_bytes()
             diagnose(self.mistakes, attempt, reference, findings, failures, source, seconds=seconds)
@@ -106,7 +115,7 @@ class _Grading:
         solution = Path(self._asked["solutions"]) / f"{slug}.py"
         reference = local_handle(solution) if self._loaded is None else Handle(self._loaded.answers)
         started = time.perf_counter()
-        findings, failures = self._run_hidden_tests(handle, reference)
+        findings, failures = self._run_hidden_tests(reference)
         self._seconds["properties"] = time.perf_counter() - started
         core = [finding for finding in findings if finding.tier == "core"]
         outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
@@ -117,6 +126,7 @@ class _Grading:
         answers = any(finding.outcome in ("passed", "failed") for finding in findings)
         if outcome == "failed" and answers and not not_written and known and self._asked["diagnose"]:
             started = time.perf_counter()
+            system.stay_on(self._asked.get("processor"))  # from here on they take turns
             try:
                 left = max(1.0, self._deadline - time.monotonic())
                 with _at_most(min(2 * DIAGNOSIS_SECONDS, left)):
@@ -136,11 +146,11 @@ class _Grading:
             self._seconds["diagnosis"] = time.perf_counter() - started
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
-    def _run_hidden_tests(self, attempt: Handle, reference: Handle) -> Found:
+    def _run_hidden_tests(self, reference: Handle) -> Found:
         found: list[Found] = []
 
         def run(tests: HiddenTests) -> None:
-            found.append(self._tested(tests, attempt, reference))
+            found.append(self._tested(tests, reference))
 
         if self._loaded is not None:
             run(self._loaded.tests)
@@ -148,26 +158,32 @@ class _Grading:
             with_hidden_tests(self._folder / f"test_{self._asked['slug']}.py", run)
         return found[0]
 
-    def _tested(self, tests: HiddenTests, attempt: Handle, reference: Handle) -> Found:
-        asked: dict[str, Any] = {"seed": self._asked["seed"], "deadline": self._deadline}
-        if self._loaded is not None:
-            asked["begin"] = self._loaded.answers.begin
-        only = tuple(self._asked["properties"])
-        found = tests.run(attempt, reference, only=only, deaths=lambda: self.attempt.deaths, **asked)
+    def _tested(self, tests: HiddenTests, reference: Handle) -> Found:
+        def run(attempt: Attempt, deadline: float, **asked: Any) -> Found:
+            return tests.run(
+                Handle(attempt), reference, seed=self._asked["seed"], deadline=deadline, deaths=lambda: attempt.deaths,
+                begin=functools.partial(self._begin, attempt), **asked
+            )
+
+        found = run(self.attempt, self._deadline, only=tuple(self._asked["properties"]))
         if not self._asked["unaided"] or not unaided.is_due(found, self.attempt.forbidden):
             return found
         self.attempt.stop()  # one process at a time
         # Time of its own: what passes may have used up the rest on properties that never decide.
-        asked["deadline"] = max(self._deadline, time.monotonic() + min(UNAIDED_SECONDS, self._asked["timeout"]))
-        alone = self._attempt(deadline=asked["deadline"], withhold=sorted(self.attempt.forbidden))
+        deadline = max(self._deadline, time.monotonic() + min(UNAIDED_SECONDS, self._asked["timeout"]))
+        alone = self._attempt(deadline=deadline, withhold=sorted(self.attempt.forbidden))
         try:
             held = tuple(each.property for each in found[0] if each.outcome == "passed")
-            again, _ = tests.run(
-                Handle(alone), reference, only=unaided.values(held), held=held, deaths=lambda: alone.deaths, **asked
-            )
+            again, _ = run(alone, deadline, only=unaided.values(held), held=held)
             return unaided.judged(found, again)
         finally:
             alone.stop()
+
+    def _begin(self, attempt: Attempt, case: Case | None) -> None:
+        """A case begins: what was learnt from the reference about it is of use."""
+        if self._loaded is not None:
+            self._loaded.answers.begin(case)
+            attempt.ask_ahead(self._loaded.foreseen.after(case))
 
     def _ungraded(self, because: str) -> Report:
         return self._report("ungraded", because=because)

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from . import channel, child, isolation
-from .remote import START_SECONDS, AttemptDied, ConfinementFailed, Ended, Lines, TooWeak
+from .line import AttemptDied, Lines
+from .remote import START_SECONDS, ConfinementFailed, Ended, TooWeak
 
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 32

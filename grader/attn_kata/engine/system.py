@@ -36,6 +36,15 @@ def this_processor() -> int | None:
     return number if number >= 0 else None
 
 
+def keep_off(processor: int | None) -> None:
+    """Have this process run on the other processors, where there are any: beside one that works at the same time."""
+    if processor is not None:
+        with contextlib.suppress(OSError):
+            others = os.sched_getaffinity(0) - {processor}
+            if others:
+                os.sched_setaffinity(0, others)
+
+
 def stay_on(processor: int | None, pid: int = 0) -> None:
     """Have a process (0: this one) run on that processor alone.
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import channel, isolation
-from .remote import Lines
+from .line import Lines
 
 if TYPE_CHECKING:
     from ..properties.runner import HiddenTests

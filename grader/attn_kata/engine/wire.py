@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-REQUEST = struct.Struct("<4sQII")
+QUESTION, LENGTHS = struct.Struct("<4sQ"), struct.Struct("<II")
 REPLY = struct.Struct("<4sQB3xII")
 LENGTH = struct.Struct("<I")
 DESCRIPTOR = struct.Struct("<BBBB4x8Q")
@@ -104,7 +104,17 @@ def source_tensor(source: bytes) -> Tensor:
 
 
 def encode_request(request: Request, nonce: int) -> bytes:
-    """The bytes of a request. Tensors keep their strides, so a non-contiguous input arrives as one."""
+    """The bytes of a request."""
+    return numbered(encode_question(request), nonce)
+
+
+def numbered(question: bytes, nonce: int) -> bytes:
+    """The bytes of a request that asks this and carries this nonce."""
+    return QUESTION.pack(REQUEST_MAGIC, nonce) + question
+
+
+def encode_question(request: Request) -> bytes:
+    """What a request asks, without its nonce. Tensors keep their strides, so a non-contiguous input arrives as one."""
     described, blobs = [], []
     for tensor in request.tensors:
         window = tensor
@@ -117,12 +127,13 @@ def encode_request(request: Request, nonce: int) -> bytes:
         described.append([name, list(tensor.shape), list(tensor.stride()), len(blob)])
         blobs.append(blob)
     fields = json.dumps({"op": request.op, "fields": request.fields, "tensors": described}).encode()
-    return b"".join([REQUEST.pack(REQUEST_MAGIC, nonce, len(fields), len(blobs)), fields, *blobs])
+    return b"".join([LENGTHS.pack(len(fields), len(blobs)), fields, *blobs])
 
 
 def decode_request(read: Reader) -> tuple[Request, int]:
     """The request and its nonce, read with `read(count)`. Runs in the attempt child; the sender is trusted."""
-    _, nonce, length, _ = REQUEST.unpack(read(REQUEST.size))
+    _, nonce = QUESTION.unpack(read(QUESTION.size))
+    length, _ = LENGTHS.unpack(read(LENGTHS.size))
     body = json.loads(bytes(read(length)))
     tensors = []
     for name, shape, stride, count in body["tensors"]:

@@ -7,7 +7,6 @@ called. `run` instead of a call gives gradients, the inputs as the call left the
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,8 +18,17 @@ from ..engine import wire
 from ..engine.mixing import mixed
 from .failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised
 from .local import Local, load_namespace
+from .recording import Recording, recording
 
-_numbers = itertools.count()  # of built modules, over all handles of this process
+OF_ANSWERS = "of_answers"  # a field of requests whose tensors are made of answers: nobody foresees them
+_MOST_OF_A_CASE = 1 << 16
+_numbers = itertools.count()  # of modules and of seeds, over all handles of this process
+
+
+def number_for(case: int) -> None:
+    """From now on number for this case (32 bits): its questions are the same whatever was asked before it, and no other's."""
+    global _numbers
+    _numbers = itertools.count(_MOST_OF_A_CASE * (1 + case))
 
 
 class Transport(Protocol):
@@ -29,16 +37,6 @@ class Transport(Protocol):
     generation: int
 
     def ask(self, request: wire.Request) -> wire.Reply: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recording:
-    """What ran during a call, as the attempt's process tells it."""
-
-    ops: frozenset[str]
-    calls: tuple[str, ...]
-    products: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # (operation, operands' sizes), in order
-    strays: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,13 +98,13 @@ class Target:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `labels`, one for each row of
-        the output, for those of the mean cross-entropy; `training` sets the module's
-        mode first; `record` asks for what ran, and may say in words what is forbidden of it; `lenient_views` has `view` copy
-        where it would raise. Raises AttemptRaised, PropertyFailed for a result
-        that is no tensor, AttemptDied.
+        the output, for those of the mean cross-entropy; `training` sets the module's mode first; `seed` is that of torch's
+        generator during the call, one of its own unless given; `record` asks for what ran, and may say in words what is
+        forbidden of it; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a
+        result that is no tensor, AttemptDied.
         """
-        fields = {**self._target(), "training": training, "seed": seed, "record": record, "inputs_after": inputs_after}
-        fields["lenient_views"] = lenient_views
+        fields = {**self._target(), "training": training, "record": record, "inputs_after": inputs_after}
+        fields |= {"seed": next(_numbers) if seed is None else seed, "lenient_views": lenient_views}
         tensors, described = describe_arguments(args)
         given = list(tensors)
         differentiated = {"cotangent": cotangent, "labels": labels}
@@ -133,7 +131,7 @@ class Target:
             inputs_after=after,
             input_gradients=gradients[:floating],
             parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if differentiates else {},
-            recording=_recording(reply.texts) if record else None,
+            recording=recording(reply.texts) if record else None,
         )
 
     def run_mixed(self, *args: Any, mix: Tensor, most: int) -> Tensor:
@@ -151,6 +149,7 @@ class Target:
         if answer is None:
             raise PropertyFailed(f"no matrix product sums over all {size} features")
         fields = {**self._target(), "args": described, "mixing": {"over": [size, size + 1], "answer": len(tensors)}}
+        fields[OF_ANSWERS] = True
         (result,) = ask(self._transport, "call", fields, [*tensors, answer]).tensors
         return torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
 
@@ -195,7 +194,8 @@ class Module(Target):
     def _build(self) -> None:
         tensors, described = describe_arguments(self._args)
         self._number = next(_numbers)
-        fields = {"module": self._number, "name": self._name, "args": described, "names": list(self._weights)}
+        fields = {"module": self._number, "seed": self._number, "name": self._name, "args": described}
+        fields["names"] = list(self._weights)
         reply = ask(self._transport, "build", fields, [*tensors, *self._weights.values()])
         self._generation = self._transport.generation
         self.parameters = {
@@ -217,11 +217,14 @@ class Module(Target):
     def _parameter_names(self) -> tuple[str, ...]:
         return tuple(self.parameters)
 
-    def load(self, weights: dict[str, Tensor]) -> None:
-        """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
+    def load(self, weights: dict[str, Tensor], *, of_answers: bool = False) -> None:
+        """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others.
+
+        `of_answers` says that they are made of what the attempt has answered.
+        """
         self._check(weights)
         self._weights = weights
-        fields = {**self._target(), "names": list(weights)}
+        fields = {**self._target(), "names": list(weights), OF_ANSWERS: of_answers}
         ask(self._transport, "load_weights", fields, list(weights.values()))
 
 
@@ -293,27 +296,3 @@ def _other_parameters(wanted: dict[str, tuple[int, ...]], found: dict[str, tuple
         return f"its parameters are {has}; the contract names {', '.join(wanted)}"
     name = next(name for name in wanted if wanted[name] != found[name])
     return f"{name} has shape {found[name]}; the contract's has {wanted[name]}"
-
-
-def _recording(texts: tuple[str, ...]) -> Recording:
-    facts: dict[str, list[str]] = {"op": [], "call": [], "product": [], "stray": []}
-    for text in texts:
-        kind, _, fact = text.partition(" ")
-        facts.get(kind, []).append(fact)
-    products = []
-    for fact in facts["product"]:
-        name, _, sizes = fact.partition(" ")
-        products.append((name, _sizes(sizes)))
-    return Recording(
-        ops=frozenset(facts["op"]),
-        calls=tuple(facts["call"]),
-        products=tuple(products),
-        strays=tuple(facts["stray"]),
-    )
-
-
-def _sizes(text: str) -> tuple[tuple[int, ...], ...]:
-    """The operands' sizes, printed by the profiler as nested lists."""
-    return tuple(
-        tuple(int(size) for size in re.findall(r"\d{1,9}", operand)) for operand in re.findall(r"\[([\d, ]*)\]", text)
-    )

@@ -21,6 +21,14 @@ class Local:
         self._executor = Executor(namespace, filename=str(namespace.__dict__.get("__file__")))
 
     def ask(self, request: wire.Request) -> wire.Reply:
+        """The reply. What is drawn for it is not drawn from the generator that the tests use: elsewhere it would not be."""
+        state = torch.default_generator.get_state()
+        try:
+            return self._answer(request)
+        finally:
+            torch.default_generator.set_state(state)
+
+    def _answer(self, request: wire.Request) -> wire.Reply:
         fresh = tuple(same_strides(tensor) for tensor in request.tensors)
         status, texts, tensors = self._executor.execute(
             wire.Request(op=request.op, fields=request.fields, tensors=fresh)
@@ -36,17 +44,6 @@ class Local:
             for value, flags in tensors
         )
         return wire.Reply(status=status, texts=texts, tensors=told)
-
-
-class Apart(Local):
-    """Answers in this process as another one would: it draws nothing from this one's generator."""
-
-    def ask(self, request: wire.Request) -> wire.Reply:
-        state = torch.default_generator.get_state()
-        try:
-            return super().ask(request)
-        finally:
-            torch.default_generator.set_state(state)
 
 
 def load_namespace(source: Path) -> types.ModuleType:

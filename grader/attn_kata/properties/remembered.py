@@ -20,32 +20,22 @@ from .runner import Case
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """One request as a case made it, the reply, and torch's generator before and after where the reply drew from it."""
+    """One request as a case made it, and the reply."""
 
     request: wire.Request
     reply: wire.Reply
-    drew: tuple[Tensor, Tensor] | None
-
-    def answers(self, request: wire.Request) -> bool:
-        """Whether this is the same question, with the generator where it was, should the reply draw from it."""
-        return _same(self.request, request) and (
-            self.drew is None or torch.equal(self.drew[0], torch.default_generator.get_state())
-        )
 
     def again(self) -> wire.Reply:
-        """The reply, to be written into as one likes, and the generator where it was after it."""
-        if self.drew is not None:
-            torch.default_generator.set_state(self.drew[1])
+        """The reply, to be written into as one likes."""
         parts = tuple(replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors)
         return replace(self.reply, tensors=parts)
 
 
 @dataclass(kw_only=True)
 class _Now:
-    """The case that runs: what was asked in it, and its modules by number, in the order of their building."""
+    """The case that runs, and what was asked in it."""
 
     requests: list[wire.Request] = field(default_factory=list)
-    modules: dict[int, int] = field(default_factory=dict)
     computes: bool = False
 
 
@@ -72,42 +62,25 @@ class Remembering:
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply, remembered or computed."""
         now = self._now
-        numbered = self._numbered(request)
         if not now.computes and self._case is not None:
             known = self._known[self._case]
             place = len(now.requests)
             now.requests.append(_copied(request))  # a test may write into what it has asked with
-            if place < len(known) and known[place].answers(numbered):
+            if place < len(known) and _same(known[place].request, request):
                 return known[place].again()
-            self._catch_up(known)
+            self._catch_up()
             return self._transport.ask(request)
-        before = torch.default_generator.get_state()
         reply = self._transport.ask(request)
         if self._keeps and self._case is not None:
-            after = torch.default_generator.get_state()
-            drew = None if torch.equal(before, after) else (before, after)
-            self._known[self._case].append(_Asked(request=_copied(numbered), reply=reply, drew=drew))
+            self._known[self._case].append(_Asked(request=_copied(request), reply=reply))
             return self._known[self._case][-1].again()
         return reply
 
-    def _catch_up(self, known: list[_Asked]) -> None:
+    def _catch_up(self) -> None:
         """Compute what was answered from memory, so that the modules of this case are there."""
         self._now.computes = True
-        state = torch.default_generator.get_state()
-        for request, asked in zip(self._now.requests[:-1], known, strict=False):
-            if asked.drew is not None:
-                torch.default_generator.set_state(asked.drew[0])
+        for request in self._now.requests[:-1]:
             self._transport.ask(request)
-        torch.default_generator.set_state(state)
-
-    def _numbered(self, request: wire.Request) -> wire.Request:
-        """The request with its module's number counted within the case: the numbers themselves are never the same."""
-        number = request.fields.get("module")
-        if number is None:
-            return request
-        modules = self._now.modules
-        counted = modules.setdefault(number, len(modules))
-        return wire.Request(op=request.op, fields={**request.fields, "module": counted}, tensors=request.tensors)
 
 
 def _copied(request: wire.Request) -> wire.Request:

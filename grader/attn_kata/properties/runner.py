@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 import torch
 
-from ..engine.remote import AttemptDied, OutOfTime
+from ..engine.line import AttemptDied, OutOfTime
 from ..report.model import Finding, FindingOutcome
 from .claims import Property
 from .failures import AttemptRaised, NoAnswer, PropertyFailed
-from .handle import Handle
+from .handle import Handle, number_for
 
 MAX_DEATHS = 3
 
@@ -231,8 +231,10 @@ class _Run:
 
 def seed_case(seed: int, tested: Property, place: int) -> None:
     """Seed torch for one case, so that a case's numbers depend on nothing but the seed and the case."""
+    case = zlib.crc32(f"{seed} {tested.name} {place}".encode())
     # Not torch.manual_seed, which takes 2 ms: it formats three stacks for the sake of devices that are not used here.
-    torch.default_generator.manual_seed(zlib.crc32(f"{seed} {tested.name} {place}".encode()))
+    torch.default_generator.manual_seed(case)
+    number_for(case)
 
 
 def _finding(

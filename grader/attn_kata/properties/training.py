@@ -22,13 +22,13 @@ def fit(
     moments = {name: (torch.zeros_like(weight), torch.zeros_like(weight)) for name, weight in weights.items()}
     losses = []
     for step in range(1, steps + 1):
-        module.load(learnt)
+        module.load(learnt, of_answers=step > 1)
         result = module.run(*args, labels=labels, training=True)
         losses.append(float(cross_entropy(result.output, labels)))
         for name, gradient in result.parameter_gradients.items():
             if gradient is not None:
                 _adam(learnt[name], gradient, *moments[name], step, learning_rate)
-    module.load(learnt)
+    module.load(learnt, of_answers=True)
     return learnt, losses
 
 

@@ -1,0 +1,65 @@
+"""What the hidden tests will ask, noted once."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from attn_kata import catalog
+from attn_kata.properties.foreseen import Noting
+from attn_kata.properties.handle import Handle, local_handle
+from attn_kata.properties.local import Local, load_namespace
+from attn_kata.properties.runner import Case, HiddenTests, with_hidden_tests
+
+
+def noted(slug: str, other: str | None = None) -> dict[Case, list[bytes]]:
+    """The questions of each case with the one after it; to the reference, or to a file among the kata's own."""
+    kata = catalog.find(slug)
+    noting = Noting(Local(load_namespace(kata.solution if other is None else kata.folder / other)))
+    cases: list[Case] = []
+
+    def begin(case: Case | None) -> None:
+        noting.begin(case)
+        if case is not None:
+            cases.append(case)
+
+    def use(tests: HiddenTests) -> None:
+        tests.run(Handle(noting), local_handle(kata.solution), seed=0, begin=begin)
+
+    with_hidden_tests(kata.folder / f"test_{slug}.py", use)
+    return {case: noting.after(case) for case in cases}
+
+
+@pytest.mark.parametrize(
+    ("slug", "right"),
+    [("mha", "helper_modules"), ("padding_mask", "loops_over_real_keys"), ("fused_qkv", "loop_over_samples")],
+)
+def test_another_right_attempt_is_asked_just_what_the_reference_is(slug, right):
+    foreseen = noted(slug)
+
+    assert len(foreseen) > 40
+    assert foreseen == noted(slug, f"right/{right}.py")
+
+
+def test_no_two_questions_are_alike_and_each_case_is_followed_by_the_next():
+    foreseen = [*noted("mha").values()]
+    for now, then in itertools.pairwise(foreseen):
+        shared = len(set(now) & set(then))
+        assert now[len(now) - shared :] == then[:shared]
+        assert len(set(now)) == len(now)
+
+
+def test_what_is_made_of_answers_is_not_foreseen():
+    """A training's second step loads weights that the first one's gradients led to."""
+    foreseen = noted("attention_classifier")
+    of_training = [questions for (_, name, _), questions in foreseen.items() if name == "learns"]
+
+    assert len(of_training) == 1
+    assert sum(b"load_weights" in question for question in of_training[0]) == 1
+
+
+def test_a_case_that_was_not_noted_has_none():
+    noting = Noting(Local(load_namespace(catalog.find("sdpa").solution)))
+
+    assert noting.after((0, "values", 0)) == noting.after(None) == []
