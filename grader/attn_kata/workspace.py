@@ -132,17 +132,22 @@ def locate(kata: Kata, history: History) -> Path | None:
 def read(path: Path) -> bytes:
     """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or too many bytes."""
     try:
-        kind = path.stat()
-        if stat.S_ISDIR(kind.st_mode):
+        if path.is_dir():
             raise UsageError(f"'{shown(path)}' is a folder.", next_step="Name the file in it: attn-kata grade FILE")
-        if not stat.S_ISREG(kind.st_mode):
-            raise UsageError(f"'{shown(path)}' is not a regular file.", next_step="attn-kata grade FILE")
-        if kind.st_size > MOST_BYTES:
-            raise UsageError(f"'{shown(path)}' has {kind.st_size:,} bytes; an attempt has at most {MOST_BYTES:,}.")
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
+            kind = os.fstat(file.fileno())
+            if not stat.S_ISREG(kind.st_mode):
+                raise UsageError(f"'{shown(path)}' is not a regular file.", next_step="attn-kata grade FILE")
+            if kind.st_size > MOST_BYTES:
+                raise UsageError(f"'{shown(path)}' has {kind.st_size:,} bytes; an attempt has at most {MOST_BYTES:,}.")
             return file.read(MOST_BYTES)
     except OSError as problem:
         raise UsageError(f"'{shown(path)}' cannot be read: {why(problem)}.") from problem
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting for whoever writes into it, should it be a pipe: what it is is asked of what was opened."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def shown(path: Path) -> str:

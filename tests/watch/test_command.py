@@ -242,3 +242,69 @@ def test_a_missing_watchfiles_is_said_with_the_command(folder, environment):
         "'attn-kata watch' needs the package watchfiles.",
         "python -m pip install watchfiles",
     ]
+
+
+HOSTILE = r"""
+import os, signal, sys, tempfile
+SAID = "\x1b]52;c;UFdORUQ=\x07\x1b]0;PWNED\x07\x1b[2J\x1b[1;1HPWNED\x9b2J\u202ePWNED\u2066\r\x08\x00"
+print(SAID * 1000)
+os.write(1, (SAID * 100_000).encode("utf-8", "replace"))
+for step in (
+    lambda: os.rename("FILE", "FILE.gone"),
+    lambda: os.unlink("FILE"),
+    lambda: os.symlink("/etc/passwd", "FILE.link"),
+    lambda: os.kill(os.getppid(), signal.SIGKILL),
+    lambda: os.killpg(0, signal.SIGTERM),
+    lambda: os.fork() or os.setsid(),
+    lambda: open("/dev/tty", "w").write(SAID),
+    lambda: [open(f"{folder}/PWNED{i}", "wb").write(bytes(1 << 20)) for folder in ("/tmp", "/dev/shm", ".") for i in range(9)],
+):
+    try:
+        step()
+    except BaseException as error:
+        print(type(error))
+
+
+class Odd(Exception):
+    pass
+
+
+Odd.__name__ = "Odd" + SAID.replace("\0", "")
+
+
+def scaled_dot_product_attention(q, k, v):
+    print(SAID)
+    raise Odd(SAID * 50)
+"""
+
+
+def test_whatever_the_file_holds_or_becomes_the_screen_is_ours_and_the_next_save_is_graded(folder, environment, tmp_path):
+    file = folder / "sdpa.py"
+    file.write_text(HOSTILE.replace("FILE", str(file)), "utf-8")
+    watch = Watch(folder, environment, "sdpa.py")
+    watch.until("FAILED", 1)
+    watch.until("raised Odd")
+    watch.child.send("f")
+    watch.until("the full report", 0)
+    watch.child.send("x")
+    watch.until("raised Odd")
+    for become in (
+        lambda: os.mkfifo(file),
+        lambda: file.symlink_to("/dev/zero"),
+        lambda: file.open("wb").truncate(1 << 40),
+    ):
+        file.unlink()
+        become()
+        watch.until("Waiting for it", 22)
+        save(file, WRONG)
+        watch.until("Save to grade", 22)
+    save(file, RIGHT)
+    watch.until("PASSED", 1)
+    watch.child.send("q")
+
+    assert watch.until_closed() == 0
+    assert b"\x1b]" not in watch.bytes
+    assert all(sign not in watch.bytes.decode("utf-8", "replace") for sign in "\x9b\u202e\u2066\x08\x00\x07")
+    assert sorted(path.name for path in folder.iterdir()) == ["sdpa.py"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert [path for path in (Path("/tmp"), Path("/dev/shm")) if list(path.glob("PWNED*"))] == []

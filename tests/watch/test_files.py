@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from attn_kata.watch.files import Missing, Saved, Watcher
+from attn_kata.watch.files import Missing, Saved, Watcher, look
 
 pytest.importorskip("watchfiles")
 
@@ -131,3 +132,23 @@ def test_what_a_link_points_to_is_watched(tmp_path, file):
         assert told.get(timeout=5) == Saved(source=b"second")
     finally:
         watcher.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_file_that_becomes_a_pipe_after_it_was_looked_at_holds_nobody_up(file, monkeypatch):
+    """A pipe that nobody writes into would be waited for without end."""
+    stat, made = os.stat, []
+
+    def then_a_pipe(path, **how):
+        found = stat(path, **how)
+        if os.fspath(path) == str(file) and not made:
+            made.append(file)
+            file.unlink()
+            os.mkfifo(file)
+        return found
+
+    monkeypatch.setattr(os, "stat", then_a_pipe)
+    told: queue.Queue = queue.Queue()
+    threading.Thread(target=lambda: told.put(look(file)), daemon=True).start()
+
+    assert isinstance(told.get(timeout=5), Missing)
