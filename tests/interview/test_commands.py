@@ -275,6 +275,8 @@ def test_a_review_says_what_comes_next_once_and_when_it_began_to_the_minute(run,
     shown = run("next", "--skip").stdout
 
     assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d, ", shown, re.MULTILINE), shown
+    assert "core properties hold" in shown
+    assert "\n\n  PASS " in shown
     assert "attn-kata solution" not in shown  # the report's own next step, cut off where it was wrapped
     assert "attn-kata interview next    closes this session" in shown
 
@@ -293,6 +295,12 @@ def test_what_a_pause_is_ended_by(run, desk):
     assert desk.store.active().paused
     assert "paused" not in run("resume").stdout
     assert not desk.store.active().paused
+
+    run("submit")
+    run("next")
+    shown = run("next", "--skip").stdout
+    assert re.search(r"paused\n.*came back, still paused, after \d+ seconds?\n.*the clock goes on after", shown), shown
+    assert " UTC, " in run("export", "--format", "markdown").stdout.splitlines()[2]
 
 
 def test_no_commands_help_is_cut_off(run):

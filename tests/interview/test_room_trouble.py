@@ -17,6 +17,7 @@ from attn_kata.errors import UsageError
 from attn_kata.interview import control
 from attn_kata.interview.room import dialogs, screens
 from attn_kata.interview.room.between import BetweenScreen
+from attn_kata.interview.room.choosing import ChoosingScreen
 from attn_kata.interview.room.coding import CodingScreen
 from attn_kata.interview.room.draft import Draft
 from attn_kata.interview.room.presence import CRASHED, SHARED, Presence
@@ -120,7 +121,8 @@ def test_where_nothing_can_be_kept_its_words_are_shown_and_the_text_stays(room, 
         write(room, b"# mine")
         (home / "interview.db").write_bytes(b"no database" * 1000)
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: room._notifications)
+        await room.look()
+        await until(pilot, lambda: "was damaged" in " ".join(one.message for one in room._notifications))
         assert room.screen.editor.source == b"# mine"
 
     at(room, NARROW, test)
@@ -363,3 +365,16 @@ def test_a_terminal_that_shrinks_and_grows_again_shows_the_same(room, begin):
 
 def clock_of(room) -> str:
     return str(room.screen.query_one(Clock).visual)
+
+
+def test_a_damaged_database_is_said_on_the_first_screen(room, home):
+    """And not only when the room is left: why else is the interview gone?"""
+    home.mkdir()
+    (home / "interview.db").write_bytes(b"no database" * 1000)
+
+    async def test(pilot):
+        await shows(pilot, ChoosingScreen)
+        await until(pilot, lambda: room._notifications)
+        assert "was damaged" in next(iter(room._notifications)).message
+
+    at(room, NARROW, test)

@@ -43,6 +43,7 @@ def opened() -> None:
             desk=Desk(store=Store(said.append), clock=SystemClock()),
             history=History(said.append),
             engine=cast("Engine", warm),  # which grades and cancels like one
+            heard=said,
         )
         try:
             told = room.run()

@@ -71,7 +71,7 @@ def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history
             f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in all.",
             words.wrapped(told),
             words.briefing(session),
-            "Ask by number: attn-kata interview ask 1. The clock starts with: attn-kata interview next",
+            "Ask by number: attn-kata interview ask 1\nThe clock starts with: attn-kata interview next",
         ]
     )
 
@@ -108,7 +108,9 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
             report = engine.grade(session.kata, found.source, attempt=name, seed=session.seed)
             session = control.ran(desk, session.id, found.source, outcome=report.outcome)
             desk.store.keep_report(session.id, session.stage, session.kept[session.stage], report.to_dict())
-            told, code = terminal.render(report, width=width, color=color).rstrip(), report.exit_code
+            told, code = terminal.render(report, width=width, color=color, advice=False).rstrip(), report.exit_code
+            if not report.passed:
+                told += f"\n\nStuck: attn-kata hint {session.kata}"  # which is for coached sessions alone
         else:
             from attn_kata.interview import smoke
 

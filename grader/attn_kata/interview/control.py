@@ -223,8 +223,8 @@ def resume(desk: Desk, number: int, *, stay_paused: bool = False) -> Session:
     """
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
-        paused = session.paused and stay_paused
-        yield entry(session, now, "resumed", gap=round(moments.passed(session.last, now), 3), paused=paused)
+        pause: dict[str, Any] = {"paused": stay_paused} if session.paused else {}
+        yield entry(session, now, "resumed", gap=round(moments.passed(session.last, now), 3), **pause)
 
     return _do(desk, number, decide, needs="resumed")
 

@@ -81,6 +81,9 @@ def _stage(page: _Page, one: Mapping[str, Any], *, width: int, color: bool) -> N
         return
     report = Report.from_dict(dict(one["report"]))
     for line in report_terminal.render(report, width=width - 2, color=color, advice=False).splitlines():
+        if not line:
+            page.console.print()  # a padded line of nothing is none
+            continue
         page.console.print(Padding(Text.from_ansi(line), (0, 0, 0, 2), expand=False), no_wrap=True, crop=False)
     if one["lint"]:
         page.line("pyflakes", indent=2)

@@ -174,7 +174,8 @@ def _says(session: Session, event: Event) -> str:
         case "paused":
             return "paused"
         case "resumed":
-            return f"came back after {moments.in_words(data['gap'])}"
+            how = {True: "came back, still paused,", False: "the clock goes on", None: "came back"}[data.get("paused")]
+            return f"{how} after {moments.in_words(data['gap'])}"
         case "followed_up":
             return "the follow-up questions begin"
         case "answered":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
@@ -27,6 +26,7 @@ from attn_kata.interview.room.between import BetweenScreen
 from attn_kata.interview.room.briefing import BriefingScreen
 from attn_kata.interview.room.choosing import ChoosingScreen
 from attn_kata.interview.room.coding import CodingScreen
+from attn_kata.interview.room.garbage import Garbage
 from attn_kata.interview.room.presence import Presence
 from attn_kata.interview.room.questions import QuestionsScreen
 from attn_kata.interview.room.reviewing import ReviewScreen
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 LOOK_SECONDS = 1.0
-# What Textual draws is garbage in circles a few keys later. It goes in portions of a few milliseconds, and hardly any of it
-# grows old; a whole collection, which takes longer, waits until nobody types (_tidy).
-_PORTIONS = (1_000, 8, 1_000_000)
-_OLD = 4  # portions since the last whole collection
 _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -55,8 +51,18 @@ class Room(App[str]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (16, "-tall")]  # noqa: RUF012 (Textual declares it so)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "leave", "Leave", priority=True)]
 
-    def __init__(self, *, desk: Desk, history: History, engine: Engine, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        desk: Desk,
+        history: History,
+        engine: Engine,
+        heard: Sequence[str] = (),
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        """`heard` grows by what the store has to say, from whichever thread: it is shown at the next look."""
         super().__init__()
+        self._heard, self._shown = heard, len(heard)
         self.desk, self.history, self.engine = desk, history, engine
         self.threads = Threads()
         self.presence = Presence(home())
@@ -68,7 +74,7 @@ class Room(App[str]):
         self._showing: tuple[str, int] | None = None
         self._looking = asyncio.Lock()
         self._graded_ahead: int | None = None
-        self._thresholds = gc.get_threshold()
+        self._garbage = Garbage()
 
     @contextmanager
     def engines(self) -> Iterator[Engine]:
@@ -86,7 +92,7 @@ class Room(App[str]):
         for number in _STOPPING:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self._stop, number)
-        gc.set_threshold(*_PORTIONS)
+        self._garbage.begin()
         await self.come_in()
         if self._look_seconds:
             self.set_interval(self._look_seconds, self._beat)
@@ -111,6 +117,7 @@ class Room(App[str]):
         except AttnKataError as problem:
             self.tell(problem)
             session = await self.threads.at_desk(self.desk.store.active)
+        self._tell_heard()
         for sentence in said:
             self.notify(sentence, timeout=15)
         if session is None:
@@ -153,7 +160,7 @@ class Room(App[str]):
         """End the threads; when the screen is gone."""
         self.threads.close()
         self.presence.leave()
-        gc.set_threshold(*self._thresholds)
+        self._garbage.end()
 
     def goes_on(self) -> str:
         """What is said to somebody who leaves."""
@@ -195,16 +202,15 @@ class Room(App[str]):
         self.notify(told, severity="warning" if refused else "error", timeout=10)
         return told
 
-    def _tidy(self) -> None:
-        """Collect all garbage, where there may be some and nobody is typing."""
-        if gc.get_count()[2] >= _OLD and not self._typing():
-            gc.collect()
-
-    def _typing(self) -> bool:
-        return any(one.typing for one in self._stack() if isinstance(one, CodingScreen))
+    def _tell_heard(self) -> None:
+        """Show what the store had to say since: the lines under the screen are seen only when it is left."""
+        for sentence in self._heard[self._shown :]:
+            self.notify(sentence, severity="error", timeout=60)
+        self._shown = len(self._heard)
 
     def _beat(self) -> None:
-        self._tidy()
+        if not any(one.typing for one in self._stack() if isinstance(one, CodingScreen)):
+            self._garbage.pause()
         if not self._looking.locked():
             self.run_worker(self.look(), group="look")
 
@@ -220,6 +226,7 @@ class Room(App[str]):
             try:
                 tick = await self.threads.at_desk(control.tick, self.desk, self.session.id)
             except AttnKataError as problem:
+                self._tell_heard()
                 if problem.what != self.trouble:  # not every second
                     self.tell(problem)
                 self.trouble = problem.what
@@ -275,8 +282,7 @@ class Room(App[str]):
         while isinstance(self.screen, ModalScreen):
             await self.screen.dismiss(None)
         await (self.switch_screen(screen) if len(self.screen_stack) > 1 else self.push_screen(screen))
-        gc.collect()
-        gc.freeze()  # what is there now stays
+        self._garbage.settle()
 
     def _stack(self) -> list[object]:
         return list(self.screen_stack) if self.is_running else []
