@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 
 def test_every_kata_is_listed_below_its_level_with_its_minutes(run):
     done = run("list")
@@ -51,3 +53,9 @@ def test_any_encoding_of_stdout_will_do(run):
 
     assert done.returncode == 0
     assert "sdpa" in done.stdout
+
+
+@pytest.mark.parametrize("columns", ["banana", "0", "-5", "", "²"])
+def test_columns_that_say_nothing_are_those_of_a_pipe(run, columns):
+    assert run("list", COLUMNS=columns).stdout == run("list", COLUMNS="80").stdout
+    assert run("list", COLUMNS="50").stdout != run("list", COLUMNS="80").stdout
