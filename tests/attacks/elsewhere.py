@@ -1,8 +1,9 @@
 """Grades attacks as another user or under an older kernel: run by test_elsewhere.py, in a process of its own.
 
 stdin: {"tier", "without_landlock", "canary", "attacks": [{"slug", "source", "asked"}]}
-stdout: {"attacks": [{"report", "left", "uid"}], "after", "session"}: `left` are the sessions of the processes that were there
-after the grading, `session` is the engine's own, and `after` the report on the reference in the end.
+stdout: {"attacks": [{"report", "left", "session", "uid"} or {"fault"}], "after"}: `left` are the sessions of the processes
+that were there after the grading, `session` is the engine's own, and `after` the report on the reference in the end. A fault
+is one attack's: the next is graded by an engine of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import os
 import platform
 import sys
 import time
+import traceback
+from typing import Any
 
 import psutil
 
@@ -49,24 +52,41 @@ def main() -> None:
     asked = json.load(sys.stdin)
     if asked["without_landlock"]:
         refuse_landlock()
-    done = []
+    done: list[dict[str, Any]] = []
     reference = (resources.solutions_folder() / "sdpa.py").read_bytes()
-    with Engine(tier=asked["tier"]) as engine:
-        engine.wait_until_ready()
-        time.sleep(0.5)
-        process = psutil.Process(engine._process.pid)
-        session = os.getsid(process.pid)
-        for attack in asked["attacks"]:
-            report = engine.grade(attack["slug"], attack["source"].encode(), **attack["asked"])
-            until = time.monotonic() + 2
-            while time.monotonic() < until:  # besides what stands ready, what is being reaped
-                left = sessions_below(process)
-                if len(set(left) - {session}) <= 1 and left.count(session) <= 2:
-                    break
-                time.sleep(0.01)
-            done.append({"report": report.to_dict(), "left": left, "uid": os.getuid()})
-        after = engine.grade("sdpa", reference, attempt="sdpa.py")
-    json.dump({"attacks": done, "after": after.to_dict(), "session": session}, sys.stdout)
+    engine = ready(asked["tier"])
+    for attack in asked["attacks"]:
+        try:
+            done.append(told(engine, attack))
+        except Exception:
+            done.append({"fault": traceback.format_exc()})
+            engine.close()
+            engine = ready(asked["tier"])
+    after = engine.grade("sdpa", reference, attempt="sdpa.py")
+    engine.close()
+    json.dump({"attacks": done, "after": after.to_dict()}, sys.stdout)
+
+
+def ready(tier: int) -> Engine:
+    """An engine that has warmed up."""
+    engine = Engine(tier=tier)
+    engine.wait_until_ready()
+    time.sleep(0.5)
+    return engine
+
+
+def told(engine: Engine, attack: dict[str, Any]) -> dict[str, Any]:
+    """What is told of one attack."""
+    process = psutil.Process(engine._process.pid)
+    session = os.getsid(process.pid)
+    report = engine.grade(attack["slug"], attack["source"].encode(), **attack["asked"])
+    until = time.monotonic() + 2
+    while time.monotonic() < until:  # besides what stands ready, what is being reaped
+        left = sessions_below(process)
+        if len(set(left) - {session}) <= 1 and left.count(session) <= 2:
+            break
+        time.sleep(0.01)
+    return {"report": report.to_dict(), "left": left, "session": session, "uid": os.getuid()}
 
 
 if __name__ == "__main__":

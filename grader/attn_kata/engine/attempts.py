@@ -20,7 +20,8 @@ del executor  # imported here so that the children find it loaded
 CPU_SECONDS = 120
 MEMORY = 2 << 30
 FILES = 1 << 20
-PATIENCE_SECONDS = 0.05  # for a child that is dying by itself, to tell a crash from our kill
+PATIENCE_SECONDS = 0.25  # for a child that is dying by itself, to tell a crash from our kill: a busy machine takes its time
+_ROUNDS = 125  # of looking whether it has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,7 @@ class Attempts:
         return "" if graded is None else self._end(graded, patient=patient)
 
     def _end(self, attempt: _Attempt, *, patient: bool = False) -> str:
-        rounds = 25 if patient else 1
+        rounds = _ROUNDS if patient else 1
         by_itself = False
         for left in reversed(range(rounds)):
             by_itself = _has_ended(attempt.pid)

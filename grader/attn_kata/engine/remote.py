@@ -169,7 +169,7 @@ class Attempt:
 
     def _died(self, death: AttemptDied) -> AttemptDied:
         self.deaths += 1
-        how = self._end(patient=True)
+        how = self._end(patient=not isinstance(death, OutOfTime))
         if isinstance(death, OutOfTime):
             waited, self._call_seconds = self._call_seconds, min(self._call_seconds, HUNG_SECONDS)
             return OutOfTime("the grading ran out of time" if self._left() <= 0 else f"no answer within {waited:g} s")
