@@ -285,6 +285,29 @@ def test_a_review_says_what_comes_next_once_and_when_it_began_to_the_minute(run,
     assert "'.' is a folder.\nName a file in it: --output interview-1.md" in into.stderr
 
 
+def test_the_prompt_can_be_left_wherever_it_asks(run, desk):
+    """At the end of a stage `quit` once began the questions, and in the review it closed the interview."""
+    assert "There is no" not in run("--no-room", lines="q\n").stderr
+    run("start", "--track", "warm-up")
+    states = []
+    for lines in ("quit\n", "\nquit\n", "submit\nquit\n", "\nquit\n"):
+        assert "Back to it" in run("--no-room", lines=lines).stderr
+        states.append(desk.store.active().state)
+    run("next", "--skip")
+    run("--no-room", lines="q\n")
+
+    assert states == ["briefing", "coding", "submitted", "follow_up"]
+    assert desk.store.active().state == "review"
+
+
+def test_the_tracks_stand_in_columns(run):
+    shown = run("--no-room", lines="q\n").stdout
+    places = [line.index(" min  ") for line in shown.splitlines() if re.match(r"  \S.* min  ", line)]
+
+    assert len(places) > 3
+    assert len(set(places)) == 1, shown
+
+
 def test_what_a_pause_is_ended_by(run, desk):
     """By whoever says so; who only comes back at the prompt finds it as it was left."""
     run("start", "--track", "warm-up", "--coached")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
 LOOK_SECONDS = 1.0
+_LEAVING = ("quit", "q")
 
 
 @dataclass(kw_only=True)
@@ -66,7 +67,7 @@ class LineMode:
         self.emit(words.tracks(plans.tracks()))
         while True:
             name = self._line(f"\nTrack, or the name of a kata [{plans.DEFAULT_TRACK}]: ")
-            if name is None:
+            if name is None or name in _LEAVING:
                 return None
             try:
                 plan = self._plan(name or plans.DEFAULT_TRACK)
@@ -95,7 +96,7 @@ class LineMode:
         match session.state:
             case "briefing":
                 typed = self._line("\nA question's number, or Enter to start the clock: ")
-                if typed is None or typed in ("quit", "q"):
+                if typed is None or typed in _LEAVING:
                     return False
                 if typed:
                     self.emit(actions.ask(self.desk, session, _whole(typed, "question")))
@@ -109,7 +110,7 @@ class LineMode:
                 return self._follow_up(session)
             case "review":
                 typed = self._line("\nEnter closes the session, show shows it again: ")
-                if typed is None:
+                if typed is None or typed in _LEAVING:
                     return False
                 if typed == "show":
                     self.emit(
@@ -118,13 +119,13 @@ class LineMode:
                 else:
                     self._advance(session)
             case _:  # ready, submitted, time up
-                if self._line("\nEnter to go on: ") is None:
+                if self._line("\nEnter to go on: ") in (None, *_LEAVING):
                     return False
                 self._advance(session)
         return True
 
     def _coding(self, session: Session, typed: str | None) -> bool:
-        if typed is None or typed in ("quit", "q"):
+        if typed is None or typed in _LEAVING:
             return False
         session = actions.active(self.desk, self.warn)  # it may have taken a while to type that
         word, _, rest = typed.partition(" ")
@@ -157,7 +158,7 @@ class LineMode:
         place = open_ones[0]
         self.emit("\n" + words.follow_up(session, place))
         typed = self._line("Answer (quit to come back later): ")
-        if typed is None or typed in ("quit", "q"):
+        if typed is None or typed in _LEAVING:
             return False
         self.emit(actions.answer(self.desk, session, place, typed))
         if session.follow_ups[place - 1]["kind"] == "free":

@@ -19,11 +19,12 @@ WIDTH = 80
 
 def tracks(plans: Iterable[Plan]) -> str:
     """The tracks to choose from."""
-    lines = []
-    for plan in plans:
+    lines, every = [], list(plans)
+    longest = max(len(plan.name) for plan in every)
+    for plan in every:
         katas = ", ".join(stage.kata for stage in plan.stages)
-        lines.append(f"  {plan.name:<16} {minutes_text(plan.minutes):>3} min  {katas}")
-        lines.append(wrapped(plan.about, " " * 27))
+        lines.append(f"  {plan.name:<{longest}} {minutes_text(plan.minutes):>3} min  {katas}")
+        lines.append(wrapped(plan.about, " " * (longest + 11)))
     return "\n".join(lines)
 
 
