@@ -412,7 +412,7 @@ def test_learns(attempt, reference, sizes):
     learnt, losses = fit(module, ids, keep, weights=weights, labels=labels, steps=STEPS, learning_rate=LEARNING_RATE)
 
     ids, keep, labels = task(sizes, 200)
-    logits = module.run(ids, keep, training=False).output
+    logits = module.run(ids, keep, weights=learnt, training=False).output
     assert_shape(logits, (200, sizes.classes), what="the output for 200 new sequences")
     # What was learnt lies in the weights, and not in the attempt, which may know the task.
     defined = built(reference, sizes, learnt)(ids, keep)

@@ -124,7 +124,7 @@ class Executor:
 
         With `cotangent` (the place of a tensor) also the gradients: of each floating tensor among the arguments, then of each
         parameter by name. With `labels` (a place too) those of the mean cross-entropy. With `inputs_after` the arguments' bytes
-        as the call left them. With `record` what ran.
+        as the call left them. With `record` what ran. With `names` the last tensors are weights, copied in first.
         With `seed` torch's generator is seeded first. With `lenient_views`, `Tensor.view` copies where it would raise.
         With `mixing` (over, and in the end answer, a tensor's place) one product is not made here: see there. Until it is
         answered its factors follow the result.
@@ -135,6 +135,8 @@ class Executor:
         target: Any
         if "module" in fields:
             module = self._modules[fields["module"]]
+            if fields.get("names"):
+                copy_in(module, dict(zip(fields["names"], request.tensors[-len(fields["names"]) :], strict=True)))
             if fields.get("training") is not None:
                 module.train(fields["training"])
             target = module

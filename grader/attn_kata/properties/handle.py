@@ -81,6 +81,9 @@ class Target:
     def _parameter_names(self) -> tuple[str, ...]:
         return ()
 
+    def _hold(self, weights: dict[str, Tensor]) -> None:
+        raise NotImplementedError
+
     def __call__(self, *args: Any) -> Tensor:
         return self.run(*args).output
 
@@ -89,6 +92,7 @@ class Target:
         *args: Any,
         cotangent: Tensor | None = None,
         labels: Tensor | None = None,
+        weights: dict[str, Tensor] | None = None,
         inputs_after: bool = False,
         record: bool | tuple[str, ...] = False,
         training: bool | None = None,
@@ -98,10 +102,10 @@ class Target:
         """Call with `args` (tensors, numbers, None, strings, torch.device).
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `labels`, one for each row of
-        the output, for those of the mean cross-entropy; `training` sets the module's mode first; `seed` is that of torch's
-        generator during the call, one of its own unless given; `record` asks for what ran, and may say in words what is
-        forbidden of it; `lenient_views` has `view` copy where it would raise. Raises AttemptRaised, PropertyFailed for a
-        result that is no tensor, AttemptDied.
+        the output, for those of the mean cross-entropy; `weights`, made of answers, are loaded first; `training` sets the
+        module's mode first; `seed` is that of torch's generator during the call, one of its own unless given; `record` asks
+        for what ran, and may say in words what is forbidden of it; `lenient_views` has `view` copy where it would raise.
+        Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
         """
         fields = {**self._target(), "training": training, "record": record, "inputs_after": inputs_after}
         fields |= {"seed": next(_numbers) if seed is None else seed, "lenient_views": lenient_views}
@@ -113,6 +117,10 @@ class Target:
                 fields[name] = len(tensors)
                 tensors.append(value)
         differentiates = bool(tensors[len(given) :])
+        if weights is not None:
+            self._hold(weights)
+            fields |= {"names": list(weights), OF_ANSWERS: True}
+            tensors += weights.values()
         reply = ask(self._transport, "call", {**fields, "args": described}, tensors)
         answered = list(reply.tensors)
         result = answered.pop(0)
@@ -217,14 +225,14 @@ class Module(Target):
     def _parameter_names(self) -> tuple[str, ...]:
         return tuple(self.parameters)
 
-    def load(self, weights: dict[str, Tensor], *, of_answers: bool = False) -> None:
-        """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others.
-
-        `of_answers` says that they are made of what the attempt has answered.
-        """
+    def _hold(self, weights: dict[str, Tensor]) -> None:
         self._check(weights)
         self._weights = weights
-        fields = {**self._target(), "names": list(weights), OF_ANSWERS: of_answers}
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
+        self._hold(weights)
+        fields = {**self._target(), "names": list(weights)}
         ask(self._transport, "load_weights", fields, list(weights.values()))
 
 

@@ -17,18 +17,19 @@ from .handle import Module
 def fit(
     module: Module, *args: Any, weights: dict[str, Tensor], labels: Tensor, steps: int, learning_rate: float
 ) -> tuple[dict[str, Tensor], list[float]]:
-    """Train from `weights` by full-batch Adam on cross-entropy; the weights it ends with, and the loss at each step."""
+    """Train from `weights` by full-batch Adam on cross-entropy; the weights it ends with, and the loss at each step.
+
+    The module is left with those of the last step but one.
+    """
     learnt = {name: weight.clone() for name, weight in weights.items()}
     moments = {name: (torch.zeros_like(weight), torch.zeros_like(weight)) for name, weight in weights.items()}
     losses = []
     for step in range(1, steps + 1):
-        module.load(learnt, of_answers=step > 1)
-        result = module.run(*args, labels=labels, training=True)
+        result = module.run(*args, weights=learnt, labels=labels, training=True)
         losses.append(float(cross_entropy(result.output, labels)))
         for name, gradient in result.parameter_gradients.items():
             if gradient is not None:
                 _adam(learnt[name], gradient, *moments[name], step, learning_rate)
-    module.load(learnt, of_answers=True)
     return learnt, losses
 
 
