@@ -291,6 +291,7 @@ def test_no_text_that_comes_from_outside_is_read_as_markup(room, desk, clock, en
         await room.look()
         await until(pilot, lambda: toasts(room))
         assert toasts(room)[-1] == f"Loaded from the disk: {name}"
+        assert not any(one.markup for one in room._notifications)
         await pilot.press("ctrl+r")
         await until(pilot, lambda: MARKUP in text_of(screen.query_one("#output")))
         control.submit(desk, session.id, RIGHT)
