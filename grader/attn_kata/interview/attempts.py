@@ -49,6 +49,8 @@ def strays(path: Path) -> list[Path]:
     with contextlib.suppress(OSError):
         beside = path.parent.glob(f"{glob.escape(path.stem)}.room-*{path.suffix}")
         elsewhere = Path(tempfile.gettempdir()).glob(f"{glob.escape(temporary(path))}*")
-        found = [one for one in sorted((*beside, *elsewhere)) if one.is_file() and one.stat().st_uid == os.geteuid()]
+        # Anybody may put a file of any name among the temporary ones. Windows says 0 of every file, and of no user.
+        ours = os.geteuid() if hasattr(os, "geteuid") else 0
+        found = [one for one in sorted((*beside, *elsewhere)) if one.is_file() and one.stat().st_uid == ours]
     now = look(path).source
     return [one for one in found if look(one).source not in (None, now)]
