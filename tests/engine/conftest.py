@@ -96,8 +96,8 @@ def eventually() -> Callable[..., None]:
 
     def check(condition: Callable[[], bool], *, within: float = 5.0) -> None:
         until = time.monotonic() + within
-        while not condition() and time.monotonic() < until:
+        while not (held := condition()) and time.monotonic() < until:
             time.sleep(0.01)
-        assert condition()
+        assert held
 
     return check
