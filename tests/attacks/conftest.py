@@ -210,17 +210,29 @@ def sessions_below(process: psutil.Process) -> list[int]:
     return found
 
 
+def contents(folder: Path) -> list[str]:
+    """The names in a folder; none where it was removed meanwhile."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
 def assert_nothing_left(engine: Engine) -> None:
     """No process of an attempt's, no file in the engine's folder, none planted elsewhere."""
     process, until = psutil.Process(engine._process.pid), time.monotonic() + 15
     own = os.getsid(process.pid)
-    # Looked at once more it may be another: a jail that is being made has one process more for a moment.
-    while not (ready := only_what_stands_ready(own, sessions_below(process))) and time.monotonic() < until:
-        time.sleep(0.01)  # the report is told before the last child is reaped
+    # The report is told before the last child is reaped and its folder removed, while the next one is made ready already.
+    while True:
+        ready = only_what_stands_ready(own, sessions_below(process))
+        log, *waiting = sorted(engine._folder.iterdir(), key=lambda path: path.name != "engine.log")
+        empty = [contents(path) for path in waiting] in ([], [[]])
+        if (ready and empty) or time.monotonic() > until:
+            break
+        time.sleep(0.01)
     assert ready, process.children(recursive=True)
-    log, *waiting = sorted(engine._folder.iterdir(), key=lambda path: path.name != "engine.log")
     assert log.name == "engine.log"
-    assert [list(folder.iterdir()) for folder in waiting] in ([], [[]])
+    assert empty, waiting
     assert [folder for folder in PUBLIC_FOLDERS if os.path.lexists(os.path.join(folder, PLANTED))] == []
 
 
