@@ -407,6 +407,41 @@ def test_the_time_ends_while_a_run_goes_on(room, begin, engine, clock):
     assert not room.return_code
 
 
+def test_a_run_that_ends_after_the_code_was_handed_in_says_nothing(room, begin, desk, engine):
+    """It said that one cannot run now, to somebody who had not asked for it."""
+    session = begin()
+
+    async def test(pilot):
+        screen = await shows(pilot, CodingScreen)
+        engine.may.clear()
+        await pilot.press("ctrl+r")
+        await until(pilot, engine.begun.is_set)
+        control.submit(desk, session.id, RIGHT)
+        await room.look()
+        await shows(pilot, BetweenScreen)
+        engine.may.set()
+        await until(pilot, lambda: not screen._run_on)
+        await pilot.pause()
+        assert [notice.message for notice in room._notifications] == []
+
+    at(room, NARROW, test)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_verdict_of_a_run_is_seen_below_long_prints(room, begin, engine, size):
+    begin()
+    engine.prints = "printed\n" * 100
+
+    async def test(pilot):
+        screen = await shows(pilot, CodingScreen)
+        await pilot.press("ctrl+r")
+        output = screen.query_one("#output", Pane)
+        await until(pilot, lambda: "Shapes: right." in text_of(output))
+        await until(pilot, lambda: output.scroll_offset.y == output.max_scroll_y > 0)
+
+    at(room, size, test)
+
+
 def test_no_line_of_the_help_is_too_long_for_its_dialog():
     assert max(map(len, texts.HELP.splitlines())) <= 64  # at 80 columns
 

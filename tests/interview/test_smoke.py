@@ -87,3 +87,35 @@ def test_what_is_missing_is_said_without_a_name_of_ours(engine):
 
     assert 'it has no "scaled_dot_product_attention"; it defines no function or class' in seen.shape
     assert "_attn_kata" not in "\n".join(seen.lines)
+
+
+RIGHT = "return (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1) @ v"
+
+
+@pytest.mark.parametrize("printed", ["print('\\n'.join('mine' * 200))", "print('mine', end='')", "print('m' * 30_000)"])
+def test_a_right_attempt_passes_whatever_it_prints_first(engine, printed):
+    """What came of the example stood behind the prints, and was cut off with them: the run had failed without a word."""
+    source = f"def scaled_dot_product_attention(q, k, v):\n    {printed}\n    {RIGHT}\n".encode()
+    seen = smoke.run(engine, "sdpa", source, attempt="sdpa.py")
+
+    assert seen.outcome == "passed", seen.lines
+    assert seen.lines[0].startswith("m")
+    assert seen.lines[-2:] == ("The example: out is as expected.", "Shapes: right.")
+    assert len("".join(seen.lines)) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (f"print('x' * 1_000_000); {RIGHT}", "Print less, and run again."),
+        ("raise ValueError('x' * 100_000)", "The example: raises ValueError: xxx"),
+        ("raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})", "raises Mute: (its message could not be"),
+    ],
+)
+def test_what_is_long_or_cannot_be_read_is_said_in_few_words(engine, body, says):
+    source = f"def scaled_dot_product_attention(q, k, v):\n    {body}\n".encode()
+    seen = smoke.run(engine, "sdpa", source, attempt="sdpa.py")
+
+    assert seen.outcome == "failed", seen.lines
+    assert says in "\n".join(seen.lines)
+    assert len("".join(seen.lines)) < 5_000

@@ -116,7 +116,8 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
 
             seen = smoke.run(engine, session.kata, found.source, attempt=name, seed=session.seed)
             session = control.ran(desk, session.id, found.source, outcome=seen.outcome)
-            told, code = "\n".join(seen.lines), {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
+            told = "\n".join(words.fitted(line, width) for line in seen.lines)
+            code = {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
     return f"{told}\n\n{words.clock(session, moments.read(desk.clock))}", code
 
 

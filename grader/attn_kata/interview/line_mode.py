@@ -63,7 +63,7 @@ class LineMode:
                 session = self.desk.store.load(session.id)
 
     def _choose(self) -> Session | None:
-        self.emit("A mock interview: a task, a clock, hidden tests, questions about your code, a scorecard.\n")
+        self.emit("A mock interview: a task, a clock, hidden tests, questions, a scorecard.\n")
         self.emit(words.tracks(plans.tracks()))
         while True:
             name = self._line(f"\nTrack, or the name of a kata [{plans.DEFAULT_TRACK}]: ")

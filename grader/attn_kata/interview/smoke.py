@@ -11,19 +11,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from attn_kata.interview import content, stubs
-from attn_kata.report.plain import plain
+from attn_kata.report.plain import capped
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
 SHAPE_PROPERTY = "output_shape"
 SECONDS = 10.0  # as for a single call of a grading
-MOST_LINES = 60
+MOST_LINES, MOST_CHARACTERS = 60, 4_000  # of what the attempt printed
+SAID_LINES, SAID_CHARACTERS = 20, 1_500  # of what came of the example, and of the shapes
+MATCHES = "The example: out is as expected."
+LOST = "The example: what came of it is lost behind what the code prints. Print less, and run again."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Smoke:
-    """What a candidate sees of a run. `output` is what the attempt printed, made plain, and the example's line."""
+    """What a candidate sees of a run. `output` is what the attempt printed, made plain, and what came of the example."""
 
     outcome: Literal["passed", "failed", "ungraded"]
     shape: str
@@ -37,42 +40,47 @@ class Smoke:
 
 def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0) -> Smoke:
     """Run the smoke check. Raises EngineFault where the engine itself fails, never for anything the attempt does."""
-    end = f"-- {secrets.token_hex(8)} --"
+    mark = f"-- {secrets.token_hex(8)} --"
     report = engine.grade(
         slug,
-        source + _added(slug, end),
+        source + _added(slug, mark),
         attempt=attempt,
         seed=seed,
         timeout=SECONDS,
         properties=(SHAPE_PROPERTY,),
         diagnose=False,
     )
-    printed = report.attempt_output.split(end)[0].strip("\n")  # after it come the prints of calls with random inputs
-    output = _first_lines(plain(printed))
+    printed, ended, rest = report.attempt_output.partition(mark)
+    said = _seen(rest.partition(mark)[0])  # then come prints of calls with random inputs
+    if not ended and report.outcome != "ungraded":
+        said = LOST
+    output = "\n".join(part for part in (_first(printed, MOST_LINES, MOST_CHARACTERS), said) if part)
     if report.outcome == "ungraded":
         because = (report.ungraded_because or "no reason given").replace(
             "while it was imported", "while it was imported, or in the example"
         )
-        return Smoke(outcome="ungraded", shape=f"It does not run: {plain(because)}", output=output)
+        return Smoke(outcome="ungraded", shape=_seen(f"It does not run: {because}"), output=output)
     if report.not_written:
-        return Smoke(outcome="failed", shape="" if "not written yet" in output else "Not written yet.", output=output)
+        return Smoke(outcome="failed", shape="" if "not written yet" in said else "Not written yet.", output=output)
     shape = next(finding for finding in report.findings if finding.property == SHAPE_PROPERTY)
     if shape.outcome == "passed":
-        matches = "The example: out is as expected." in output
-        return Smoke(outcome="passed" if matches else "failed", shape="Shapes: right.", output=output)
+        return Smoke(outcome="passed" if said == MATCHES else "failed", shape="Shapes: right.", output=output)
     case = " ".join(f"{name}={value}" for name, value in (shape.case or {}).items())
     at = f" at {case}" if case else ""
-    return Smoke(outcome="failed", shape=f"Shapes{at}: {plain(shape.message or shape.outcome)}", output=output)
+    return Smoke(outcome="failed", shape=_seen(f"Shapes{at}: {shape.message or shape.outcome}"), output=output)
 
 
-def _added(slug: str, end: str) -> bytes:
+def _added(slug: str, mark: str) -> bytes:
     example = content.of_kata(slug).example
     template = stubs.templates().get_template("interview_smoke.py.j2")
-    return template.render(code=repr(example.code), expected=repr(example.expected), end=repr(end)).encode()
+    return template.render(code=repr(example.code), expected=repr(example.expected), mark=repr(mark)).encode()
 
 
-def _first_lines(text: str) -> str:
-    lines = text.splitlines()
-    if len(lines) <= MOST_LINES:
-        return text
-    return "\n".join([*lines[: MOST_LINES - 1], f"… {len(lines) - MOST_LINES + 1} more lines"])
+def _seen(text: str) -> str:
+    return _first(text, SAID_LINES, SAID_CHARACTERS)
+
+
+def _first(text: str, lines: int, characters: int) -> str:
+    """The beginning of `text`, made plain, and how much more there is."""
+    kept, left_out = capped(text.strip("\n"), lines=lines, characters=characters)
+    return "\n".join([*kept, f"… {left_out} more lines"] if left_out else kept)

@@ -177,6 +177,11 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> str:
     )
 
 
+def fitted(line: str, width: int) -> str:
+    """`line` as it is where it fits, else wrapped."""
+    return line if len(line) <= width else textwrap.fill(line, width, break_on_hyphens=False)
+
+
 def _stage_title(session: Session) -> str:
     count = len(session.stages)
     stage = f"Stage {session.stage + 1} of {count}: " if count > 1 else ""

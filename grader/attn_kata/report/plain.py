@@ -27,14 +27,17 @@ def one_line(text: str, *, most: int = 500) -> str:
 
 
 def capped(text: str, *, lines: int, characters: int) -> tuple[list[str], int]:
-    """The first `lines` lines of `text` within `characters` in all, made plain, and how many lines were left out."""
+    """The first `lines` lines of `text` within `characters` in all, made plain, and how many lines were left out.
+
+    A line that is cut ends in "…".
+    """
     every = text.rstrip().split("\n") if text.strip() else []
     kept: list[str] = []
     for line in every[:lines]:
         room = characters - sum(map(len, kept))
         if room <= 0:
             break
-        kept.append(plain(line[:room]).rstrip())
+        kept.append(plain(line[:room]).rstrip() + ("…" if len(line) > room else ""))
     return kept, len(every) - len(kept)
 
 

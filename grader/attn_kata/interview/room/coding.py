@@ -89,11 +89,14 @@ class CodingScreen(KeepingScreen):
             back = "\n\nBack to your code: F3" if self.has_class("-narrow") else ""
             shown = Content.from_rich_text(Text.from_ansi(told.rstrip() + back))
         except Exception as problem:
+            if not self.is_attached:  # handed in meanwhile, or the time has ended: no run is wanted any more
+                return
             shown = Content(self.room.tell(problem))
         finally:
             self._run_on = False
         if self.is_attached:  # the time may have ended meanwhile
-            output.show(shown)
+            # A mock run ends in its verdict, below what the code printed; a coached one begins with it.
+            output.show(shown, end=self.session.mode == "mock")
             self._show_run(f"run at {time.strftime('%H:%M:%S')}")
 
     def _show_run(self, run: str) -> None:

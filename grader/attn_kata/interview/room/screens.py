@@ -52,10 +52,13 @@ class Pane(VerticalScroll, can_focus=True):
         super().__init__(Words(text), id=id)
         self.border_title = title
 
-    def show(self, text: str | Content) -> None:
-        """Show this instead."""
+    def show(self, text: str | Content, *, end: bool = False) -> None:
+        """Show this instead, from its beginning; or its `end`."""
         self.query_one(Words).update(text)
-        self.scroll_home(animate=False)
+        if end:
+            self.scroll_end(animate=False)
+        else:
+            self.scroll_home(animate=False)
 
 
 class Clock(Static):
