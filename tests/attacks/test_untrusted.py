@@ -86,7 +86,8 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
         ("errored", "it crashed (SIGSEGV)", "it crashed (SIGSEGV)"),
         ("errored", "it ended its process (exit status 77)", "it ended its process"),
         ("errored", "its process sent something that is not a reply: it promises 12345 texts", "it gave no answer"),
-        ("failed", "raised ValueError: 0.123", "it does not hold"),
+        ("failed", "raised ValueError: 0.123", "it raises an exception"),
+        ("failed", "out[0] is 0.123, expected 0.4", "it does not hold"),
         ("failed", "not written yet: it raises NotImplementedError", "not written yet: it raises NotImplementedError"),
         ("skipped", "needs values, which does not hold", "needs values, which does not hold"),
         ("passed", None, None),
@@ -129,6 +130,9 @@ def test_the_command_grades_it_and_remembers_nothing(attempt):
     assert "FAIL   values" in done.stdout
     assert "left out" in done.stdout
     assert not re.search(r"\bB=\d", done.stdout)
+    assert "Next:" not in done.stdout  # who reads it did not write the file, and must not grade it as their own
+    (drawn,) = re.findall(r"The same inputs again: --seed (\d+)", done.stdout)
+    assert json.loads(run(attempt, "--untrusted", "--seed", drawn, "--format", "json").stdout)["seed"] == int(drawn)
     history = attempt.parent / "home"
     assert b"sdpa" not in b"".join(file.read_bytes() for file in history.rglob("*") if file.is_file())
 

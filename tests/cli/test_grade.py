@@ -62,8 +62,10 @@ def test_a_wrong_attempt_fails_with_the_property_and_what_it_printed(run, folder
     assert "FAIL   values" in done.stdout
     assert "[red]called" in done.stdout
     assert "\x1b" not in done.stdout
-    assert "attn-kata grade mine.py" in done.stdout.splitlines()[-1]
     assert "sdpa: values (1 of 1 gradings)" in run("status").stdout
+    following = done.stdout.partition("Next: change it, then attn-kata ")[2].partition(" (stuck")[0].split()
+    assert following == ["grade", "mine.py", "--kata", "sdpa"]  # neither name nor header says the kata
+    assert run(*following).returncode == 1
 
 
 def test_the_untouched_stub_is_told_kindly_and_known_by_its_header_under_any_name(run, folder):

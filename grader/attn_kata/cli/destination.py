@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 
 class Destination:
-    """A format and a place for it. Raises UsageError at once where the place cannot be written."""
+    """A format and a place for it. Raises UsageError at once where the place cannot be written.
 
-    def __init__(self, path: Path | None, form: str, *, attempt: Path) -> None:
+    What a person reads says what to type next where `advice`, and `options` with it.
+    """
+
+    def __init__(self, path: Path | None, form: str, *, attempt: Path, advice: bool, options: str) -> None:
         self._path = path
         self._form = form
+        self._next = {"advice": advice, "options": options} if form == "terminal" else {}
         if path is not None:
             _check(path, attempt)
 
@@ -32,10 +36,11 @@ class Destination:
         """Show the report on `source`; with a file, stdout stays empty and stderr has the verdict."""
         render = renderer(self._form)
         if self._path is None:
-            emit(render(report, width=width(), color=color(), source=source))
+            emit(render(report, width=width(), color=color(), source=source, **self._next))
             return
         try:
-            self._path.write_text(render(report, source=source), encoding="utf-8", errors="replace", newline="\n")
+            text = render(report, source=source, **self._next)
+            self._path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
         except OSError as problem:
             raise UsageError(f"'{_shown(self._path)}' cannot be written: {why(problem)}.") from problem
         warn(f"{report.kata}: {report.outcome}. The report is in '{_shown(self._path)}'.")

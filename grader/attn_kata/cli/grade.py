@@ -82,7 +82,9 @@ def command(
     source = workspace.read(target.path)
     for name in properties:
         catalog.check_property(target.kata, name)
-    destination = Destination(output, form, attempt=target.path)
+    # What to type next is for whoever wrote the file, and has to name the kata where nothing else did.
+    options = f"--kata {target.kata.slug}" if kata and attempt else ""
+    destination = Destination(output, form, attempt=target.path, advice=not untrusted, options=options)
     with engine.started(tier) as running, stranger.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
         with waiting("Grading … (Ctrl-C stops)"):

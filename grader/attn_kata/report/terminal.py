@@ -38,11 +38,17 @@ _PICTURE = 4  # and before its picture
 
 
 def render(
-    report: Report, *, width: int = 80, color: bool = False, source: bytes = b"", advice: bool = True
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    source: bytes = b"",
+    advice: bool = True,
+    options: str = "",
 ) -> str:
     """The report as text of `width` columns, coloured where `color`; with what to type next where `advice`.
 
-    `source` is not shown: the person has it open.
+    `source` is not shown: the person has it open. `options` are those that the next `grade` takes too.
     """
     console = Console(
         file=io.StringIO(),
@@ -65,7 +71,7 @@ def render(
     _attempt_output(page, report)
     _notes(page, report)
     if advice:
-        _next(page, report)
+        _next(page, report, options)
     written = console.file
     assert isinstance(written, io.StringIO)
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
@@ -253,9 +259,9 @@ def _notes(page: _Page, report: Report) -> None:
             page.line((note, "dim"))
 
 
-def _next(page: _Page, report: Report) -> None:
+def _next(page: _Page, report: Report, options: str) -> None:
     attempt = shlex.quote(one_line(report.attempt))
-    grade = f"attn-kata grade {attempt}"
+    grade = f"attn-kata grade {attempt} {options}".rstrip()
     if report.part and report.outcome == "passed":
         text = f"Next: {grade} (all of its properties)"
     elif report.outcome == "passed":

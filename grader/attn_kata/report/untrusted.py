@@ -12,6 +12,7 @@ from dataclasses import replace
 from attn_kata.report.model import Finding, Report
 
 NOTE = "Graded as another person's file: numbers, inputs and what the code printed are left out."
+AGAIN = "The same inputs again: --seed {seed}"
 
 # Whatever else a message says, an attempt may have had a hand in it.
 _OUR_OWN = re.compile(
@@ -32,7 +33,7 @@ def without_hidden_inputs(report: Report) -> Report:
         findings=[_redacted(finding) for finding in report.findings],
         attempt_output="",
         pictures=[],
-        notes=[*(note.partition(": ")[0] for note in report.notes), NOTE],
+        notes=[*(note.partition(": ")[0] for note in report.notes), NOTE, AGAIN.format(seed=report.seed)],
     )
 
 
@@ -40,7 +41,10 @@ def _redacted(finding: Finding) -> Finding:
     message = finding.message
     if finding.outcome in ("failed", "errored"):
         ours = _OUR_OWN.match(message or "")
-        message = (
-            ours.group() if ours else {"failed": "it does not hold", "errored": "it gave no answer"}[finding.outcome]
-        )
+        if ours:
+            message = ours.group()
+        elif finding.outcome == "errored":
+            message = "it gave no answer"
+        else:
+            message = "it raises an exception" if (message or "").startswith("raised ") else "it does not hold"
     return replace(finding, message=message, case=None, example=None)
