@@ -167,6 +167,14 @@ def test_mistakes_that_act_together_and_sets_that_cannot_be_told_apart_are_said_
     assert "cannot be told apart" in terminal.render(ties, width=80)
 
 
+def test_a_mistake_that_is_only_seen_is_not_said_to_be_one_of_several():
+    """`q @ k.T` raised, so no number could be explained, and "something else is wrong as well" was not true."""
+    seen = dataclasses.replace(FAILED, explained=False, diagnosis=[Diagnosis(mistakes=[MISTAKE])] * 2)
+
+    assert "Seen in your code. It may not be all: grade again once it is mended.\n" in terminal.render(seen, width=80)
+    assert "once it is mended.%0A" in render(seen, "github")
+
+
 def test_weights_are_drawn_as_shades_too():
     weights = Example(what="weights", rows="query", columns="key", expected=[[1.0, 0.0]], got=[[0.5, 0.5]])
     page = terminal.render(

@@ -31,7 +31,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
 
 def _mistakes(report: Report) -> list[str]:
     level = "error" if report.outcome == "failed" else "warning"
-    lead = f"{diagnosis_lead(report).removesuffix(':')}.\n" if len(report.diagnosis) > 1 else ""
+    lead = f"{diagnosis_lead(report).rstrip(':.')}.\n" if len(report.diagnosis) > 1 else ""
     return [
         _command(
             report,

@@ -79,7 +79,7 @@ def diagnosis_lead(report: Report) -> str:
     sets = report.diagnosis
     together = len(sets[0].mistakes)
     if not report.explained:
-        return "Seen in your code; something else is wrong as well, which no known mistake explains:"
+        return "Seen in your code. It may not be all: grade again once it is mended."
     if len(sets) > 1:
         return "Each of these gives exactly the numbers of your code; they cannot be told apart:"
     if together > 1:
