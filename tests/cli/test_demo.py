@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from attn_kata import catalog
@@ -22,3 +24,8 @@ def test_a_failing_and_a_passing_attempt_are_graded_and_nothing_is_kept(run, hom
     assert verdicts == [["FAILED", KATA], ["PASSED", KATA]]
     assert done.stdout.splitlines()[-1] == "Your turn: attn-kata start sdpa"
     assert not home.exists()
+
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    printed = readme.split("```\n")[1].splitlines()
+    assert printed[0].startswith("FAILED")
+    assert [line for line in printed[1:] if line not in done.stdout.splitlines()] == []
