@@ -267,6 +267,8 @@ AFTER = wire.Request(op="call", fields={**CALL.fields, "inputs_after": True}, te
 BUILD = wire.Request(op="build", fields={"name": "M", "module": 1, "args": []})
 MIXING = wire.Request(op="call", fields={**CALL.fields, "mixing": {"over": [3], "answer": None}}, tensors=CALL.tensors)
 WEIGHTS = wire.Request(op="load_weights", fields={"module": 1, "names": []})
+TRACE = wire.Request(op="trace", fields={**CALL.fields, "weights": []}, tensors=CALL.tensors)
+REPLAY = wire.Request(op="replay", fields={"args": CALL.fields["args"], "inputs_after": True}, tensors=CALL.tensors)
 
 
 @pytest.mark.parametrize(
@@ -289,6 +291,10 @@ WEIGHTS = wire.Request(op="load_weights", fields={"module": 1, "names": []})
         (MIXING, reply_of(wire.OK, count=2)),
         (MIXING, reply_of(wire.OK, (), 3, wire.ABSENT)),
         (WEIGHTS, reply_of(wire.OK, count=1)),
+        (TRACE, reply_of(wire.OK, count=0)),
+        (TRACE, reply_of(wire.OK, count=1)),  # of numbers that are no bytes
+        (REPLAY, reply_of(wire.OK, count=1)),
+        (REPLAY, reply_of(wire.OK, ("op aten::mm",), 2)),
     ],
 )
 def test_a_reply_that_answers_something_else_is_the_attempts_end(request_, reply):
@@ -348,7 +354,7 @@ def test_what_is_recorded_is_asked_again_unrecorded():
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
-    st.sampled_from([CALL, GRADIENTS, AFTER, BUILD, MIXING, WEIGHTS]),
+    st.sampled_from([CALL, GRADIENTS, AFTER, BUILD, MIXING, WEIGHTS, TRACE, REPLAY]),
     st.integers(0, 5),
     st.lists(st.text(max_size=3), max_size=3),
     st.lists(st.tuples(st.sampled_from(wire.DTYPES), st.integers(0, 2), st.integers(0, 3)), max_size=4),

@@ -1,12 +1,17 @@
-"""What passed is asked again where nothing ready-made works: when, and what comes of it. The attacks are in tests/attacks."""
+"""What has passed is looked at again: when, and what comes of it. The attacks are in tests/attacks."""
 
 from __future__ import annotations
 
+import time
 import types
+from collections.abc import Sequence
 
 import pytest
 
+from attn_kata import resources
 from attn_kata.engine import unaided, withheld
+from attn_kata.properties.local import Local
+from attn_kata.properties.runner import HiddenTests, with_hidden_tests
 from attn_kata.report.model import Finding
 
 
@@ -17,36 +22,120 @@ def finding(name: str, outcome: str = "passed", tier: str = "core", message: str
     )  # fmt: skip
 
 
-PASSED = [finding("values"), finding("from_scratch"), finding("large_scores", "failed", "edge")]
+HELD = ("output_shape", "values", "from_scratch", "inputs_unmodified", "own_memory")
+PASSED = [finding(name) for name in HELD]
 
 
 @pytest.mark.parametrize(
-    ("findings", "forbidden", "due"),
+    ("more", "due"),
     [
-        (PASSED, {"softmax"}, True),
-        (PASSED, set(), False),
-        ([*PASSED, finding("gradients", "failed")], {"softmax"}, False),
-        ([finding("from_scratch")], {"softmax"}, False),
-        ([finding("values")], {"softmax"}, False),
+        ([], True),
+        ([finding("large_scores", "failed", "edge")], True),
+        ([finding("gradients", "failed")], False),
+        ([finding("gradients", "errored")], False),
+        ([finding("gradients", "skipped")], False),
     ],
 )
-def test_it_is_due_where_everything_holds_and_something_is_forbidden(findings, forbidden, due):
-    assert unaided.is_due((findings, {}), forbidden) is due
+def test_it_is_due_where_everything_that_decides_holds(more, due):
+    assert unaided.is_due(([*PASSED, *more], {})) is due
 
 
-def test_values_that_hold_again_change_nothing():
-    assert unaided.judged((PASSED, {}), [finding("values")]) == (PASSED, {})
+RIGHT = "import math\ndef scaled_dot_product_attention(q, k, v): return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v\n"
+READY_MADE = "from torch.nn.functional import scaled_dot_product_attention\n"
+LEAVES = """
+import torch
+def scaled_dot_product_attention(q, k, v):
+    scores = torch.tensor((q @ k.mT / q.shape[-1] ** 0.5).tolist(), dtype=q.dtype)
+    return scores.softmax(-1) @ v
+"""
+WRITES = "def scaled_dot_product_attention(q, k, v): return (q.mul_(q.shape[-1] ** -0.5) @ k.mT).softmax(-1) @ v\n"
+SHARES = """
+def scaled_dot_product_attention(q, k, v):
+    out = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+    given = max(q, k, v, key=lambda value: value.numel())
+    return given.view(-1)[: out.numel()].view(out.shape).copy_(out) if given.numel() >= out.numel() else out
+"""
+TAKES_BACK = """
+import math
+calls = []
+def scaled_dot_product_attention(q, k, v):
+    calls.append(q)
+    scale = math.sqrt(q.shape[-1]) if len(calls) > FEW else 1
+    return (q @ k.mT / scale).softmax(-1) @ v
+"""
 
 
-@pytest.mark.parametrize(
-    ("outcome", "becomes"), [("failed", "failed"), ("errored", "errored"), ("skipped", "errored")]
-)
-def test_values_that_do_not_hold_again_fail_what_forbids(outcome, becomes):
-    findings, failures = unaided.judged((PASSED, {}), [finding("values", outcome, message="why")])
+class Process(Local):
+    """In the place of an attempt's process, one of ours: nothing is withheld in it."""
 
-    assert [each.outcome for each in findings] == ["passed", becomes, "failed"]
-    assert ("from_scratch" in failures) == (becomes == "failed")
-    assert findings[1].message == ("why" if becomes == "errored" else unaided._NOT_WITHOUT)
+    deaths = 0
+
+    def __init__(self, source: str) -> None:
+        namespace = types.ModuleType("attempt")
+        exec(source, namespace.__dict__)
+        super().__init__(namespace)
+
+    def stop(self) -> None:
+        pass
+
+
+def looked(source: str, findings: Sequence[Finding] = PASSED) -> dict[str, tuple[str, str | None]]:
+    """What a second look at a right sdpa finds in an attempt, with nothing withheld: what is not passed."""
+    slug, found = "sdpa", []
+
+    def use(tests: HiddenTests) -> None:
+        look = unaided.SecondLook(
+            tests, resources.solutions_folder() / f"{slug}.py", lambda withhold: Process("" if withhold is None else source),
+            forbidden=("scaled_dot_product", "_safe_softmax"), deadline=time.monotonic() + 60,
+        )  # fmt: skip
+        found.append(look.judged((list(findings), {})))
+
+    with_hidden_tests(resources.katas_folder() / slug / f"test_{slug}.py", use)
+    ((again, failures),) = found
+    assert set(failures) <= {each.property for each in again if each.outcome == "failed"}
+    return {each.property: (each.outcome, each.message) for each in again if each.outcome != "passed"}
+
+
+def test_what_is_right_stays_so():
+    assert looked(RIGHT) == {}
+
+
+def test_what_is_forbidden_is_found_in_the_trace():
+    ((name, (outcome, message)),) = looked(READY_MADE).items()
+
+    assert (name, outcome) == ("from_scratch", "failed")
+    assert message.startswith("aten::_safe_softmax is part of")  # what torch takes for it for these sizes
+
+
+def test_numbers_that_leave_the_tensors_cannot_be_followed():
+    ((name, (outcome, message)),) = looked(LEAVES).items()
+
+    assert (name, outcome) == ("from_scratch", "errored")
+    assert "could not be followed: numbers leave torch's tensors" in message
+
+
+def test_an_operation_that_is_not_carried_out_is_named():
+    message = looked(RIGHT.replace(" @ v\n", " @ v.to_sparse().to_dense()\n"))["from_scratch"][1]
+
+    assert "could not be followed: aten._to_sparse.default is not among" in message
+
+
+def test_values_that_are_wrong_now_fail_what_forbids():
+    assert looked(TAKES_BACK.replace("FEW", "1000")) == {"from_scratch": ("failed", unaided._NOT_WITHOUT)}
+
+
+def test_a_changed_input_and_shared_memory_are_seen_in_the_trace():
+    found = looked(WRITES)
+    assert set(found) == {"inputs_unmodified"}
+    assert found["inputs_unmodified"][1].startswith("tensor argument 1 was changed by the call")
+
+    assert set(looked(SHARES)) == {"inputs_unmodified", "own_memory"}
+
+
+def test_what_did_not_hold_is_not_asked_again():
+    findings = [finding("values"), finding("from_scratch"), finding("own_memory", "failed", "edge", "as it was")]
+
+    assert looked(SHARES, findings) == {"own_memory": ("failed", "as it was")}
 
 
 def ran(source: str) -> dict:

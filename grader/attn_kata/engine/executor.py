@@ -20,19 +20,16 @@ from .evasion import Evasion, count_threads
 from .mixing import Mixing
 from .modules import copy_in, named_parameters, parameters
 from .recorder import Recorder
+from .replay import running, tracing
+from .results import BadResult, gradients, kind, of_cross_entropy, one_tensor, with_sharing
 
-# Taken before any attempt runs: what an attempt does to torch later does not reach these.
-_grad = torch.autograd.grad
+# Taken before any attempt runs: what an attempt does to torch later does not reach it.
 _manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stacks for devices that nobody uses
 
 MODULE_NAME = "attempt"
 
 Tensors = tuple[tuple[Tensor, int], ...]
 Answer = tuple[int, tuple[str, ...], Tensors]
-
-
-class BadResult(Exception):
-    """The attempt returned something that is not one plain tensor."""
 
 
 class MissingEntry(Exception):
@@ -65,6 +62,8 @@ class Executor:
             return wire.NO_ENTRY, (str(missing), *self._names()), ()
         except BadResult as bad:
             return wire.BAD_RESULT, (str(bad),), ()
+        except (running.Forbidden, running.NotATrace) as wrong:
+            return wire.BAD_RESULT, (wrong.kind, str(wrong)), ()
         except BaseException as error:
             return wire.NO_MEMORY if raised.is_want_of_memory(error) else wire.RAISED, raised.told(error, self._filename), ()
 
@@ -103,7 +102,7 @@ class Executor:
         _seed(request)
         built = self._entry(request.fields["name"])(*_arguments(request))
         if not isinstance(built, nn.Module):
-            raise BadResult(f"{request.fields['name']}(…) is {_kind(built)}, not an nn.Module")
+            raise BadResult(f"{request.fields['name']}(…) is {kind(built)}, not an nn.Module")
         self._modules[request.fields["module"]] = built
         told = parameters(built)
         names = request.fields.get("names")
@@ -130,18 +129,8 @@ class Executor:
         answered its factors follow the result.
         """
         fields = request.fields
+        target, module = self._target(request)
         arguments = _arguments(request)
-        module: nn.Module | None = None
-        target: Any
-        if "module" in fields:
-            module = self._modules[fields["module"]]
-            if fields.get("names"):
-                copy_in(module, dict(zip(fields["names"], request.tensors[-len(fields["names"]) :], strict=True)))
-            if fields.get("training") is not None:
-                module.train(fields["training"])
-            target = module
-        else:
-            target = self._entry(fields["name"])
         given = [value for value in arguments if isinstance(value, Tensor)]
         _seed(request)
         cotangent = None if fields.get("cotangent") is None else request.tensors[fields["cotangent"]]
@@ -157,32 +146,67 @@ class Executor:
             if fields.get("record"):
                 with Recorder() as recorder, Evasion(threads=self._threads) as evasion:
                     output = target(*arguments)
-                result = _one_tensor(output)
+                result = one_tensor(output)
                 if evasion.found:
                     raise BadResult(f"what ran could not be seen: {evasion.found}")
                 texts = recorder.told(result)
             elif fields.get("mixing"):
                 place = fields["mixing"]["answer"]
                 with Mixing(fields["mixing"]["over"], None if place is None else request.tensors[place]) as mixing:
-                    result = _one_tensor(target(*arguments))
+                    result = one_tensor(target(*arguments))
                 if place is None and mixing.factors is not None:
                     factors = mixing.factors
             else:
-                result = _one_tensor(target(*arguments))
+                result = one_tensor(target(*arguments))
         if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
             raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
-        told: list[tuple[Tensor, int]] = [(result, wire.SHARES_INPUT if _shares(result, given) else 0)]
+        told = [with_sharing(result, given)]
         told += [(factor.detach(), 0) for factor in factors]
         if fields.get("inputs_after"):
             told += [(value.detach(), 0) for value in given]
         if labels is not None:
-            cotangent = _of_cross_entropy(result, labels)
+            cotangent = of_cross_entropy(result, labels)
         if cotangent is not None:
             parameters: list[Tensor] = [] if module is None else [value for _, value in named_parameters(module)]
-            told += _gradients(result, leaves + parameters, cotangent)
+            told += gradients(result, leaves + parameters, cotangent)
         return texts, tuple(told)
 
+    def _trace(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """What a call does, as a trace. Fields as for a call, and weights: the names of those that it is to leave open."""
+        target, module = self._target(request)
+        held = {} if module is None else dict(module.named_parameters(remove_duplicate=False))
+        weights: dict[str, Tensor] = {name: held[name] for name in request.fields["weights"]}
+        _seed(request)
+        return (), ((tracing.trace(target, _arguments(request), weights, one_tensor), 0),)
+
+    def _replay(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
+        """What comes of the trace that is the last tensor; before it come the weights. Nothing of an attempt is run.
+
+        Fields: args, names of the weights, forbidden words, inputs_after.
+        """
+        *tensors, trace = request.tensors
+        names = request.fields["names"]
+        weights = dict(zip(names, tensors[len(tensors) - len(names) :], strict=True))
+        arguments = _arguments(request)
+        given = [value for value in arguments if isinstance(value, Tensor)]
+        _seed(request)
+        result = running.run(trace, arguments, weights, request.fields["forbidden"])
+        after = tuple((value, 0) for value in given) if request.fields["inputs_after"] else ()
+        return (), (with_sharing(one_tensor(result), given), *after)
+
     # ---------------------------------------------------------------------------------------------------- telling
+
+    def _target(self, request: wire.Request) -> tuple[Any, nn.Module | None]:
+        """What is called, and the module that it is, in the mode and with the weights that are asked for."""
+        fields = request.fields
+        if "module" not in fields:
+            return self._entry(fields["name"]), None
+        module = self._modules[fields["module"]]
+        if fields.get("names"):
+            copy_in(module, dict(zip(fields["names"], request.tensors[-len(fields["names"]) :], strict=True)))
+        if fields.get("training") is not None:
+            module.train(fields["training"])
+        return module, module
 
     def _entry(self, name: str) -> Any:
         found = self._namespace.__dict__.get(name)
@@ -198,6 +222,7 @@ class Executor:
             for name, value in list(self._namespace.__dict__.items())
             if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("__")
         )[:50]
+
 
 @contextlib.contextmanager
 def _lenient_views() -> Iterator[None]:
@@ -231,55 +256,3 @@ def _arguments(request: wire.Request) -> list[Any]:
         else:
             decoded.append(described["value"])
     return decoded
-
-
-def _one_tensor(output: Any) -> Tensor:
-    if type(output) not in (Tensor, nn.Parameter):
-        raise BadResult(f"returned {_kind(output)}; the contract asks for one torch.Tensor")
-    if output.layout is not torch.strided or output.is_quantized or output.is_nested:
-        raise BadResult(f"returned a tensor of layout {output.layout}; the contract asks for an ordinary one")
-    if output.dtype not in wire.DTYPES or output.dim() > wire.MAX_RANK:
-        raise BadResult(f"returned a {output.dim()}-dimensional tensor of {output.dtype}")
-    result: Tensor = output
-    return result
-
-
-def _kind(value: Any) -> str:
-    """What a value is, in words: "None", "a tuple of 2", "an object of type numpy.ndarray"."""
-    if value is None:
-        return "None"
-    if type(value) in (tuple, list, dict):
-        return f"a {type(value).__name__} of {len(value)}"
-    return f"an object of type {type(value).__module__}.{type(value).__qualname__}"[:200]
-
-
-def _shares(result: Tensor, given: list[Tensor]) -> bool:
-    if result.device.type != "cpu" or result.numel() == 0:
-        return False
-    pointer = result.untyped_storage().data_ptr()
-    return any(
-        value.device.type == "cpu" and value.numel() and value.untyped_storage().data_ptr() == pointer for value in given
-    )
-
-
-def _of_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The gradient of the mean cross-entropy by the logits (N, classes)."""
-    if logits.dim() != 2 or len(logits) != len(labels):
-        raise BadResult(f"returned shape {tuple(logits.shape)}; expected logits for {len(labels)} samples")
-    right = torch.zeros_like(logits).scatter_(1, labels[:, None], 1.0)
-    return (logits.detach().softmax(dim=1) - right) / len(labels)
-
-
-def _gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[tuple[Tensor, int]]:
-    """The gradient for each leaf; ABSENT where none reaches it."""
-    if result.shape != cotangent.shape:
-        raise BadResult(f"returned shape {tuple(result.shape)}; expected {tuple(cotangent.shape)}")
-    found: tuple[Tensor | None, ...] = (None,) * len(leaves)
-    if result.requires_grad:
-        # A scalar, because the first `grad_outputs` that torch is given makes it import half a second's worth of sympy.
-        with torch.enable_grad():  # an attempt may have switched it off for itself
-            found = _grad((result * cotangent.to(result.dtype)).sum(), leaves, allow_unused=True)
-    return [
-        (leaf.detach(), wire.ABSENT) if gradient is None else (gradient.detach(), 0)
-        for leaf, gradient in zip(leaves, found, strict=True)
-    ]

@@ -155,15 +155,13 @@ class Engine:
                 kind, how = channel.receive(control.fileno())
                 if kind == b"READ":  # it has the source: what comes from the face now is for us again
                     watched.append(self._requests)
-                    # What passes is asked again in another process; what does not leaves this one to the next grading.
-                    with contextlib.suppress(isolation.IsolationError, OSError):
-                        if asked["unaided"]:
-                            self._attempts.have_a_spare(asked)
+                    self._have_one_for_a_second_look(asked)
                 elif kind == b"NEXT":
                     lines = self._attempts.start(asked)
                     assert lines.output is not None
                     socket.send_fds(control, [b"F"], [lines.channel.fileno(), lines.output])
                     close(lines)
+                    self._have_one_for_a_second_look(asked)
                 elif kind == b"KILL":
                     channel.send(control.fileno(), b"DEAD", self._attempts.end(patient=bool(how)).encode())
                 elif kind == b"DONE":
@@ -174,6 +172,12 @@ class Engine:
                 if len(watched) == 1:
                     raise RuntimeError("the grader's own process ended while it read the source") from None
                 return b"FALT", b"the grader's own process ended without a report"
+
+    def _have_one_for_a_second_look(self, asked: dict[str, Any]) -> None:
+        """What passes is looked at again in two more processes; what does not leaves this one to the next grading."""
+        with contextlib.suppress(isolation.IsolationError, OSError):
+            if asked["unaided"]:
+                self._attempts.have_a_spare(asked)
 
     # --------------------------------------------------------------------------------------------- the two children
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import platform
 import signal
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,23 +79,25 @@ class _Grading:
         self._asked, self._source, self._loaded = asked, source, loaded
         self._deadline = time.monotonic() + asked["timeout"]
         self._folder = Path(asked["katas"]) / asked["slug"]
+        self._solution = Path(asked["solutions"]) / f"{asked['slug']}.py"
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
         self._wanted = [entry.name for entry in kata.entries]
         self._supply = supply
         self.attempt = self._attempt(deadline=self._deadline)
         self._seconds = {"properties": 0.0, "diagnosis": 0.0}
 
-    def _attempt(self, *, deadline: float, withhold: list[str] | None = None) -> Attempt:
+    def _attempt(self, *, deadline: float, withhold: Sequence[str] | None = ()) -> Attempt:
+        """A process with the attempt's source in it, after these operations were withheld; without it where that is None."""
         asked = self._asked
         request = wire.Request(
             op="load",
             fields={
                 "filename": Path(asked["attempt"]).name or "attempt.py",
-                "wanted": self._wanted,
+                "wanted": [] if withhold is None else self._wanted,
                 "seed": asked["seed"],
-                "withhold": withhold,
+                "withhold": list(withhold or ()),
             },
-            tensors=(wire.source_tensor(self._source),),
+            tensors=(wire.source_tensor(b"" if withhold is None else self._source),),
         )
         return Attempt(
             self._supply, request, call_seconds=min(asked["call_seconds"], asked["timeout"]), deadline=deadline,
@@ -110,10 +111,9 @@ class _Grading:
             return self._ungraded(f"while it was imported: {death.reason}")
         if loaded.status != wire.OK:
             return self._ungraded(_why_not_loaded(loaded))
-        slug, folder = self._asked["slug"], self._folder
+        folder = self._folder
         handle = Handle(self.attempt)
-        solution = Path(self._asked["solutions"]) / f"{slug}.py"
-        reference = local_handle(solution) if self._loaded is None else Handle(self._loaded.answers)
+        reference = local_handle(self._solution) if self._loaded is None else Handle(self._loaded.answers)
         started = time.perf_counter()
         findings, failures = self._run_hidden_tests(reference)
         self._seconds["properties"] = time.perf_counter() - started
@@ -159,31 +159,27 @@ class _Grading:
         return found[0]
 
     def _tested(self, tests: HiddenTests, reference: Handle) -> Found:
-        def run(attempt: Attempt, deadline: float, **asked: Any) -> Found:
-            return tests.run(
-                Handle(attempt), reference, seed=self._asked["seed"], deadline=deadline, deaths=lambda: attempt.deaths,
-                begin=functools.partial(self._begin, attempt), **asked
-            )
-
-        found = run(self.attempt, self._deadline, only=tuple(self._asked["properties"]))
-        if not self._asked["unaided"] or not unaided.is_due(found, self.attempt.forbidden):
+        attempt = self.attempt
+        found = tests.run(
+            Handle(attempt), reference, seed=self._asked["seed"], only=tuple(self._asked["properties"]),
+            deadline=self._deadline, deaths=lambda: attempt.deaths, begin=self._begin
+        )  # fmt: skip
+        if not self._asked["unaided"] or not unaided.is_due(found):
             return found
-        self.attempt.stop()  # one process at a time
+        attempt.stop()  # one process at a time
         # Time of its own: what passes may have used up the rest on properties that never decide.
         deadline = max(self._deadline, time.monotonic() + min(UNAIDED_SECONDS, self._asked["timeout"]))
-        alone = self._attempt(deadline=deadline, withhold=sorted(self.attempt.forbidden))
-        try:
-            held = tuple(each.property for each in found[0] if each.outcome == "passed")
-            again, _ = run(alone, deadline, only=unaided.values(held), held=held)
-            return unaided.judged(found, again)
-        finally:
-            alone.stop()
+        look = unaided.SecondLook(
+            tests, self._solution, lambda withhold: self._attempt(deadline=deadline, withhold=withhold),
+            forbidden=sorted(attempt.forbidden), deadline=deadline,
+        )  # fmt: skip
+        return look.judged(found)
 
-    def _begin(self, attempt: Attempt, case: Case | None) -> None:
+    def _begin(self, case: Case | None) -> None:
         """A case begins: what was learnt from the reference about it is of use."""
         if self._loaded is not None:
             self._loaded.answers.begin(case)
-            attempt.ask_ahead(self._loaded.foreseen.after(case))
+            self.attempt.ask_ahead(self._loaded.foreseen.after(case))
 
     def _ungraded(self, because: str) -> Report:
         return self._report("ungraded", because=because)

@@ -22,8 +22,10 @@ def answers(request: wire.Request, reply: wire.Reply) -> bool:
             and len(set(reply.texts)) == len(reply.texts)
             and all(part.data is None for part in reply.tensors)
         )
-    if request.op == "call":
+    if request.op in ("call", "replay"):
         return _answers_call(request, reply)
+    if request.op == "trace":
+        return not reply.texts and len(reply.tensors) == 1 and _is_bytes(reply.tensors[0])
     return not reply.texts and not reply.tensors
 
 
@@ -48,6 +50,10 @@ def _answers_call(request: wire.Request, reply: wire.Reply) -> bool:
     inputs = sum(tensor.is_floating_point() for tensor in given)
     gradients = len(parts) - 1 - after
     return bool(gradients == inputs if "name" in fields else gradients >= inputs)
+
+
+def _is_bytes(part: wire.TensorReply) -> bool:
+    return part.data is not None and part.dtype is torch.uint8 and len(part.shape) == 1
 
 
 def same_tensors(one: wire.Reply, other: wire.Reply) -> bool:

@@ -1,49 +1,132 @@
-"""Whether the right answers are the attempt's own: they are asked for again where nothing ready-made works.
+"""A second look at what has passed: whether its answers are its own, where what its process says of them does not count.
 
-An attempt can hide from the recording what it calls, or be another one while it is watched. So what has passed, and has a
-property that forbids something, gives its values once more from a fresh process in which that is withheld (see `withheld`).
-There the numbers decide, as they do elsewhere.
+An attempt can hide from the recording what it calls, or tell of its inputs what it likes. So what has passed shows a trace of
+how it computes, in a fresh process in which what is forbidden is withheld (see `withheld`), and the trace is carried out
+elsewhere (see `replay`). There the numbers decide, as they do in the first look; they are drawn anew, so that nobody knows
+them.
+
+An attempt whose numbers leave torch's tensors on the way cannot be followed. (They come back without a gradient, so a right one
+has to have its own backward pass as well.) Its values are asked for once more where what is forbidden is withheld, to tell it
+from one that cannot do without. That it can is not enough, because machine code can have back what is withheld.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import secrets
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from ..properties.failures import PropertyFailed
-from ..properties.runner import Found
-from ..report.model import Finding
+from ..properties.failures import NoAnswer, PropertyFailed
+from ..properties.handle import Handle, Transport
+from ..properties.local import Local, load_namespace
+from ..properties.runner import Found, HiddenTests
+from ..report.model import Finding, FindingOutcome
+from .remote import Attempt
+from .replay.asking import Replayed, Traced
 
 FORBIDS, VALUES = "from_scratch", "values"  # properties; every kata that has the first has the second
+MOST_CASES = 2  # of a property are traced: one would do, and a loop over elements is long
 _NOT_WITHOUT = "its values are right only where something ready-made can be called, though none was seen to run"
+_NOT_SEEN = "{} is part of how its values are made, though it was not seen to run"
+_NOT_FOLLOWED = "how its values are made could not be followed: {}. Compute with tensors from the inputs to the output"
+_LEFT_TENSORS = "numbers leave torch's tensors on the way (.item(), .tolist(), NumPy, a thread of its own)"
 
 
-def is_due(found: Found, forbidden: Iterable[str]) -> bool:
-    """Whether something was forbidden and everything that decides holds, its values among it."""
-    findings = found[0]
-    held = {finding.property for finding in findings if finding.outcome == "passed"}
-    decided = all(finding.outcome == "passed" for finding in findings if finding.tier == "core")
-    return bool(set(forbidden)) and decided and {FORBIDS, VALUES} <= held
+def is_due(found: Found) -> bool:
+    """Whether everything that decides holds."""
+    return all(finding.outcome == "passed" for finding in found[0] if finding.tier == "core")
 
 
-def values(properties: Iterable[str]) -> tuple[str, ...]:
-    """Those of the properties that compare values, and so are asked for again."""
+class SecondLook:
+    """A second look at one attempt.
+
+    `process` starts a process in which the attempt's source is loaded after operations with these words in their names were
+    withheld; for None, one without the source. It ends the one before. `forbidden` are the words.
+    """
+
+    def __init__(
+        self, tests: HiddenTests, solution: Path, process: Callable[[Sequence[str] | None], Attempt], *,
+        forbidden: Sequence[str], deadline: float,
+    ) -> None:  # fmt: skip
+        self._tests, self._process = tests, process
+        self._forbidden, self._deadline = forbidden, deadline
+        self._seed = secrets.randbits(31)
+        self._reference = Local(load_namespace(solution))
+        self._held: tuple[str, ...] = ()
+        self._forbidden_in_it: str | None = None
+        self._why_not_followed: str | None = None
+
+    def judged(self, found: Found) -> Found:
+        """`found`, with what does not hold here failed."""
+        self._held = tuple(finding.property for finding in found[0] if finding.outcome == "passed")
+        values = values_among(self._held) if FORBIDS in self._held else ()
+        wanted = (*values, *seen_elsewhere(self._held))
+        if not wanted:
+            return found
+        findings, failures = self._replayed(wanted)
+        for name, failure in failures.items():
+            if name not in values and not isinstance(failure, NoAnswer):
+                found = _with(found, name, "failed", failure.message)
+        if not values:
+            return found
+        if self._forbidden_in_it is not None:
+            return _with(found, FORBIDS, "failed", _NOT_SEEN.format(self._forbidden_in_it))
+        return self._with_values(found, [finding for finding in findings if finding.property in values])
+
+    def _with_values(self, found: Found, findings: list[Finding]) -> Found:
+        """`found`, with what forbids failed where the values do not hold."""
+        for outcome in ("errored", "skipped"):  # a process that died, or too little time
+            for finding in findings:
+                if finding.outcome == outcome:
+                    return _with(found, FORBIDS, "errored", finding.message or "")
+        if all(finding.outcome == "passed" for finding in findings):
+            return found
+        attempt = self._process(self._forbidden)
+        unaided, _ = self._run(attempt, attempt, [finding.property for finding in findings])
+        if all(finding.outcome == "passed" for finding in unaided):
+            return _with(found, FORBIDS, "errored", _NOT_FOLLOWED.format(self._why_not_followed or _LEFT_TENSORS))
+        return _with(found, FORBIDS, "failed", _NOT_WITHOUT)
+
+    def _replayed(self, wanted: Sequence[str]) -> Found:
+        """What is found where traces are carried out, or where there is none."""
+        attempt = self._process(self._forbidden)
+        traced = Traced(attempt, self._reference)
+        shown, _ = self._run(traced, attempt, wanted, most_cases=MOST_CASES)
+        attempt.stop()
+        without = [finding for finding in shown if finding.outcome != "passed"]
+        wanted = [finding.property for finding in shown if finding.outcome == "passed"]
+        if not wanted:
+            return without, {}
+        elsewhere = self._process(None)
+        replayed = Replayed(elsewhere, traced, list(self._forbidden))
+        findings, failures = self._run(replayed, elsewhere, wanted, most_cases=MOST_CASES)
+        self._forbidden_in_it, self._why_not_followed = replayed.forbidden, replayed.not_followed
+        return [*without, *findings], failures
+
+    def _run(
+        self, transport: Transport, process: Attempt, only: Sequence[str], *, most_cases: int | None = None
+    ) -> Found:
+        return self._tests.run(
+            Handle(transport), Handle(self._reference), seed=self._seed, only=tuple(only), held=self._held,
+            most_cases=most_cases, deaths=lambda: process.deaths, deadline=self._deadline,
+        )  # fmt: skip
+
+
+def values_among(properties: Iterable[str]) -> tuple[str, ...]:
+    """Those of the properties that compare values."""
     return tuple(name for name in properties if name.startswith(VALUES))
 
 
-def judged(found: Found, again: list[Finding]) -> Found:
-    """`found`, with the property that forbids failed where `again`, of the same properties unaided, does not hold."""
+def seen_elsewhere(properties: Iterable[str]) -> tuple[str, ...]:
+    """Those of the properties that ask what became of inputs or of memory, which an attempt's process could lie about."""
+    return tuple(name for name in properties if name.endswith(("_unmodified", "own_memory", "copies_nothing")))
+
+
+def _with(found: Found, name: str, outcome: FindingOutcome, message: str) -> Found:
+    """`found`, with the property of this name found to be so."""
     findings, failures = found
-    rank = {"failed": 0, "errored": 1, "skipped": 2}
-    not_held = sorted((each for each in again if each.outcome != "passed"), key=lambda each: rank[each.outcome])
-    if not not_held:
-        return found
-    outcome, message = not_held[0].outcome, not_held[0].message
     if outcome == "failed":
-        message = _NOT_WITHOUT
-        failures = {**failures, FORBIDS: PropertyFailed(message)}
-    else:
-        outcome = "errored"
-    return [
-        replace(each, outcome=outcome, message=message) if each.property == FORBIDS else each for each in findings
-    ], failures
+        failures = {**failures, name: PropertyFailed(message)}
+    changed = [replace(each, outcome=outcome, message=message) if each.property == name else each for each in findings]
+    return changed, failures

@@ -192,7 +192,8 @@ def encode_reply(
     return b"".join([head, lengths, *descriptors, *raw_texts, *blobs])
 
 
-def _from_bytes(raw: bytearray, dtype: torch.dtype) -> Tensor:
+def from_bytes(raw: bytearray, dtype: torch.dtype) -> Tensor:
+    """The numbers that bytes of somebody else's hold, in one dimension. Raises WireError where they hold none."""
     if dtype is torch.bool:
         numbers = torch.frombuffer(raw, dtype=torch.uint8)
         if bool((numbers > 1).any()):  # a bool that is neither compares as it likes
@@ -231,7 +232,7 @@ def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Repl
         if flags & ABSENT:
             data = None
         elif count:
-            data = _from_bytes(read(count), dtype).reshape(shape)
+            data = from_bytes(read(count), dtype).reshape(shape)
         else:
             data = torch.empty(shape, dtype=dtype)
         tensors.append(

@@ -34,7 +34,8 @@ def number_for(case: int) -> None:
 class Transport(Protocol):
     """Whoever answers requests. `generation` changes when what was built before is gone."""
 
-    generation: int
+    @property
+    def generation(self) -> int: ...
 
     def ask(self, request: wire.Request) -> wire.Reply: ...
 

@@ -1,0 +1,99 @@
+"""Carries out a trace, in a process in which nothing of the attempt runs. The trace itself may be anything."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import wire
+from . import operations
+
+Json = Any
+_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in wire.DTYPES}
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    "dtype": _DTYPES.__getitem__,
+    "device": torch.device,
+    "layout": {"strided": torch.strided}.__getitem__,
+    "memory_format": {
+        "contiguous_format": torch.contiguous_format,
+        "preserve_format": torch.preserve_format,
+    }.__getitem__,
+}
+
+
+class Forbidden(Exception):
+    """A trace holds an operation that is forbidden; its name."""
+
+    kind = "forbidden"
+
+
+class NotATrace(Exception):
+    """A trace that cannot be carried out, and why."""
+
+    kind = "not followed"
+
+
+def run(trace: Tensor, arguments: Sequence[Any], weights: dict[str, Tensor], forbidden: Iterable[str]) -> Tensor:
+    """The result of a trace, (bytes,) uint8, for these arguments and weights, which it may write to.
+
+    `forbidden` are words in names of operations. Raises Forbidden, NotATrace.
+    """
+    words = tuple(forbidden)
+    try:
+        told = json.loads(wire.storage_bytes(trace))
+        running = _Running(arguments, weights)
+        with torch.no_grad():
+            for name, args, kwargs in told["steps"]:
+                if any(word in name for word in words):
+                    raise Forbidden(name)
+                running.take(name, args, kwargs)
+            output = running.value(told["output"])
+    except (Forbidden, NotATrace):
+        raise
+    except Exception as error:
+        raise NotATrace(f"{type(error).__name__}: {error}"[:500]) from None
+    if not isinstance(output, Tensor):
+        raise NotATrace("its output is no tensor")
+    return output
+
+
+class _Running:
+    def __init__(self, arguments: Sequence[Any], weights: dict[str, Tensor]) -> None:
+        self._arguments, self._weights = arguments, weights
+        self._results: list[list[Any]] = []
+
+    def take(self, name: str, args: Json, kwargs: Json) -> None:
+        """Carry out one step."""
+        call = operations.find(name)
+        if call is None:
+            raise NotATrace(f"{name} is not among the operations that are carried out again")
+        result = call(*self.value(args), **{key: self.value(value) for key, value in kwargs.items()})
+        self._results.append(list(result) if isinstance(result, (tuple, list)) else [result])
+
+    def value(self, told: Json) -> Any:
+        """What a trace says as a value."""
+        if isinstance(told, list):
+            return [self.value(item) for item in told]
+        if not isinstance(told, dict):
+            return told
+        ((kind, what),) = told.items()
+        return self._tensor(*what) if kind == "tensor" else _KINDS[kind](what)
+
+    def _tensor(self, where: str, *what: Json) -> Any:
+        if where == "argument":
+            return self._arguments[what[0]]
+        if where == "weight":
+            return self._weights[what[0]]
+        if where == "step":
+            return self._results[what[0]][what[1]]
+        return _constant(*what)
+
+
+def _constant(dtype: str, shape: list[int], data: str) -> Tensor:
+    raw = bytearray(base64.b64decode(data))
+    return wire.from_bytes(raw, _DTYPES[dtype]).reshape(shape) if raw else torch.empty(shape, dtype=_DTYPES[dtype])

@@ -1,0 +1,118 @@
+"""Notes the operations of a call, in the process of the attempt: everything here may be tampered with by it.
+
+A trace is JSON, {"steps": [[operation, arguments, keyword arguments], ...], "output": a tensor}. A tensor is {"tensor": where},
+where being ["argument", place], ["weight", name], ["constant", dtype, shape, base64] or ["step", number, place among its
+results]; numbers, strings and lists stand for themselves, other values are {kind: name}.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .. import wire
+
+Json = Any
+
+
+class Tracing(TorchDispatchMode):
+    """A context that notes each operation on tensors; a trace calls `arguments` by place and `weights` by name."""
+
+    def __init__(self, arguments: Sequence[Any], weights: dict[str, Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.steps: list[Json] = []
+        self._known: dict[int, tuple[Tensor, Json]] = {}  # by id; held, so that no id is used twice
+        self._stored: dict[tuple[int, torch.dtype], Json] = {}  # where memory was first seen, by its address
+        for place, value in enumerate(arguments):
+            if isinstance(value, Tensor):
+                self._remember(value, ["argument", place])
+        for name, weight in weights.items():
+            self._remember(weight, ["weight", name])
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch wraps `__torch_dispatch__` in something that imports its compiler, which takes a second."""
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if any(kind is not Tensor for kind in types):  # it has its own way; what that does comes here
+            return NotImplemented
+        kwargs = kwargs or {}
+        described = [self.described(list(args)), {name: self.described(value) for name, value in kwargs.items()}]
+        result = func(*args, **kwargs)
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        if any(isinstance(value, Tensor) for value in results):
+            self._note(func, described, results)
+        return result
+
+    def described(self, value: Any) -> Json:
+        """A value as a trace says it."""
+        if isinstance(value, Tensor):
+            return {"tensor": self._where(value)}
+        if isinstance(value, (list, tuple)):
+            return [self.described(item) for item in value]
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        for kind in (torch.dtype, torch.device, torch.layout, torch.memory_format):
+            if isinstance(value, kind):
+                return {kind.__name__: str(value).removeprefix("torch.")}
+        return {"unknown": type(value).__name__}
+
+    def _note(self, func: Any, described: list[Json], results: list[Any]) -> None:
+        for place, value in enumerate(results):
+            if isinstance(value, Tensor):
+                self._remember(value, ["step", len(self.steps), place])
+        self.steps.append([str(func), *described])
+
+    def _remember(self, value: Tensor, where: Json) -> None:
+        self._known[id(value)] = value, where
+        address = _address(value)
+        if address:
+            self._stored.setdefault((address, value.dtype), where)
+
+    def _where(self, value: Tensor) -> Json:
+        if id(value) in self._known:
+            return self._known[id(value)][1]
+        where = self._stored.get((_address(value), value.dtype))
+        if where is None:
+            where = ["constant", *_constant(value)]
+        else:  # a view that no operation made: one of a weight, kept since the module was built
+            layout = [list(value.shape), list(value.stride()), value.storage_offset()]
+            self.steps.append(["aten.as_strided.default", [{"tensor": where}, *layout], {}])
+            where = ["step", len(self.steps) - 1, 0]
+        self._remember(value, where)
+        return where
+
+
+def trace(
+    target: Callable[..., Any],
+    arguments: Sequence[Any],
+    weights: dict[str, Tensor],
+    one_tensor: Callable[[Any], Tensor],
+) -> Tensor:
+    """Call `target`; the trace of the call, (bytes,) uint8. Raises what it or `one_tensor`, given its result, raises."""
+    with Tracing(arguments, weights) as tracing:
+        output = tracing.described(one_tensor(target(*arguments)))
+    return wire.source_tensor(json.dumps({"steps": tracing.steps, "output": output}).encode())
+
+
+def _address(value: Tensor) -> int:
+    """Of a tensor's memory; 0 where it has none."""
+    if value.layout is not torch.strided or value.device.type != "cpu":
+        return 0
+    return value.untyped_storage().data_ptr()
+
+
+def _constant(value: Tensor) -> list[Json]:
+    """What a tensor holds now; it may be written to later."""
+    held = value.detach().resolve_conj().resolve_neg().contiguous()
+    data = base64.b64encode(wire.storage_bytes(held)).decode("ascii")
+    return [str(value.dtype).removeprefix("torch."), list(value.shape), data]
