@@ -15,7 +15,7 @@ from typing import Literal
 
 from . import stub
 from .catalog import Kata
-from .engine.client import Engine
+from .engine.client import Engine, EngineFault
 from .report.model import Report
 
 MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
@@ -96,7 +96,21 @@ def check(kata: Kata, engine: Engine) -> Check:
         result.problems.extend(f"{name}: {note}" for note in report.notes if "diagnosis itself failed" in note)
         return report
 
-    reference = grade("the reference", kata.solution.read_bytes())
+    for path in (kata.solution, kata.folder / f"test_{kata.slug}.py"):
+        if not path.is_file():
+            say(f"there is no {path.parent.name}/{path.name}")
+    if result.problems:
+        return result
+
+    try:
+        reference = grade("the reference", kata.solution.read_bytes())
+    except EngineFault as fault:
+        if "HiddenTestFault" not in fault.details:
+            raise
+        # What pytest says of a file that it cannot collect has an "E" before it, in one block or several.
+        seen = [line[1:].strip() for line in fault.details.splitlines() if line.startswith("E ")]
+        say(f"test_{kata.slug}.py cannot be used: {' '.join(seen) or fault}")
+        return result
     if reference.ungraded_because:
         say(f"the reference is ungraded: {reference.ungraded_because}")
         return result

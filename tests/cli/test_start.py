@@ -232,6 +232,27 @@ def test_an_author_has_the_stubs_written_anew_where_they_are_others(installed):
     assert sorted(path.name for path in stubs.iterdir()) == ["blank.py", "guided.py", "standard.py"]
 
 
+def test_an_author_is_told_what_is_missing_and_which_hidden_tests_cannot_be_read(installed):
+    """Both were called a fault of attn-kata's own, to be reported."""
+    tests = installed / "attn_kata" / "katas" / "sdpa" / "test_sdpa.py"
+    solutions = installed / "attn_kata" / "solutions"
+    solutions.mkdir()
+    without = of_copy(installed, "dev", "check", "sdpa")
+    shutil.copy(catalog.find("sdpa").solution, solutions)
+    with tests.open("a", encoding="utf-8") as file:
+        file.write("def test_(:\n")
+    broken = of_copy(installed, "dev", "check", "sdpa")
+    tests.unlink()
+    gone = of_copy(installed, "dev", "check", "sdpa")
+
+    assert "- there is no solutions/sdpa.py" in without.stdout
+    assert "- test_sdpa.py cannot be used: " in broken.stdout
+    assert "def test_(:" in broken.stdout
+    assert "SyntaxError" in broken.stdout
+    assert "- there is no sdpa/test_sdpa.py" in gone.stdout
+    assert [(done.returncode, done.stderr) for done in (without, broken, gone)] == [(1, "")] * 3
+
+
 def test_a_kata_without_its_stub_says_how_it_is_made(installed):
     (installed / "attn_kata" / "katas" / "mha" / "stubs" / "standard.py").unlink()
 
