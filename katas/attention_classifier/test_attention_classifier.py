@@ -231,9 +231,13 @@ def test_twice_the_sequence(attempt, sizes):
     cases=SMALL,
 )
 def test_real_tokens_matter(attempt, sizes):
-    module = built(attempt, sizes)
+    weights = some_weights(sizes)
+    weights["classifier.weight"] /= 10  # logits near each other: a change shows behind a softmax, too
+    module = built(attempt, sizes, weights)
     ids = tokens(sizes)
-    for keep in (torch.ones(sizes.B, sizes.T, dtype=torch.bool), gaps(sizes)):
+    # One token is padding, another in each sample: what attends to padding attends to nothing else, and no real one matters.
+    one_hidden = torch.arange(sizes.T) != torch.arange(sizes.B)[:, None]  # (B, T)
+    for keep in (torch.ones(sizes.B, sizes.T, dtype=torch.bool), one_hidden):
         before = module(ids, keep)
         for place in range(sizes.T):
             changed = ids.clone()

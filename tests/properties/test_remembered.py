@@ -57,7 +57,7 @@ def test_what_was_answered_once_is_not_computed_again(transport):
     counts: list[int] = []
     with_tests(use)
 
-    assert counts[0] > 100
+    assert counts[0] > 50
     assert counts[1] == counts[0]
 
 
