@@ -14,9 +14,10 @@ import pytest
 
 import attn_kata
 from attn_kata.cli import stranger
+from attn_kata.engine import unaided
 from attn_kata.engine.client import Engine, TooWeak
 from attn_kata.report.formats import FORMATS
-from attn_kata.report.untrusted import without_hidden_inputs
+from attn_kata.report.untrusted import ON_ITS_WORD, without_hidden_inputs
 
 HERE = Path(__file__).parent
 # Says its inputs wherever it can: in prints, exception texts, sizes and values.
@@ -86,6 +87,9 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
         ("errored", "it crashed (SIGSEGV)", "it crashed (SIGSEGV)"),
         ("errored", "it ended its process (exit status 77)", "it ended its process"),
         ("errored", "its process sent something that is not a reply: it promises 12345 texts", "it gave no answer"),
+        ("failed", unaided._NOT_WITHOUT, unaided._NOT_WITHOUT),
+        ("failed", unaided._NOT_SEEN.format("aten::softmax_0_123"), unaided._NOT_SEEN.removesuffix(": {}")),
+        ("errored", unaided._NOT_FOLLOWED.format("0.123"), "how its values are made could not be followed"),
         ("failed", "raised ValueError: 0.123", "it raises an exception"),
         ("failed", "out[0] is 0.123, expected 0.4", "it does not hold"),
         ("failed", "not written yet: it raises NotImplementedError", "not written yet: it raises NotImplementedError"),
@@ -98,6 +102,14 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
     )
 
     assert [finding.message for finding in without_hidden_inputs(report).findings] == [told for _, _, told in messages]
+
+
+def test_what_rests_on_its_own_word_is_said_where_it_holds(engine_report):
+    finding = engine_report.findings[0]
+    cases = (("device", "passed", 1), ("mask_device", "passed", 1), ("device", "failed", 0), ("values", "passed", 0))
+    for name, outcome, said in cases:
+        shown = without_hidden_inputs(replace(engine_report, findings=[replace(finding, property=name, outcome=outcome)]))
+        assert shown.notes.count(ON_ITS_WORD) == said
 
 
 @pytest.fixture(scope="module")

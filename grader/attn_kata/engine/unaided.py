@@ -28,7 +28,7 @@ from .replay.asking import Replayed, Traced
 FORBIDS, VALUES = "from_scratch", "values"  # properties; every kata that has the first has the second
 MOST_CASES = 2  # of a property are traced: one would do, and a loop over elements is long
 _NOT_WITHOUT = "its values are right only where something ready-made can be called, though none was seen to run"
-_NOT_SEEN = "{} is part of how its values are made, though it was not seen to run"
+_NOT_SEEN = "something ready-made is part of how its values are made, though it was not seen to run: {}"
 _NOT_FOLLOWED = "how its values are made could not be followed: {}. Compute with tensors from the inputs to the output"
 _LEFT_TENSORS = "numbers leave torch's tensors on the way (.item(), .tolist(), NumPy, a thread of its own)"
 

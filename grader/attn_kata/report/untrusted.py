@@ -12,6 +12,7 @@ from dataclasses import replace
 from attn_kata.report.model import Finding, Report
 
 NOTE = "Graded as another person's file: numbers, inputs and what the code printed are left out."
+ON_ITS_WORD = "Whether all lies on the device of the inputs is its own word: with one device there are no numbers for it."
 AGAIN = "The same inputs again: --seed {seed}"
 
 # Whatever else a message says, an attempt may have had a hand in it.
@@ -23,17 +24,22 @@ _OUR_OWN = re.compile(
     r"|it ran out of memory"
     r"|it was killed \(SIGKILL\)"
     r"|it ended its process"
+    r"|its values are right only where something ready-made can be called, though none was seen to run"
+    r"|something ready-made is part of how its values are made, though it was not seen to run"
+    r"|how its values are made could not be followed"
 )
 
 
 def without_hidden_inputs(report: Report) -> Report:
     """The report without examples, pictures, sizes, numbers, exception texts and prints."""
+    on_its_word = any(each.property.endswith("device") and each.outcome == "passed" for each in report.findings)
+    notes = [note.partition(": ")[0] for note in report.notes]
     return replace(
         report,
         findings=[_redacted(finding) for finding in report.findings],
         attempt_output="",
         pictures=[],
-        notes=[*(note.partition(": ")[0] for note in report.notes), NOTE, AGAIN.format(seed=report.seed)],
+        notes=[*notes, *[ON_ITS_WORD] * on_its_word, NOTE, AGAIN.format(seed=report.seed)],
     )
 
 
