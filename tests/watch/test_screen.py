@@ -64,6 +64,15 @@ def test_flips_come_before_the_diagnosis_and_that_before_what_fails():
     )
 
 
+def test_what_the_code_printed_is_said_to_be_there():
+    """It was in the full report alone, and nothing said so to whoever looked for their own print."""
+    loud, quiet = session("plain"), session("")
+    loud.missing = quiet.missing = None
+
+    assert draw(loud, now=75.0, width=80, height=24, color=False)[-2].endswith("Save to grade. f has what it printed.")
+    assert draw(quiet, now=75.0, width=80, height=24, color=False)[-2].endswith("Save to grade.")
+
+
 def test_a_page_is_scrolled_no_further_than_its_end():
     page = Page(title="hint", lines=wrapped("word " * 400, 40))
     end = scrolled(page, 10_000, 24)

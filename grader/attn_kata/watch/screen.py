@@ -225,7 +225,8 @@ def _state(session: Session, notice: str) -> Text:
         return Text("Grading …", style="bold")
     if session.report is not None:
         took = session.report.seconds.get("total", 0.0)
-        return Text(f"Graded in {took:.1f} s, {session.gradings} so far. Save to grade.", style="dim")
+        printed = " f has what it printed." if session.report.attempt_output.strip() else ""
+        return Text(f"Graded in {took:.1f} s, {session.gradings} so far. Save to grade.{printed}", style="dim")
     return Text("Waiting for a save.", style="dim")
 
 
