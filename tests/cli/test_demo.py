@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,4 +29,10 @@ def test_a_failing_and_a_passing_attempt_are_graded_and_nothing_is_kept(run, hom
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     printed = readme.split("```\n")[1].splitlines()
     assert printed[0].startswith("FAILED")
-    assert [line for line in printed[1:] if line not in done.stdout.splitlines()] == []
+    said = set(map(without_drawn, done.stdout.splitlines()))
+    assert [line for line in printed[1:] if without_drawn(line) not in said] == []
+
+
+def without_drawn(line: str) -> str:
+    """A line without what follows from how a hidden test draws its inputs, which may change at any time."""
+    return re.sub(r"-?\d+\.\d{4}", "#", line)
