@@ -7,6 +7,7 @@ the mutants, so both sides of a comparison are made the same way.
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from .results import BadResult, gradients, kind, of_cross_entropy, one_tensor, w
 # Taken before any attempt runs: what an attempt does to torch later does not reach it.
 _manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stacks for devices that nobody uses
 
+_READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
+
 MODULE_NAME = "attempt"
 
 Tensors = tuple[tuple[Tensor, int], ...]
@@ -44,6 +47,7 @@ class Executor:
         self._filename = filename
         self._modules: dict[int, nn.Module] = {}
         self._threads = count_threads()
+        self._names_types = False
 
     def execute(self, request: wire.Request) -> Answer:
         """The answer to one request. An exception of the attempt's is an answer, whatever its type."""
@@ -78,6 +82,7 @@ class Executor:
             withheld.put_away(request.fields["withhold"])
         source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.fields["filename"]
+        self._names_types = _READS_A_TYPE.search(source) is not None
         try:
             code = compile(source, self._filename, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
@@ -144,7 +149,7 @@ class Executor:
         factors: tuple[Tensor, ...] = ()
         with _lenient_views() if fields.get("lenient_views") else contextlib.nullcontext():
             if fields.get("record"):
-                with Recorder() as recorder, Evasion(threads=self._threads) as evasion:
+                with Recorder(names_types=self._names_types) as recorder, Evasion(threads=self._threads) as evasion:
                     output = target(*arguments)
                 result = one_tensor(output)
                 if evasion.found:

@@ -5,7 +5,7 @@ What is recorded in the attempt child can fail an attempt, never pass one: the c
 Three watchers, because none sees everything: the autograd profiler sees every dispatcher operation by name, through aliases,
 `torch.ops` and scripted functions; a Python profile function sees ready-made modules that are written in Python
 (`nn.MultiheadAttention` with `need_weights` runs nothing but matrix products); a function mode sees which device a new
-tensor was asked to lie on. (A dispatch mode would see tensors too, but its first use imports a second's worth of compiler.)
+tensor was asked to lie on (see `devices`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch._C._autograd import _disable_profiler_legacy
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+
+from .devices import Devices
 
 # Ready-made attentions (and softmax modules, for the kata that forbids them) that are written in Python; found by their code
 # objects, so that an alias or a subclass is seen.
@@ -51,31 +52,20 @@ PRODUCTS = frozenset(
                  "_slow_conv2d_forward", "slow_conv3d", "mkldnn_linear", "addmm_", "baddbmm_", "addbmm_", "addmv_")
 )  # fmt: skip
 
-# Functions that make a tensor on the default device unless they are told one.
-_FACTORIES = frozenset(
-    getattr(torch, name)
-    for name in ("arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm",
-                 "tensor", "tril_indices", "triu_indices", "zeros", "as_tensor", "from_numpy")
-)  # fmt: skip
-# Functions in which tensors of two devices may meet.
-_CROSS_DEVICE = frozenset((
-    Tensor.__getitem__, Tensor.__setitem__, Tensor.copy_, Tensor.index_put_,
-    Tensor.expand_as, Tensor.view_as, Tensor.reshape_as,  # where only the shape of the other is read
-))  # fmt: skip
-
 
 class Recorder:
     """A context in which everything that runs is recorded; `told()` gives it as texts.
 
     Texts: `op NAME` per dispatcher operation, `call NAME` per ready-made attention, `product NAME SIZES` per matrix product
     in order, `stray NAME` per operation that would mix devices had the inputs lain on another one than the default.
+    `names_types` says whether the source reads the type of a device.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_types: bool) -> None:
         self._ops: set[str] = set()
         self._products: list[str] = []
         self._calls: set[str] = set()
-        self._devices = _Devices()
+        self._devices = Devices(names_types=names_types)
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
         self._named: dict[types.CodeType, str] = dict(_CODE)  # what is ready-made of the functions met, "" for the others
 
@@ -160,62 +150,3 @@ class _Running:
     def began(self, record: Any) -> bool:
         """Whether `record` tells its end."""
         return bool(self.record.handle() == record.handle())
-
-
-class _Devices(TorchFunctionMode):
-    """Follows tensors of one dimension and more that were made without saying where, until they are moved beside an input.
-
-    On the CPU all lie together; on a GPU the first operation that mixes them with an input raises. A tensor without
-    dimensions may be mixed with any device.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.mixed: list[str] = []
-        self._stray: dict[int, Tensor] = {}  # by id; the tensor is held so that the id stays its own
-
-    def is_stray(self, value: Any) -> bool:
-        return id(value) in self._stray
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        out = func(*args, **kwargs)
-        if func in _FACTORIES:
-            if kwargs.get("device") is None and not any(isinstance(value, Tensor) for value in args):
-                self._mark(out)
-            return out
-        if func in (Tensor.to, Tensor.type_as):
-            target = [*args[1:], *kwargs.values()]
-            moved = any(isinstance(value, (torch.device, str)) for value in target)
-            beside = any(isinstance(value, Tensor) and not self.is_stray(value) for value in target)
-            if moved or beside:
-                self._stray.pop(id(out), None)
-            elif self.is_stray(args[0]):
-                self._mark(out)
-            return out
-        tensors = list(_tensors((args, kwargs)))
-        strays = [value for value in tensors if self.is_stray(value)]
-        if strays and func not in _CROSS_DEVICE:
-            if any(value.dim() > 0 and not self.is_stray(value) for value in tensors):
-                self.mixed.append(getattr(func, "__name__", "an operation"))
-            else:
-                for value in _tensors(out):
-                    self._mark(value)
-        elif strays and func is Tensor.__getitem__ and self.is_stray(args[0]):
-            self._mark(out)
-        return out
-
-    def _mark(self, value: Any) -> None:
-        if isinstance(value, Tensor) and value.dim() > 0:
-            self._stray[id(value)] = value
-
-
-def _tensors(value: Any) -> Any:
-    """Every tensor in nested tuples, lists and dictionaries."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
