@@ -789,6 +789,12 @@ REST = [
         HEAD + "def padding_mask(lengths, max_len):\n"
         "    return torch.arange(max_len)[None] < lengths[:, None]  # HERE\n",
     ),
+    (
+        "device.default",
+        HEAD + "def padding_mask(lengths, max_len):\n"
+        "    zeros = torch.zeros(max_len, device=lengths.device)\n"
+        "    return torch.arange(max_len, device=torch.device('cpu'))[None] < lengths[:, None] + zeros  # HERE\n",
+    ),
     ("inputs.modified", sdpa("q *= q.size(-1) ** -0.5  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
     ("inputs.modified", sdpa("q.div_(math.sqrt(q.size(-1)))  # HERE\nreturn (q @ k.mT).softmax(-1) @ v")),
     (

@@ -184,5 +184,5 @@ EVERYWHERE = (
     Symptom(id="module.rebuilt", shows=_rebuilt),
     breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),
     Symptom(id="numerics.no_max", shows=_no_maximum),
-    breaks("device.default", "device", saying="default device|made without a device"),
+    breaks("device.default", "device", saying="default device"),
 )

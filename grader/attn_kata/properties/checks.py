@@ -107,7 +107,7 @@ def check_stays_on_device(ours: Target, *args: Any) -> None:
     assert recording is not None
     if recording.strays:
         raise PropertyFailed(
-            f"a tensor made without a device meets the inputs in {recording.strays[0]}: on a GPU this raises or ends on the CPU"
+            f"a tensor on the default device meets the inputs in {recording.strays[0]}: on a GPU this raises or ends on the CPU"
             if recording.strays[0] != "the result"
             else "the result is made on the default device, not on that of the inputs"
         )

@@ -95,8 +95,14 @@ def default_dtype(program: Program) -> int | None:
 
 
 def default_device(program: Program) -> int | None:
-    """The line of the one tensor made without a device."""
-    return the_one([call for call in _made(program) if keyword(call, "device") is None])
+    """The line of the one tensor made without a device, or on the CPU by name."""
+    return the_one([call for call in _made(program) if _on_default(keyword(call, "device"))])
+
+
+def _on_default(device: ast.expr | None) -> bool:
+    if isinstance(device, ast.Call) and callee(device) == "device" and device.args:  # torch.device("cpu")
+        device = device.args[0]
+    return device is None or (isinstance(device, ast.Constant) and device.value == "cpu")
 
 
 def _made(program: Program) -> list[ast.Call]:
