@@ -63,7 +63,20 @@ def past_autograd(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.where(largest > 0, (q @ k.mT - largest).exp(), torch.tensor(2.0, dtype=q.dtype)) @ v
 
 
-@pytest.mark.parametrize("call", [by_loops, by_einsum, by_vmap, past_autograd])
+def by_complex(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = torch.complex(q, v) @ k.to(torch.complex128).mH * torch.tensor(2j)
+    return torch.view_as_real(scores.conj().resolve_conj()).sum(-1) + scores.imag
+
+
+def by_a_sparse_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    places = torch.tril_indices(4, 4)
+    hidden = torch.sparse_coo_tensor(places, torch.ones_like(places[0]), (4, 4)).bool().to_dense().logical_not()
+    bias = torch.zeros(4, 4, dtype=q.dtype).masked_fill_(hidden, -torch.inf)
+    bias[0] += q[0, 0, 0]
+    return torch.softmax(q @ k.mT + bias, dim=-1) @ v * torch.nested.nested_tensor([places[0]]).to_padded_tensor(0).sum()
+
+
+@pytest.mark.parametrize("call", [by_loops, by_einsum, by_vmap, past_autograd, by_complex, by_a_sparse_mask])
 def test_a_trace_gives_for_other_numbers_what_the_call_gives(call):
     trace = traced(call, *(draw(2, 4, 5) for _ in range(3)))
     others = [draw(2, 4, 5) for _ in range(3)]
@@ -93,6 +106,19 @@ def test_weights_are_followed_by_name_and_through_views_that_are_kept():
 
     assert torch.allclose(made, other(x))
     assert not torch.allclose(made, module(x))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.sparse_coo_tensor([[0, 1]], x.data).to_dense(),
+        lambda x: torch.ones(2).copy_(x).to_sparse().to_dense(),
+        lambda x: x * torch.zeros(2).to_sparse(),
+    ],
+)
+def test_what_depends_on_numbers_that_are_drawn_is_never_a_constant(call):
+    with pytest.raises(running.NotATrace):
+        running.run(traced(call, torch.ones(2)), [torch.zeros(2)], {}, ())
 
 
 def test_a_constant_is_what_it_was_when_it_was_used():
@@ -153,7 +179,7 @@ MINUS_ONE = base64.b64encode(b"\xff" * 8).decode()
         ["aten.add.Tensor", [{"tensor": ["nowhere"]}, 1], {}],
         ["aten.add.Tensor", [{"tensor": ["constant", "bool", [1], "Bw=="]}, 1], {}],
         ["aten.add.Tensor", [{"unknown": "Generator"}, 1], {}],
-        ["aten.sum.default", [{"tensor": ["argument", 0]}], {"dtype": {"dtype": "complex64"}}],
+        ["aten.sum.default", [{"tensor": ["argument", 0]}], {"dtype": {"dtype": "complex32"}}],
         7,
     ],
 )  # fmt: skip

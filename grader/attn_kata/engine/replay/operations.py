@@ -21,6 +21,7 @@ _POINTWISE = """
     negative positive pow reciprocal relu relu6 remainder round rsqrt rsub sgn sigmoid sigmoid_backward sign signbit silu
     sin sinh softplus sqrt square sub subtract tan tanh tanh_backward threshold threshold_backward true_divide trunc where
     xlogy zero
+    complex conj _conj conj_physical
 """
 _REDUCTIONS = """
     all amax amin aminmax any argmax argmin argsort count_nonzero cummax cummin cumprod cumsum dist linalg_norm
@@ -39,7 +40,7 @@ _SHAPES = """
     narrow_copy numpy_T pad permute ravel repeat repeat_interleave reshape resolve_conj resolve_neg roll rot90 select
     select_copy slice slice_copy split split_with_sizes squeeze stack swapaxes swapdims t tensor_split tile to _to_copy
     transpose tril triu type_as unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view
-    unsqueeze view view_as vsplit vstack
+    unsqueeze view view_as view_as_complex view_as_real vsplit vstack
 """
 _PLACES = """
     bucketize embedding gather index index_add index_copy index_fill index_put index_select masked_scatter masked_select

@@ -14,7 +14,8 @@ from .. import wire
 from . import operations
 
 Json = Any
-_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in wire.DTYPES}
+DTYPES = (*wire.DTYPES, torch.complex64, torch.complex128)  # a result has none of the last two, what leads to it may
+_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "dtype": _DTYPES.__getitem__,
     "device": torch.device,
@@ -82,6 +83,8 @@ class _Running:
         if not isinstance(told, dict):
             return told
         ((kind, what),) = told.items()
+        if kind == "unknown":
+            raise NotATrace(f"{what} goes into an operation"[:500])
         return self._tensor(*what) if kind == "tensor" else _KINDS[kind](what)
 
     def _tensor(self, where: str, *what: Json) -> Any:

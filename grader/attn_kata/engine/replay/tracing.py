@@ -3,13 +3,17 @@
 A trace is JSON, {"steps": [[operation, arguments, keyword arguments], ...], "output": a tensor}. A tensor is {"tensor": where},
 where being ["argument", place], ["weight", name], ["constant", dtype, shape, base64] or ["step", number, place among its
 results]; numbers, strings and lists stand for themselves, other values are {kind: name}.
+
+What is made of no number that is drawn anew (a mask, of sizes and flags) is the same for all of them. Of operations that are
+not carried out again its result is kept, then.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +21,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import wire
+from . import operations, running
 
 Json = Any
 
@@ -29,11 +34,15 @@ class Tracing(TorchDispatchMode):
         self.steps: list[Json] = []
         self._known: dict[int, tuple[Tensor, Json]] = {}  # by id; held, so that no id is used twice
         self._stored: dict[tuple[int, torch.dtype], Json] = {}  # where memory was first seen, by its address
+        self._open: set[int] = set()  # what depends on floating arguments or weights, by `_place`
         for place, value in enumerate(arguments):
             if isinstance(value, Tensor):
                 self._remember(value, ["argument", place])
+                if value.is_floating_point():
+                    self._open.add(_place(value))
         for name, weight in weights.items():
             self._remember(weight, ["weight", name])
+            self._open.add(_place(weight))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -46,16 +55,24 @@ class Tracing(TorchDispatchMode):
         if any(kind is not Tensor for kind in types):  # it has its own way; what that does comes here
             return NotImplemented
         kwargs = kwargs or {}
+        given = list(_tensors((args, kwargs)))
+        is_open = any(_place(value) in self._open for value in given)
+        if not is_open and not func._schema.is_mutable and not (_is_listed(func) and all(map(_can_be_said, given))):
+            return func(*args, **kwargs)
         described = [self.described(list(args)), {name: self.described(value) for name, value in kwargs.items()}]
         result = func(*args, **kwargs)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         if any(isinstance(value, Tensor) for value in results):
             self._note(func, described, results)
+        if is_open:
+            self._open.update(map(_place, _tensors(results)))
         return result
 
     def described(self, value: Any) -> Json:
         """A value as a trace says it."""
         if isinstance(value, Tensor):
+            if id(value) not in self._known and not _can_be_said(value):
+                return {"unknown": f"a tensor of {value.layout} and {value.dtype}"}
             return {"tensor": self._where(value)}
         if isinstance(value, (list, tuple)):
             return [self.described(item) for item in value]
@@ -102,6 +119,31 @@ def trace(
     with Tracing(arguments, weights) as tracing:
         output = tracing.described(one_tensor(target(*arguments)))
     return wire.source_tensor(json.dumps({"steps": tracing.steps, "output": output}).encode())
+
+
+@functools.cache
+def _is_listed(func: Any) -> bool:
+    """Whether the operation is carried out again."""
+    return operations.find(str(func)) is not None
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Every tensor in nested tuples, lists and dictionaries."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item)
+
+
+def _can_be_said(value: Tensor) -> bool:
+    """Whether a trace can say a tensor by its bytes."""
+    return value.layout is torch.strided and not value.is_nested and value.dtype in running.DTYPES
+
+
+def _place(value: Tensor) -> int:
+    """A tensor's memory, which views share; the tensor itself where it has none."""
+    return _address(value) or id(value)
 
 
 def _address(value: Tensor) -> int:
