@@ -90,6 +90,7 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
         ("failed", unaided._NOT_WITHOUT, unaided._NOT_WITHOUT),
         ("failed", unaided._NOT_SEEN.format("aten::softmax_0_123"), unaided._NOT_SEEN.removesuffix(": {}")),
         ("errored", unaided._NOT_FOLLOWED.format("0.123"), "how its values are made could not be followed"),
+        ("errored", unaided._CALL_NOT_FOLLOWED.format("0.123"), "what a call does could not be followed"),
         ("failed", "raised ValueError: 0.123", "it raises an exception"),
         ("failed", "out[0] is 0.123, expected 0.4", "it does not hold"),
         ("failed", "not written yet: it raises NotImplementedError", "not written yet: it raises NotImplementedError"),

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attn_kata.engine import wire
-from attn_kata.engine.replay import operations, running, tracing
+from attn_kata.engine.replay import asking, operations, running, tracing
 from attn_kata.engine.replay.asking import Replayed, Traced
 from attn_kata.properties.local import Local
 
@@ -137,6 +137,21 @@ def test_a_number_that_left_the_tensors_stays_what_it_was():
     assert running.run(trace, [torch.ones(2) * 3], {}, ()).tolist() == [6.0, 6.0]  # and not 18
 
 
+def test_a_generator_draws_in_each_step_what_it_did_not_draw_before():
+    def call(x: Tensor) -> Tensor:
+        drawing = torch.Generator().manual_seed(1)
+        return torch.stack([torch.empty_like(x).bernoulli_(0.5, generator=drawing) for _ in range(2)])
+
+    first, second = running.run(traced(call, draw(99)), [draw(99)], {}, ())
+    assert not torch.equal(first, second)
+
+
+def test_a_name_that_is_none_is_not_repeated():
+    with pytest.raises(running.NotATrace, match="names no operation") as refused:
+        running.run(written(["aten.\x1b[2Jsoftmax" + "A" * 70000 + ".int", [], {}]), [torch.ones(4)], {}, ("softmax",))
+    assert str(refused.value).isprintable()
+
+
 def test_a_write_into_an_argument_lands_there():
     given = torch.ones(2)
     running.run(traced(lambda x: x.mul_(3), torch.ones(2)), [given], {}, ())
@@ -180,6 +195,12 @@ MINUS_ONE = base64.b64encode(b"\xff" * 8).decode()
         ["aten.add.Tensor", [{"tensor": ["constant", "bool", [1], "Bw=="]}, 1], {}],
         ["aten.add.Tensor", [{"unknown": "Generator"}, 1], {}],
         ["aten.sum.default", [{"tensor": ["argument", 0]}], {"dtype": {"dtype": "complex32"}}],
+        ["aten.sum.default", [{"tensor": ["argument", 0]}], {"dtype": 7}],  # double, as a number
+        ["aten.zeros.default", [[4], 7], {}],
+        ["aten.zeros.default", [[4]], {"layout": 1}],  # sparse
+        ["aten.zeros.default", [[4]], {"dtype": {"tensor": ["constant", "uint8", [], "Bw=="]}}],
+        ["aten.contiguous.default", [{"tensor": ["argument", 0]}], {"memory_format": 0}],
+        ["aten.add\x1b[2J.Tensor", [{"tensor": ["argument", 0]}, 1], {}],
         7,
     ],
 )  # fmt: skip
@@ -276,6 +297,34 @@ def test_inputs_and_shared_memory_are_looked_at_where_the_trace_is_carried_out()
     result, *after = Replayed(Seen(""), both, []).ask(asked).tensors
     assert result.shares_input
     assert [part.data.tolist() for part in after] == [[2.0, 2.0], [1.0, 1.0], [1.0, 1.0]]
+
+
+def test_the_attempt_is_not_told_that_its_inputs_are_looked_at_and_they_are_in_each_call():
+    attempt = Seen("def add(x, y, keep): return x.add_(y)\n")
+    both = Traced(attempt, Seen(ADDS))
+    asked = [request(*(torch.full((2,), value),) * 3, inputs_after=after) for value in (1.0, 2.0) for after in (True, False)]
+    for one in asked:
+        both.ask(one)
+    assert [one.fields["inputs_after"] for one in attempt.requests] == [False] * 4
+
+    elsewhere = Replayed(Seen(""), both, [])
+    assert [len(elsewhere.ask(one).tensors) for one in asked[:1]] == [4]
+    assert elsewhere.changed is None  # the test sees it for itself
+    assert [len(elsewhere.ask(one).tensors) for one in asked[1:2]] == [1]
+    assert elsewhere.changed is not None
+    assert elsewhere.changed.startswith("tensor argument 1 was changed by the call")
+
+
+def test_traces_are_kept_up_to_a_size(monkeypatch):
+    monkeypatch.setattr(asking, "MOST_BYTES", 2500)
+    both, asked = Traced(Seen(ADDS), Seen(ADDS)), [request(*torch.rand(2, 2), torch.ones(2) > 0) for _ in range(30)]
+
+    statuses = [both.ask(one).status for one in asked]
+
+    assert statuses[0] == wire.OK
+    assert statuses[-1] == wire.BAD_RESULT
+    assert sum(map(len, both.traces.values())) <= 2500
+    assert both.not_followed is not None
 
 
 def test_what_was_not_traced_is_not_answered():

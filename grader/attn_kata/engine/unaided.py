@@ -26,10 +26,12 @@ from .remote import Attempt
 from .replay.asking import Replayed, Traced
 
 FORBIDS, VALUES = "from_scratch", "values"  # properties; every kata that has the first has the second
+INPUTS = "inputs_unmodified"  # every kata has it
 MOST_CASES = 2  # of a property are traced: one would do, and a loop over elements is long
 _NOT_WITHOUT = "its values are right only where something ready-made can be called, though none was seen to run"
 _NOT_SEEN = "something ready-made is part of how its values are made, though it was not seen to run: {}"
 _NOT_FOLLOWED = "how its values are made could not be followed: {}. Compute with tensors from the inputs to the output"
+_CALL_NOT_FOLLOWED = "what a call does could not be followed: {}"
 _LEFT_TENSORS = "numbers leave torch's tensors on the way (.item(), .tolist(), NumPy, a thread of its own)"
 
 
@@ -56,6 +58,7 @@ class SecondLook:
         self._held: tuple[str, ...] = ()
         self._forbidden_in_it: str | None = None
         self._why_not_followed: str | None = None
+        self._changed: str | None = None  # in words, an input that a call changed
 
     def judged(self, found: Found) -> Found:
         """`found`, with what does not hold here failed."""
@@ -65,17 +68,33 @@ class SecondLook:
         if not wanted:
             return found
         findings, failures = self._replayed(wanted)
-        for name, failure in failures.items():
-            if name not in values and not isinstance(failure, NoAnswer):
-                found = _with(found, name, "failed", failure.message)
-        if not values:
-            return found
-        if self._forbidden_in_it is not None:
-            return _with(found, FORBIDS, "failed", _NOT_SEEN.format(self._forbidden_in_it))
-        return self._with_values(found, [finding for finding in findings if finding.property in values])
+        unanswered = []
+        for finding in findings:
+            failure = failures.get(finding.property)
+            if finding.property in values or finding.outcome == "passed":
+                continue
+            if failure is None or isinstance(failure, NoAnswer):
+                unanswered.append(finding)
+            else:
+                found = _with(found, finding.property, "failed", failure.message)
+        if self._changed is not None and INPUTS in self._held:
+            found = _with(found, INPUTS, "failed", self._changed)
+        if values:
+            found = self._with_values(found, [finding for finding in findings if finding.property in values])
+        return found if not is_due(found) else self._with_unanswered(found, unanswered)
+
+    def _with_unanswered(self, found: Found, findings: list[Finding]) -> Found:
+        """`found`, with what could not be looked at undecided: else an attempt would have itself followed elsewhere only."""
+        for finding in findings:
+            not_followed = _CALL_NOT_FOLLOWED.format(self._why_not_followed or _LEFT_TENSORS)
+            message = not_followed if finding.outcome == "failed" else finding.message
+            found = _with(found, finding.property, "errored", message or "")
+        return found
 
     def _with_values(self, found: Found, findings: list[Finding]) -> Found:
-        """`found`, with what forbids failed where the values do not hold."""
+        """`found`, with what forbids failed where something forbidden is in a trace, or the values do not hold."""
+        if self._forbidden_in_it is not None:
+            return _with(found, FORBIDS, "failed", _NOT_SEEN.format(self._forbidden_in_it))
         for outcome in ("errored", "skipped"):  # a process that died, or too little time
             for finding in findings:
                 if finding.outcome == outcome:
@@ -92,17 +111,19 @@ class SecondLook:
         """What is found where traces are carried out, or where there is none."""
         attempt = self._process(self._forbidden)
         traced = Traced(attempt, self._reference)
-        shown, _ = self._run(traced, attempt, wanted, most_cases=MOST_CASES)
+        shown, not_shown = self._run(traced, attempt, wanted, most_cases=MOST_CASES)
         attempt.stop()
         without = [finding for finding in shown if finding.outcome != "passed"]
         wanted = [finding.property for finding in shown if finding.outcome == "passed"]
+        self._why_not_followed = traced.not_followed
         if not wanted:
-            return without, {}
+            return without, not_shown
         elsewhere = self._process(None)
         replayed = Replayed(elsewhere, traced, list(self._forbidden))
         findings, failures = self._run(replayed, elsewhere, wanted, most_cases=MOST_CASES)
-        self._forbidden_in_it, self._why_not_followed = replayed.forbidden, replayed.not_followed
-        return [*without, *findings], failures
+        self._forbidden_in_it, self._changed = replayed.forbidden, replayed.changed
+        self._why_not_followed = self._why_not_followed or replayed.not_followed
+        return [*without, *findings], {**not_shown, **failures}
 
     def _run(
         self, transport: Transport, process: Attempt, only: Sequence[str], *, most_cases: int | None = None

@@ -59,19 +59,24 @@ def _compare_gradient(got: Tensor | None, wanted: Tensor | None, name: str, atol
 def check_leaves_inputs(ours: Target, *args: Any) -> None:
     """The call leaves its inputs as they were."""
     given = [value for value in args if isinstance(value, Tensor)]
-    after = ours.run(*args, inputs_after=True).inputs_after
+    changed = what_changed(given, ours.run(*args, inputs_after=True).inputs_after)
+    if changed is not None:
+        raise PropertyFailed(changed)
+
+
+def what_changed(given: list[Tensor], after: list[Tensor]) -> str | None:
+    """In words, the first of the inputs that is not after a call what was given; None where all are."""
     if len(given) != len(after):
-        raise PropertyFailed("an argument was given other storage by the call: write to a tensor of your own")
+        return "an argument was given other storage by the call: write to a tensor of your own"
     for place, (before, now) in enumerate(zip(given, after, strict=True), start=1):
         if before.shape != now.shape or before.dtype != now.dtype:  # k.transpose_(), x.data = x.float()
             became = f"from {_kind(before)} to {_kind(now)}"
-            raise PropertyFailed(f"tensor argument {place} was changed by the call, {became}: make a tensor of your own")
+            return f"tensor argument {place} was changed by the call, {became}: make a tensor of your own"
         same = torch.equal(before, now) or bool(((before == now) | (before.isnan() & now.isnan())).all())
         if not same:
             index = [int(i) for i in (before != now).nonzero()[0]]
-            raise PropertyFailed(
-                f"tensor argument {place} was changed by the call, first at {index}: write to a tensor of your own"
-            )
+            return f"tensor argument {place} was changed by the call, first at {index}: write to a tensor of your own"
+    return None
 
 
 def check_keeps_dtype(ours: Target, *args: Any, dtype: torch.dtype) -> None:

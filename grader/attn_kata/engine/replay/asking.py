@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...properties.checks import what_changed
 from ...properties.handle import Transport
 from .. import wire
 from .running import Forbidden, NotATrace
 
 _UNKNOWN = wire.Reply(status=wire.BAD_RESULT, texts=(NotATrace.kind, "the attempt was not asked this"), tensors=())
+MOST_BYTES = 64 << 20  # of all traces together: they are kept until they are carried out
 _CANNOT = ("record", "mixing", "cotangent", "labels")  # what a traced call cannot be asked for
 
 
@@ -30,6 +32,7 @@ class Traced:
         self._loaded: dict[int, list[str]] = {}  # by module, the names of the weights that it was given
         self.built: dict[bytes, wire.Reply] = {}
         self.traces: dict[bytes, Tensor] = {}
+        self.not_followed: str | None = None
 
     @property
     def generation(self) -> int:
@@ -50,11 +53,16 @@ class Traced:
         if any(fields.get(name) not in (None, False) for name in _CANNOT):
             raise ValueError(f"a traced call cannot be asked for {', '.join(_CANNOT)}")
         known = self._loaded.get(fields.get("module", -1), [])
-        reply = self._attempt.ask(replace(sent, op="trace", fields={**fields, "weights": known}))
+        # What is looked at afterwards is nothing to be told: an attempt could do otherwise there.
+        told = {**fields, "weights": known, "inputs_after": False}
+        reply = self._attempt.ask(replace(sent, op="trace", fields=told))
         if reply.status != wire.OK:
             return reply
         trace = reply.tensors[0].data
         assert trace is not None
+        if len(trace) + sum(map(len, self.traces.values())) > MOST_BYTES:
+            self.not_followed = f"its traces are more than {MOST_BYTES >> 20} MiB together"
+            return wire.Reply(status=wire.BAD_RESULT, texts=(NotATrace.kind, self.not_followed), tensors=())
         self.traces[wire.encode_question(request)] = trace
         return self._reference.ask(request)
 
@@ -62,7 +70,8 @@ class Traced:
 class Replayed:
     """Has the traces carried out for what the tests ask about, by a process that the attempt never ran in.
 
-    `forbidden` is a forbidden operation that is in one of them, `not_followed` why one could not be carried out.
+    `forbidden` is a forbidden operation that is in one of them, `not_followed` why one could not be carried out, `changed` what
+    one did to an input where the tests do not ask for that: an attempt can tell the calls in which they do by counting.
     """
 
     def __init__(self, replaying: Transport, traced: Traced, forbidden: list[str]) -> None:
@@ -71,6 +80,7 @@ class Replayed:
         self.generation = 0
         self.forbidden: str | None = None
         self.not_followed: str | None = None
+        self.changed: str | None = None
 
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply to what the attempt was asked for before. Raises AttemptDied, of the other process."""
@@ -88,7 +98,7 @@ class Replayed:
         weights = self._weights.get(request.fields.get("module", -1), {})
         fields: dict[str, Any] = {
             "args": request.fields["args"],
-            "inputs_after": request.fields.get("inputs_after", False),
+            "inputs_after": True,
             "seed": request.fields.get("seed"),
             "forbidden": self._forbidden,
             "names": list(weights),
@@ -99,7 +109,12 @@ class Replayed:
             self.not_followed = reply.texts[-1]
         elif reply.status != wire.OK and reply.texts[0] == Forbidden.kind:
             self.forbidden = "::".join(reply.texts[1].split(".")[:2])  # without the overload
-        return reply
+        if reply.status != wire.OK or request.fields.get("inputs_after"):
+            return reply
+        result, *after = reply.tensors
+        given = [request.tensors[described["tensor"]] for described in request.fields["args"] if "tensor" in described]
+        self.changed = self.changed or what_changed(given, [part.data for part in after if part.data is not None])
+        return replace(reply, tensors=(result,))
 
 
 def _another(tensor: Tensor, drawing: torch.Generator) -> Tensor:

@@ -6,8 +6,8 @@ then, where some other operations (of sparse, quantised or nested tensors, `_res
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -53,10 +53,17 @@ _MADE = """
     randn_like randperm scalar_tensor uniform zeros zeros_like
 """
 _CARRIED_OUT = frozenset(" ".join((_POINTWISE, _REDUCTIONS, _PRODUCTS, _SHAPES, _PLACES, _MADE)).split())
-_NAME = re.compile(r"aten\.([a-zA-Z_]\w*)\.(\w+)", re.ASCII)
+_NAME = re.compile(r"aten\.([a-zA-Z_]\w{0,80})\.(\w{1,40})", re.ASCII)
+_KINDS = torch.dtype, torch.layout, torch.memory_format
+_KINDS_IN_SCHEMAS = "ScalarType", "Layout", "MemoryFormat"
 
 
-def find(name: str) -> Callable[..., Any] | None:
+def is_name(name: str) -> bool:
+    """Whether it can be an operation's name, and can be shown."""
+    return _NAME.fullmatch(name) is not None
+
+
+def find(name: str) -> torch._ops.OpOverload[..., Any] | None:
     """The operation of a name like `aten.add_.Tensor`, where it is one of these or such a one in place; else None."""
     found = _NAME.fullmatch(name)
     if found is None or _CARRIED_OUT.isdisjoint((found[1], found[1].removesuffix("_"))):
@@ -65,5 +72,22 @@ def find(name: str) -> Callable[..., Any] | None:
     # TorchScript has operations on numbers and lists under the same names, which the dispatcher does not know.
     if not torch._C._dispatch_has_kernel(f"aten::{found[1]}{overload}"):
         return None
-    operation: Callable[..., Any] = getattr(getattr(torch.ops.aten, found[1]), found[2])
+    operation: torch._ops.OpOverload[..., Any] = getattr(getattr(torch.ops.aten, found[1]), found[2])
     return operation
+
+
+def names_kinds_by_number(operation: torch._ops.OpOverload[..., Any], args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a dtype or a layout is told as a number: torch takes any, and looks up its table of dtypes beyond its end."""
+    told = [args[place] for place, _ in _takes_kinds(operation) if place < len(args)]
+    told += [kwargs[name] for _, name in _takes_kinds(operation) if name in kwargs]
+    return any(value is not None and not isinstance(value, _KINDS) for value in told)
+
+
+@functools.cache
+def _takes_kinds(operation: torch._ops.OpOverload[..., Any]) -> tuple[tuple[int, str], ...]:
+    """The places and names of the arguments that are dtypes, layouts or memory formats."""
+    return tuple(
+        (place, argument.name)
+        for place, argument in enumerate(operation._schema.arguments)
+        if any(kind in str(argument.real_type) for kind in _KINDS_IN_SCHEMAS)
+    )

@@ -19,6 +19,7 @@ _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "dtype": _DTYPES.__getitem__,
     "device": torch.device,
+    "generator": lambda seed: torch.Generator().manual_seed(seed),
     "layout": {"strided": torch.strided}.__getitem__,
     "memory_format": {
         "contiguous_format": torch.contiguous_format,
@@ -50,6 +51,8 @@ def run(trace: Tensor, arguments: Sequence[Any], weights: dict[str, Tensor], for
         running = _Running(arguments, weights)
         with torch.no_grad():
             for name, args, kwargs in told["steps"]:
+                if not operations.is_name(name):
+                    raise NotATrace("a step of it names no operation")
                 if any(word in name for word in words):
                     raise Forbidden(name)
                 running.take(name, args, kwargs)
@@ -73,7 +76,10 @@ class _Running:
         call = operations.find(name)
         if call is None:
             raise NotATrace(f"{name} is not among the operations that are carried out again")
-        result = call(*self.value(args), **{key: self.value(value) for key, value in kwargs.items()})
+        given, named = self.value(args), {key: self.value(value) for key, value in kwargs.items()}
+        if operations.names_kinds_by_number(call, given, named):
+            raise NotATrace(f"{name} is given a dtype or a layout that is none")
+        result = call(*given, **named)
         self._results.append(list(result) if isinstance(result, (tuple, list)) else [result])
 
     def value(self, told: Json) -> Any:

@@ -2,7 +2,7 @@
 
 A trace is JSON, {"steps": [[operation, arguments, keyword arguments], ...], "output": a tensor}. A tensor is {"tensor": where},
 where being ["argument", place], ["weight", name], ["constant", dtype, shape, base64] or ["step", number, place among its
-results]; numbers, strings and lists stand for themselves, other values are {kind: name}.
+results]; numbers, strings and lists stand for themselves, other values are {kind: name}; a generator is told by a seed.
 
 What is made of no number that is drawn anew (a mask, of sizes and flags) is the same for all of them. Of operations that are
 not carried out again its result is kept, then.
@@ -81,6 +81,8 @@ class Tracing(TorchDispatchMode):
         for kind in (torch.dtype, torch.device, torch.layout, torch.memory_format):
             if isinstance(value, kind):
                 return {kind.__name__: str(value).removeprefix("torch.")}
+        if isinstance(value, torch.Generator):
+            return {"generator": len(self.steps)}  # another one for each step, as it draws other numbers
         return {"unknown": type(value).__name__}
 
     def _note(self, func: Any, described: list[Json], results: list[Any]) -> None:
