@@ -34,7 +34,7 @@ class Engine:
         self._requests, self._reports, self._folders = requests, reports, folders
         self._events: queue.Queue[tuple[object, bytes, bytes]] = queue.Queue()
         self._grader: _Grader | None = None
-        self._spare: _Attempt | None = None
+        self._spares: list[_Attempt] = []
         self._attempt: _Attempt | None = None
 
     def serve(self) -> None:
@@ -61,7 +61,7 @@ class Engine:
         except channel.ChannelClosed:
             return
         finally:
-            for child in (self._grader, self._spare, self._attempt):
+            for child in (self._grader, self._attempt, *self._spares):
                 if child is not None:
                     child.end()
 
@@ -69,8 +69,11 @@ class Engine:
         """Have a fresh grader child and an attempt child in spare, with torch loading in both."""
         if self._grader is None:
             self._grader = _Grader(self._folders, self._events)
-        if self._spare is None:
-            self._spare = _Attempt(self._folders)
+        self._have_spares(1)
+
+    def _have_spares(self, count: int) -> None:
+        while len(self._spares) < count:
+            self._spares.append(_Attempt(self._folders))
 
     def _next_request(self) -> bytes:
         while True:
@@ -88,15 +91,18 @@ class Engine:
             with contextlib.suppress(channel.ChannelClosed):  # that it is gone is among the events
                 channel.send(grader.requests, b"GRAD", asked)
                 channel.send(grader.requests, b"SRCE", source)
-            told = self._follow(grader, ready=ready)
+            told = self._follow(grader, ready=ready, to_come=2 if json.loads(asked)["unaided"] else 0)
         finally:
             self._grader = None
             grader.end()
             self._end_attempt()
         channel.send(self._reports, *told)
 
-    def _follow(self, grader: _Grader, *, ready: bool) -> tuple[bytes, bytes]:
-        """Serve the grader's requests for processes; what to tell the face when it is done."""
+    def _follow(self, grader: _Grader, *, ready: bool, to_come: int) -> tuple[bytes, bytes]:
+        """Serve the grader's requests for processes; what to tell the face when it is done.
+
+        After the first of them as many are likely `to_come`, for a second look: torch is loaded in them meanwhile.
+        """
         while True:
             sender, kind, payload = self._events.get()
             if sender is self:
@@ -113,8 +119,11 @@ class Engine:
                         channel.send(self._reports, b"REDY")
                 elif kind == b"NEXT":
                     self._end_attempt()
-                    self._attempt, self._spare = self._spare or _Attempt(self._folders), None
+                    self._have_spares(1)
+                    self._attempt = self._spares.pop(0)
                     self._attempt.join(json.loads(payload))
+                    self._have_spares(to_come)
+                    to_come = max(0, to_come - 1)
                 elif kind == b"KILL":
                     channel.send_json(grader.requests, b"DEAD", self._end_attempt())
                 elif kind == b"":
