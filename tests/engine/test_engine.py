@@ -303,7 +303,7 @@ def test_an_engine_that_is_killed_is_a_fault_and_its_children_go_with_it(role, g
         assert time.monotonic() - began < 5
         with pytest.raises(EngineFault):
             grade(engine, LOOP)
-        gone(seen)
+        gone(seen, within=1.0 if role == "engine" else 10.0)  # a spawned one may be loading torch, and sees it then
 
     assert len(seen) >= 2
     assert not folder.exists()
