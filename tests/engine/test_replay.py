@@ -187,6 +187,7 @@ MINUS_ONE = base64.b64encode(b"\xff" * 8).decode()
         ["aten.add.__init__", [1, 1], {}],
         ["aten.add", [], {}],
         ["aten.as_strided.default", [{"tensor": ["argument", 0]}, [1000], [1]], {}],
+        ["aten.as_strided_.default", [{"tensor": ["argument", 0]}, [4], [1], (1 << 62) - 500], {}],  # 2000 bytes before it
         ["aten.index_select.default", [{"tensor": ["argument", 0]}, 0, {"tensor": ["constant", "int64", [1], MINUS_ONE]}], {}],
         ["aten.empty.memory_format", [[1 << 60]], {}],
         ["aten.add.Tensor", [{"tensor": ["argument", 7]}, 1], {}],

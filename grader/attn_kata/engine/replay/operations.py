@@ -53,6 +53,7 @@ _MADE = """
     randn_like randperm scalar_tensor uniform zeros zeros_like
 """
 _CARRIED_OUT = frozenset(" ".join((_POINTWISE, _REDUCTIONS, _PRODUCTS, _SHAPES, _PLACES, _MADE)).split())
+_TRUSTING = frozenset(("as_strided_",))  # its sizes may overflow, and lead anywhere in memory; `as_strided` looks at them
 _NAME = re.compile(r"aten\.([a-zA-Z_]\w{0,80})\.(\w{1,40})", re.ASCII)
 _KINDS = torch.dtype, torch.layout, torch.memory_format
 _KINDS_IN_SCHEMAS = "ScalarType", "Layout", "MemoryFormat"
@@ -66,7 +67,7 @@ def is_name(name: str) -> bool:
 def find(name: str) -> torch._ops.OpOverload[..., Any] | None:
     """The operation of a name like `aten.add_.Tensor`, where it is one of these or such a one in place; else None."""
     found = _NAME.fullmatch(name)
-    if found is None or _CARRIED_OUT.isdisjoint((found[1], found[1].removesuffix("_"))):
+    if found is None or found[1] in _TRUSTING or _CARRIED_OUT.isdisjoint((found[1], found[1].removesuffix("_"))):
         return None
     overload = "" if found[2] == "default" else f".{found[2]}"
     # TorchScript has operations on numbers and lists under the same names, which the dispatcher does not know.
