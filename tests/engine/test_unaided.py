@@ -124,6 +124,15 @@ def test_values_that_are_wrong_now_fail_what_forbids():
     assert looked(TAKES_BACK.replace("FEW", "1000")) == {"from_scratch": ("failed", unaided._NOT_WITHOUT)}
 
 
+def test_what_else_decides_is_asked_again_without_a_trace():
+    mild = RIGHT.replace(".softmax(-1)", ".clamp(-20, 20).softmax(-1)")  # as if something else had served the strong ones
+
+    assert looked(mild) == {}
+    assert looked(mild, [*PASSED, finding("strong_scores")]) == {"from_scratch": ("failed", unaided._NOT_WITHOUT)}
+    assert looked(mild, [*PASSED, finding("strong_scores", "failed", "edge")]).keys() == {"strong_scores"}
+    assert looked(RIGHT, [*PASSED, finding("strong_scores"), finding("gradients")]) == {}
+
+
 def test_a_changed_input_and_shared_memory_are_seen_in_the_trace():
     found = looked(WRITES)
     assert set(found) == {"inputs_unmodified"}

@@ -3,7 +3,7 @@
 An attempt can hide from the recording what it calls, or tell of its inputs what it likes. So what has passed shows a trace of
 how it computes, in a fresh process in which what is forbidden is withheld (see `withheld`), and the trace is carried out
 elsewhere (see `replay`). There the numbers decide, as they do in the first look; they are drawn anew, so that nobody knows
-them.
+them. Whatever else decides is asked for again, without traces, where what is forbidden is withheld.
 
 An attempt whose numbers leave torch's tensors on the way cannot be followed. (They come back without a gradient, so a right one
 has to have its own backward pass as well.) Its values are asked for once more where what is forbidden is withheld, to tell it
@@ -67,11 +67,13 @@ class SecondLook:
         wanted = (*values, *seen_elsewhere(self._held))
         if not wanted:
             return found
-        findings, failures = self._replayed(wanted)
+        decided = [each.property for each in found[0] if each.tier == "core" and each.outcome == "passed"]
+        rest = [name for name in decided if name not in (*wanted, FORBIDS)] if values else []
+        findings, failures = self._replayed(wanted, rest)
         unanswered = []
         for finding in findings:
             failure = failures.get(finding.property)
-            if finding.property in values or finding.outcome == "passed":
+            if finding.property in (*values, *rest) or finding.outcome == "passed":
                 continue
             if failure is None or isinstance(failure, NoAnswer):
                 unanswered.append(finding)
@@ -80,7 +82,7 @@ class SecondLook:
         if self._changed is not None and INPUTS in self._held:
             found = _with(found, INPUTS, "failed", self._changed)
         if values:
-            found = self._with_values(found, [finding for finding in findings if finding.property in values])
+            found = self._with_values(found, [finding for finding in findings if finding.property in (*values, *rest)])
         return found if not is_due(found) else self._with_unanswered(found, unanswered)
 
     def _with_unanswered(self, found: Found, findings: list[Finding]) -> Found:
@@ -99,21 +101,24 @@ class SecondLook:
             for finding in findings:
                 if finding.outcome == outcome:
                     return _with(found, FORBIDS, "errored", finding.message or "")
-        if all(finding.outcome == "passed" for finding in findings):
+        not_held = [finding.property for finding in findings if finding.outcome != "passed"]
+        if not not_held:
             return found
         attempt = self._process(self._forbidden)
-        unaided, _ = self._run(attempt, attempt, [finding.property for finding in findings])
+        unaided, _ = self._run(attempt, attempt, not_held)
         if all(finding.outcome == "passed" for finding in unaided):
             return _with(found, FORBIDS, "errored", _NOT_FOLLOWED.format(self._why_not_followed or _LEFT_TENSORS))
         return _with(found, FORBIDS, "failed", _NOT_WITHOUT)
 
-    def _replayed(self, wanted: Sequence[str]) -> Found:
-        """What is found where traces are carried out, or where there is none."""
+    def _replayed(self, wanted: Sequence[str], rest: Sequence[str]) -> Found:
+        """What is found of `wanted` where traces are carried out, or where there is none; and what `rest` is, unaided."""
         attempt = self._process(self._forbidden)
         traced = Traced(attempt, self._reference)
         shown, not_shown = self._run(traced, attempt, wanted, most_cases=MOST_CASES)
-        attempt.stop()
         without = [finding for finding in shown if finding.outcome != "passed"]
+        if rest:
+            without += self._run(attempt, attempt, rest)[0]
+        attempt.stop()
         wanted = [finding.property for finding in shown if finding.outcome == "passed"]
         self._why_not_followed = traced.not_followed
         if not wanted:
