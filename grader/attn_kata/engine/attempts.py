@@ -59,10 +59,10 @@ class Attempts:
         self._graded = waiting or self._fork(asked)
         return self._graded.lines
 
-    def have_a_spare(self, asked: dict[str, Any]) -> None:
-        """Have one wait for a grading like this."""
+    def have_a_spare(self, asked: dict[str, Any], *, warm: bool = True) -> None:
+        """Have one wait for a grading like this; where it is to carry out traces alone, it need not be warm."""
         if self._spare is None:
-            self._spare = self._fork(asked, meanwhile=warm_up)
+            self._spare = self._fork(asked, meanwhile=warm_up if warm else lambda: None)
 
     def let_go(self) -> None:
         """In another process than the engine: close what belongs to the one that waits."""

@@ -144,6 +144,7 @@ class Engine:
     def _follow(self, control: socket.socket, asked: dict[str, Any]) -> tuple[bytes, bytes] | None:
         """Serve the grader's requests; what to tell the face when it is done, None where the grader has told it."""
         watched: list[Any] = [control]
+        to_come = 2 if asked["unaided"] else 0  # processes of a second look, after the one that is there
         while True:
             readable, _, _ = select.select(watched, [], [])
             if self._requests in readable:
@@ -155,13 +156,13 @@ class Engine:
                 kind, how = channel.receive(control.fileno())
                 if kind == b"READ":  # it has the source: what comes from the face now is for us again
                     watched.append(self._requests)
-                    self._have_one_for_a_second_look(asked)
+                    to_come -= self._have_one_more(asked, to_come)
                 elif kind == b"NEXT":
                     lines = self._attempts.start(asked)
                     assert lines.output is not None
                     socket.send_fds(control, [b"F"], [lines.channel.fileno(), lines.output])
                     close(lines)
-                    self._have_one_for_a_second_look(asked)
+                    to_come -= self._have_one_more(asked, to_come)
                 elif kind == b"KILL":
                     channel.send(control.fileno(), b"DEAD", self._attempts.end(patient=bool(how)).encode())
                 elif kind == b"DONE":
@@ -173,11 +174,13 @@ class Engine:
                     raise RuntimeError("the grader's own process ended while it read the source") from None
                 return b"FALT", b"the grader's own process ended without a report"
 
-    def _have_one_for_a_second_look(self, asked: dict[str, Any]) -> None:
-        """What passes is looked at again in two more processes; what does not leaves this one to the next grading."""
+    def _have_one_more(self, asked: dict[str, Any], to_come: int) -> bool:
+        """Fork the next of those `to_come`, if any. What does not pass leaves it to the next grading."""
         with contextlib.suppress(isolation.IsolationError, OSError):
-            if asked["unaided"]:
-                self._attempts.have_a_spare(asked)
+            if to_come:
+                self._attempts.have_a_spare(asked, warm=to_come > 1)
+                return True
+        return False
 
     # --------------------------------------------------------------------------------------------- the two children
 

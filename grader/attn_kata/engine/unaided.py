@@ -27,7 +27,7 @@ from .replay.asking import Replayed, Traced
 
 FORBIDS, VALUES = "from_scratch", "values"  # properties; every kata that has the first has the second
 INPUTS = "inputs_unmodified"  # every kata has it
-MOST_CASES = 2  # of a property are traced: one would do, and a loop over elements is long
+MOST_CASES = 2  # of a property: one would do, and a loop over elements is long
 _NOT_WITHOUT = "its values are right only where something ready-made can be called, though none was seen to run"
 _NOT_SEEN = "something ready-made is part of how its values are made, though it was not seen to run: {}"
 _NOT_FOLLOWED = "how its values are made could not be followed: {}. Compute with tensors from the inputs to the output"
@@ -117,7 +117,7 @@ class SecondLook:
         shown, not_shown = self._run(traced, attempt, wanted, most_cases=MOST_CASES)
         without = [finding for finding in shown if finding.outcome != "passed"]
         if rest:
-            without += self._run(attempt, attempt, rest)[0]
+            without += self._run(attempt, attempt, rest, most_cases=MOST_CASES)[0]
         attempt.stop()
         wanted = [finding.property for finding in shown if finding.outcome == "passed"]
         self._why_not_followed = traced.not_followed
