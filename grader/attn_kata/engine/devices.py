@@ -47,7 +47,7 @@ class Devices(TorchFunctionMode):
         out = func(*args, **kwargs)
         if func == _DEVICE:
             return INPUTS if out == _DEFAULT and not self.is_stray(args[0]) else out
-        tensors = list(_tensors((args, kwargs)))
+        tensors = list(tensors_in((args, kwargs)))
         to = self._device(func, args, kwargs)
         if to is not None:
             if self._is_default(to):
@@ -72,7 +72,7 @@ class Devices(TorchFunctionMode):
             if any(value.dim() > 0 and not self.is_stray(value) for value in tensors):
                 self.mixed.append(getattr(func, "__name__", "an operation"))
             else:
-                for value in _tensors(out):
+                for value in tensors_in(out):
                     self._mark(value)
         elif strays and func is Tensor.__getitem__ and self.is_stray(args[0]):
             self._mark(out)
@@ -104,12 +104,12 @@ class Devices(TorchFunctionMode):
             self._stray[id(value)] = value
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
     """Every tensor in nested tuples, lists and dictionaries."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors_in(item)
     elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+        yield from tensors_in(list(value.values()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import wire
+from ..devices import tensors_in
 from . import operations, running
 
 Json = Any
@@ -55,7 +56,7 @@ class Tracing(TorchDispatchMode):
         if any(kind is not Tensor for kind in types):  # it has its own way; what that does comes here
             return NotImplemented
         kwargs = kwargs or {}
-        given = list(_tensors((args, kwargs)))
+        given = list(tensors_in((args, kwargs)))
         is_open = any(_place(value) in self._open for value in given)
         if not is_open and not func._schema.is_mutable and not (_is_listed(func) and all(map(_can_be_said, given))):
             return func(*args, **kwargs)
@@ -65,7 +66,7 @@ class Tracing(TorchDispatchMode):
         if any(isinstance(value, Tensor) for value in results):
             self._note(func, described, results)
         if is_open:
-            self._open.update(map(_place, _tensors(results)))
+            self._open.update(map(_place, tensors_in(results)))
         return result
 
     def described(self, value: Any) -> Json:
@@ -127,15 +128,6 @@ def trace(
 def _is_listed(func: Any) -> bool:
     """Whether the operation is carried out again."""
     return operations.find(str(func)) is not None
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """Every tensor in nested tuples, lists and dictionaries."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(item)
 
 
 def _can_be_said(value: Tensor) -> bool:
