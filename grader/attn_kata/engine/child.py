@@ -19,6 +19,7 @@ import torch
 
 from . import isolation, wire
 from .executor import Executor, Tensors
+from .uncompiled import leave_uncompiled
 
 HELLO_NONCE = 0
 
@@ -105,6 +106,7 @@ def _redirect(output: int | None) -> None:
 
 def _serve(line: Line) -> None:
     executor = Executor()
+    leave_uncompiled()
     _leave_nothing_to_import()
 
     arrived = bytearray()

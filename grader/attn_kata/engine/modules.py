@@ -9,15 +9,21 @@ from . import wire
 
 
 def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """A module's parameters in the order of their names, each once: under the shortest name where it has several.
+    """A module's parameters in the order of their names, each once: where it has several, under a layer's, and the shortest.
 
-    So layers may also be kept in a list, while one layer under two of the contract's names is one layer.
+    So layers may also be kept in a list, and a weight in an attribute, while one layer under two of the contract's names is
+    one layer.
     """
     names: dict[int, str] = {}
     held = dict(module.named_parameters(remove_duplicate=False))
+
+    def rank(name: str) -> tuple[bool, int]:
+        owner = module.get_submodule(name.rpartition(".")[0])
+        return bool(owner._modules), name.count(".")  # what has layers in it is none
+
     for name, value in held.items():
         known = names.get(id(value))
-        if known is None or name.count(".") < known.count("."):
+        if known is None or rank(name) < rank(known):
             names[id(value)] = name
     return sorted((name, held[name]) for name in names.values())
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from . import wire
 
-_grad = torch.autograd.grad  # taken before any attempt runs: what an attempt does to torch later does not reach it
+_backward = torch.autograd.backward  # taken before any attempt runs: what an attempt does to torch later does not reach it
 
 
 class BadResult(Exception):
@@ -61,12 +61,14 @@ def gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[t
     """The gradient for each leaf; ABSENT where none reaches it. Raises BadResult."""
     if result.shape != cotangent.shape:
         raise BadResult(f"returned shape {tuple(result.shape)}; expected {tuple(cotangent.shape)}")
-    found: tuple[Tensor | None, ...] = (None,) * len(leaves)
+    for leaf in leaves:
+        leaf.grad = None
     if result.requires_grad:
         # A scalar, because the first `grad_outputs` that torch is given makes it import half a second's worth of sympy.
         with torch.enable_grad():  # an attempt may have switched it off for itself
-            found = _grad((result * cotangent.to(result.dtype)).sum(), leaves, allow_unused=True)
-    return [
-        (leaf.detach(), wire.ABSENT) if gradient is None else (gradient.detach(), 0)
-        for leaf, gradient in zip(leaves, found, strict=True)
-    ]
+            # As training does it: torch.autograd.grad, which leaves no .grad behind, is refused by a reentrant checkpoint.
+            _backward((result * cotangent.to(result.dtype)).sum())
+    found = [(leaf.detach(), wire.ABSENT) if leaf.grad is None else (leaf.grad.detach(), 0) for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    return found
