@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from . import stub
+from . import catalog, stub
 from .catalog import Kata
 from .engine.client import Engine, EngineFault
+from .errors import UsageError
 from .report.model import Report
+from .resources import katas_folder
+from .workspace import shown
 
 MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
 _HEADER = re.compile(r"#\s*(style|edge fails|breaks|mistake):\s*(.*)")
@@ -41,6 +44,25 @@ class Check:
     problems: list[str] = field(default_factory=list)
     broken: dict[str, list[str]] = field(default_factory=dict)
     graded: int = 0
+
+
+def find(name: str) -> Kata:
+    """The kata called `name`, or in the folder `name`. Raises UsageError."""
+    if catalog.normal(name) in catalog.slugs():
+        return catalog.find(name)
+    folder = next((each for each in (Path(name), katas_folder() / catalog.normal(name)) if each.is_dir()), None)
+    if folder is None:
+        return catalog.find(name)  # which says what was meant
+    folder = folder.resolve()
+    if not (folder / "kata.toml").is_file():
+        raise UsageError(
+            f"There is no kata.toml in '{shown(folder)}'.", next_step="CONTRIBUTING.md says what the folder of a kata holds."
+        )
+    if folder.parent != katas_folder():
+        raise UsageError(
+            f"'{shown(folder)}' is not among the katas.", next_step=f"Move it to '{shown(katas_folder() / folder.name)}'"
+        )
+    return catalog.load(folder)
 
 
 def write_stubs(kata: Kata) -> list[Path]:

@@ -68,6 +68,9 @@ def test_the_version_is_said(run):
         (["start"], "Missing argument 'KATA'"),
         (["list", "--jsno"], "--json"),
         (["start", "sdpa", "extra"], "unexpected extra argument"),
+        (["grade", "a.py", "b c.py"], "One after the other: attn-kata grade a.py, then attn-kata grade 'b c.py'"),
+        (["grade", "sdpa", "a.py"], "For a file of your own: attn-kata grade a.py --kata sdpa"),
+        (["watch", "a.py", "b.py", "c.py"], "attn-kata watch takes one attempt at a time; 3 were named."),
         (["grade", "--format", "xml"], "'xml'"),
     ],
 )

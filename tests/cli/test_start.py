@@ -253,6 +253,26 @@ def test_an_author_is_told_what_is_missing_and_which_hidden_tests_cannot_be_read
     assert [(done.returncode, done.stderr) for done in (without, broken, gone)] == [(1, "")] * 3
 
 
+def test_an_author_may_name_the_folder_and_is_told_which_file_it_lacks(installed):
+    katas = installed / "attn_kata" / "katas"
+    (katas / "my_kata").mkdir()
+    shutil.copytree(katas / "sdpa", installed / "elsewhere")
+
+    of_folder = of_copy(installed, "dev", "stubs", "attn_kata/katas/sdpa/")
+    by_slug = of_copy(installed, "dev", "check", "my_kata")
+    by_path = of_copy(installed, "dev", "check", str(katas / "my_kata"))
+    elsewhere = of_copy(installed, "dev", "stubs", "elsewhere")
+    unknown = of_copy(installed, "dev", "check", "spda")
+
+    assert of_folder.stdout == "sdpa: as they were\n"
+    for done in (by_slug, by_path):
+        assert done.stderr.startswith("There is no kata.toml in 'attn_kata/katas/my_kata'.\n")
+        assert "CONTRIBUTING.md" in done.stderr
+    assert "Move it to 'attn_kata/katas/elsewhere'" in elsewhere.stderr
+    assert "Did you mean 'sdpa'?" in unknown.stderr
+    assert {done.returncode for done in (by_slug, by_path, elsewhere, unknown)} == {2}
+
+
 def test_a_kata_without_its_stub_says_how_it_is_made(installed):
     (installed / "attn_kata" / "katas" / "mha" / "stubs" / "standard.py").unlink()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from attn_kata import catalog, stub
+from attn_kata.errors import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -22,6 +24,25 @@ def complete_kata_or_file(ctx: click.Context, param: click.Parameter, incomplete
     """The katas that begin so, and files."""
     # Files first: the script for bash forgets what came before them, and offers files where nothing comes after.
     return [CompletionItem(incomplete, type="file"), *complete_kata(ctx, param, incomplete)]
+
+
+def attempt_argument() -> Callable[[_F], _F]:
+    """`KATA | FILE`: one of them or none. Several are taken, to be told kindly."""
+    return click.argument(
+        "attempt", metavar="[KATA | FILE]", nargs=-1, callback=_one_attempt, shell_complete=complete_kata_or_file
+    )
+
+
+def _one_attempt(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The one that was named. Raises UsageError for several."""
+    if len(values) < 2:
+        return values[0] if values else None
+    command = f"attn-kata {ctx.info_name}"
+    first, second = (shlex.quote(value) for value in values[:2])
+    following = f"One after the other: {command} {first}, then {command} {second}"
+    if catalog.normal(values[0]) in catalog.slugs():
+        following = f"For a file of your own: {command} {second} --kata {first}"
+    raise UsageError(f"{command} takes one attempt at a time; {len(values)} were named.", next_step=following)
 
 
 def kata_argument(*, required: bool = False) -> Callable[[_F], _F]:

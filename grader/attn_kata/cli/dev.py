@@ -18,7 +18,7 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
     from attn_kata import authoring, catalog
     from attn_kata.engine.client import Engine
 
-    chosen = [catalog.find(name) for name in names] or catalog.katas()
+    chosen = [authoring.find(name) for name in names] or catalog.katas()
     failed = False
     with Engine() as engine:
         for kata in chosen:
@@ -41,7 +41,7 @@ def stubs(names: tuple[str, ...]) -> None:
     """Write the stubs of katas anew from kata.toml, into their folders. All where none is named."""
     from attn_kata import authoring, catalog
 
-    for kata in [catalog.find(name) for name in names] or catalog.katas():
+    for kata in [authoring.find(name) for name in names] or catalog.katas():
         written = authoring.write_stubs(kata)
         click.echo(f"{kata.slug}: {', '.join(path.name for path in written) or 'as they were'}")
 

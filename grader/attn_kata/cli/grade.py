@@ -9,7 +9,7 @@ import click
 
 from attn_kata import catalog, workspace
 from attn_kata.cli import engine, mock_interview, stranger
-from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
+from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import waiting, warn
 from attn_kata.history import History
@@ -27,7 +27,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 
 @click.command("grade")
-@click.argument("attempt", metavar="[KATA | FILE]", required=False, shell_complete=complete_kata_or_file)
+@attempt_argument()
 @click.option(
     "--kata",
     metavar="KATA",

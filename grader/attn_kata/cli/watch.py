@@ -6,13 +6,13 @@ import click
 
 from attn_kata import workspace
 from attn_kata.cli import engine, mock_interview
-from attn_kata.cli.arguments import complete_kata, complete_kata_or_file
+from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.output import color, emit, warn
 from attn_kata.history import History
 
 
 @click.command("watch")
-@click.argument("attempt", metavar="[KATA | FILE]", required=False, shell_complete=complete_kata_or_file)
+@attempt_argument()
 @click.option(
     "--kata",
     metavar="KATA",
