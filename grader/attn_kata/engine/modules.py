@@ -9,7 +9,7 @@ from . import wire
 
 
 def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """A module's parameters in the order of their names, each once: where it has several, under a layer's, and the shortest.
+    """A module's parameters in the order of their names, each once: under the name that is most like a contract's.
 
     So layers may also be kept in a list, and a weight in an attribute, while one layer under two of the contract's names is
     one layer.
@@ -17,9 +17,11 @@ def named_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     names: dict[int, str] = {}
     held = dict(module.named_parameters(remove_duplicate=False))
 
-    def rank(name: str) -> tuple[bool, int]:
+    def rank(name: str) -> tuple[bool, bool, int]:
+        """Lower for what a layer holds, that is called by names and not by its place in a list, and is not far inside."""
+        *inside, layer, weight = ("", *name.split("."))
         owner = module.get_submodule(name.rpartition(".")[0])
-        return bool(owner._modules), name.count(".")  # what has layers in it is none
+        return bool(owner._modules), layer.isdigit() or weight.isdigit(), len(inside)
 
     for name, value in held.items():
         known = names.get(id(value))
