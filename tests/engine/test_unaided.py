@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from attn_kata import resources
-from attn_kata.engine import unaided, withheld
+from attn_kata.engine import unaided, wire, withheld
 from attn_kata.properties.local import Local
 from attn_kata.properties.runner import HiddenTests, with_hidden_tests
 from attn_kata.report.model import Finding
@@ -78,6 +78,9 @@ class Process(Local):
     def stop(self) -> None:
         pass
 
+    def post(self, request: wire.Request) -> None:
+        pass
+
 
 def looked(source: str, findings: Sequence[Finding] = PASSED) -> dict[str, tuple[str, str | None]]:
     """What a second look at a right sdpa finds in an attempt, with nothing withheld: what is not passed."""
@@ -114,6 +117,22 @@ def test_numbers_that_leave_the_tensors_cannot_be_followed():
     assert "could not be followed: numbers leave torch's tensors" in message
 
 
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "torch.stack([(row - max(row)).exp() / (row - max(row)).exp().sum() for row in scores.flatten(0, -2)]).view_as(scores)",
+        "torch.softmax(scores - max(scores.flatten().tolist()), dim=-1)",
+        "(scores - scores.max().item()).exp().softmax(0) if scores.max() < -1e9 else scores.softmax(-1)",
+    ],
+)
+def test_what_depends_on_a_comparison_or_reads_a_shift_is_followed_near_what_is_asked(weights):
+    source = RIGHT.replace("import math", "import math, torch").replace("return ", "scores = ").replace(
+        ".softmax(-1) @ v", f"; return ({weights}) @ v"
+    )  # fmt: skip
+
+    assert looked(source, [*PASSED, finding("strong_scores"), finding("gradients")]) == {}
+
+
 def test_an_operation_that_is_not_carried_out_is_named():
     message = looked(RIGHT.replace(" @ v\n", " @ v.to_sparse().to_dense()\n"))["from_scratch"][1]
 
@@ -124,7 +143,7 @@ def test_values_that_are_wrong_now_fail_what_forbids():
     assert looked(TAKES_BACK.replace("FEW", "1000")) == {"from_scratch": ("failed", unaided._NOT_WITHOUT)}
 
 
-def test_what_else_decides_is_asked_again_without_a_trace():
+def test_everything_that_decides_is_looked_at_again():
     mild = RIGHT.replace(".softmax(-1)", ".clamp(-20, 20).softmax(-1)")  # as if something else had served the strong ones
 
     assert looked(mild) == {}

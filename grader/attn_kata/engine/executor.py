@@ -138,10 +138,10 @@ class Executor:
         arguments = _arguments(request)
         given = [value for value in arguments if isinstance(value, Tensor)]
         _seed(request)
-        cotangent = None if fields.get("cotangent") is None else request.tensors[fields["cotangent"]]
+        cotangent = _cotangent(request)
         labels = None if fields.get("labels") is None else request.tensors[fields["labels"]]
         differentiated = cotangent is not None or labels is not None
-        leaves = [value for value in given if value.is_floating_point()] if differentiated else []
+        leaves = [value for value in given if _is_floating(value)] if differentiated else []
         for leaf in leaves:
             leaf.requires_grad_()
 
@@ -177,27 +177,44 @@ class Executor:
         return texts, tuple(told)
 
     def _trace(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
-        """What a call does, as a trace. Fields as for a call, and weights: the names of those that it is to leave open."""
+        """What a call does, as a trace of its result and, with `cotangent`, of its gradients.
+
+        Fields as for a call, and weights: the names of those that it is to leave open.
+        """
         target, module = self._target(request)
         held = {} if module is None else dict(module.named_parameters(remove_duplicate=False))
         weights: dict[str, Tensor] = {name: held[name] for name in request.fields["weights"]}
+        arguments, cotangent = _arguments(request), _cotangent(request)
         _seed(request)
-        return (), ((tracing.trace(target, _arguments(request), weights, one_tensor), 0),)
+        leaves = [] if cotangent is None else [value for value in arguments if _is_floating(value)]
+        for leaf in leaves:
+            leaf.requires_grad_()
+        with tracing.Tracing([*arguments, cotangent], weights) as seen:
+            result = one_tensor(target(*arguments))
+            outputs: list[Tensor | None] = [result]
+            if cotangent is not None:
+                leaves += [] if module is None else [value for _, value in named_parameters(module)]
+                found = gradients(result, leaves, cotangent)
+                outputs += [None if flags & wire.ABSENT else gradient for gradient, flags in found]
+        return (), ((seen.told(outputs), 0),)
 
     def _replay(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
         """What comes of the trace that is the last tensor; before it come the weights. Nothing of an attempt is run.
 
-        Fields: args, names of the weights, forbidden words, inputs_after.
+        Fields: args, cotangent, names of the weights, forbidden words, inputs_after.
         """
         *tensors, trace = request.tensors
         names = request.fields["names"]
         weights = dict(zip(names, tensors[len(tensors) - len(names) :], strict=True))
-        arguments = _arguments(request)
+        arguments, cotangent = _arguments(request), _cotangent(request)
         given = [value for value in arguments if isinstance(value, Tensor)]
         _seed(request)
-        result = running.run(trace, arguments, weights, request.fields["forbidden"])
-        after = tuple((value, 0) for value in given) if request.fields["inputs_after"] else ()
-        return (), (with_sharing(one_tensor(result), given), *after)
+        result, *found = running.run(trace, [*arguments, cotangent], weights, request.fields["forbidden"])
+        if cotangent is None and found:
+            raise running.NotATrace("it gives more than a result")
+        after = [(value, 0) for value in given] if request.fields["inputs_after"] else []
+        told = [(torch.empty(0), wire.ABSENT) if gradient is None else (gradient, 0) for gradient in found]
+        return (), (with_sharing(one_tensor(result), given), *after, *told)
 
     # ---------------------------------------------------------------------------------------------------- telling
 
@@ -248,6 +265,16 @@ def _seed(request: wire.Request) -> None:
     """Seed torch's generator, so that what is drawn does not depend on what was asked before."""
     if request.fields.get("seed") is not None:
         _manual_seed(request.fields["seed"])
+
+
+def _cotangent(request: wire.Request) -> Tensor | None:
+    """The tensor that the gradient of the result is taken along, where one is asked for."""
+    place = request.fields.get("cotangent")
+    return None if place is None else request.tensors[place]
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _arguments(request: wire.Request) -> list[Any]:

@@ -88,6 +88,12 @@ class Attempt:
         # What is left was asked ahead the last time, and is the beginning of this.
         self._posted.extend((question, self._process.post(question)) for question in questions[len(self._posted) :])
 
+    def post(self, request: wire.Request) -> None:
+        """Ask, and do not wait: the reply is that of `ask`, in the same order. Raises AttemptDied."""
+        process = self._alive()
+        question = wire.encode_question(request)
+        self._posted.append((question, process.post(question)))
+
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply to a request; a dead process is replaced first. Raises AttemptDied.
 
@@ -106,16 +112,21 @@ class Attempt:
         return watched if protocol.same_tensors(watched, unwatched) else _OTHERWISE
 
     def _ask(self, request: wire.Request) -> wire.Reply:
-        if self.deaths >= MAX_DEATHS:  # a diagnosis would wait for as many deadlines as it has probes
-            raise AttemptDied(f"not tried: the attempt's process died {MAX_DEATHS} times")
-        if self._process is None:
-            loaded = self.start()
-            if loaded.status != wire.OK:
-                raise self._died(AttemptDied("it could not be imported a second time"))
+        self._alive()
         try:
             return self._answer(request)
         except AttemptDied as death:
             raise self._died(death) from None
+
+    def _alive(self) -> AttemptProcess:
+        """The process, a fresh one where the one before died. Raises AttemptDied."""
+        if self.deaths >= MAX_DEATHS:  # a diagnosis would wait for as many deadlines as it has probes
+            raise AttemptDied(f"not tried: the attempt's process died {MAX_DEATHS} times")
+        if self._process is None:
+            loaded = self.start()
+            if loaded.status != wire.OK or self._process is None:
+                raise self._died(AttemptDied("it could not be imported a second time"))
+        return self._process
 
     def stop(self) -> None:
         """End the process."""

@@ -1,13 +1,14 @@
 """A second look at what has passed: whether its answers are its own, where what its process says of them does not count.
 
-An attempt can hide from the recording what it calls, or tell of its inputs what it likes. So what has passed shows a trace of
-how it computes, in a fresh process in which what is forbidden is withheld (see `withheld`), and the trace is carried out
-elsewhere (see `replay`). There the numbers decide, as they do in the first look; they are drawn anew, so that nobody knows
-them. Whatever else decides is asked for again, without traces, where what is forbidden is withheld.
+An attempt can hide from the recording what it calls, or tell of its inputs what it likes. So what has passed shows traces of
+how it computes, in a fresh process in which what is forbidden is withheld (see `withheld`), and they are carried out elsewhere
+(see `replay`), for everything that decides. There the numbers decide, as they do in the first look; they are drawn anew, so
+that nobody knows them. What no trace tells (names, exceptions, devices, one product that the grader makes) is asked for again
+where what is forbidden is withheld.
 
 An attempt whose numbers leave torch's tensors on the way cannot be followed. (They come back without a gradient, so a right one
-has to have its own backward pass as well.) Its values are asked for once more where what is forbidden is withheld, to tell it
-from one that cannot do without. That it can is not enough, because machine code can have back what is withheld.
+has to have its own backward pass as well.) It is asked once more where what is forbidden is withheld, to tell it from one that
+cannot do without. That it can is not enough, because machine code can have back what is withheld.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from pathlib import Path
 from ..properties.failures import NoAnswer, PropertyFailed
 from ..properties.handle import Handle, Transport
 from ..properties.local import Local, load_namespace
-from ..properties.runner import Found, HiddenTests
+from ..properties.remembered import Remembering
+from ..properties.runner import Case, Found, HiddenTests
 from ..report.model import Finding, FindingOutcome
+from .line import AttemptDied
 from .remote import Attempt
 from .replay.asking import Replayed, Traced
 
-FORBIDS, VALUES = "from_scratch", "values"  # properties; every kata that has the first has the second
+FORBIDS = "from_scratch"  # a property
 INPUTS = "inputs_unmodified"  # every kata has it
 MOST_CASES = 2  # of a property: one would do, and a loop over elements is long
 _NOT_WITHOUT = "its values are right only where something ready-made can be called, though none was seen to run"
@@ -54,7 +57,8 @@ class SecondLook:
         self._tests, self._process = tests, process
         self._forbidden, self._deadline = forbidden, deadline
         self._seed = secrets.randbits(31)
-        self._reference = Local(load_namespace(solution))
+        self._reference = Local(load_namespace(solution))  # in the attempt's place
+        self._answers = Remembering(Local(load_namespace(solution)))
         self._held: tuple[str, ...] = ()
         self._forbidden_in_it: str | None = None
         self._why_not_followed: str | None = None
@@ -63,17 +67,21 @@ class SecondLook:
     def judged(self, found: Found) -> Found:
         """`found`, with what does not hold here failed."""
         self._held = tuple(finding.property for finding in found[0] if finding.outcome == "passed")
-        values = values_among(self._held) if FORBIDS in self._held else ()
-        wanted = (*values, *seen_elsewhere(self._held))
-        if not wanted:
-            return found
         decided = [each.property for each in found[0] if each.tier == "core" and each.outcome == "passed"]
-        rest = [name for name in decided if name not in (*wanted, FORBIDS)] if values else []
-        findings, failures = self._replayed(wanted, rest)
+        elsewhere = seen_elsewhere(self._held)
+        own = [name for name in decided if name not in (*elsewhere, FORBIDS)] if FORBIDS in self._held else []
+        if not (own or elsewhere):
+            return found
+        findings, failures = self._replayed((*own, *elsewhere))
+        not_held = [finding.property for finding in findings if finding.outcome == "failed"]
+        if not_held and self._forbidden_in_it is None:  # for an attempt whose steps depend on numbers
+            again, failed = self._replayed(not_held, near=True)
+            findings = [*(finding for finding in findings if finding.property not in not_held), *again]
+            failures |= failed
         unanswered = []
         for finding in findings:
             failure = failures.get(finding.property)
-            if finding.property in (*values, *rest) or finding.outcome == "passed":
+            if finding.property in own or finding.outcome == "passed":
                 continue
             if failure is None or isinstance(failure, NoAnswer):
                 unanswered.append(finding)
@@ -81,8 +89,8 @@ class SecondLook:
                 found = _with(found, finding.property, "failed", failure.message)
         if self._changed is not None and INPUTS in self._held:
             found = _with(found, INPUTS, "failed", self._changed)
-        if values:
-            found = self._with_values(found, [finding for finding in findings if finding.property in (*values, *rest)])
+        if own:
+            found = self._with_own(found, [finding for finding in findings if finding.property in own])
         return found if not is_due(found) else self._with_unanswered(found, unanswered)
 
     def _with_unanswered(self, found: Found, findings: list[Finding]) -> Found:
@@ -93,8 +101,9 @@ class SecondLook:
             found = _with(found, finding.property, "errored", message or "")
         return found
 
-    def _with_values(self, found: Found, findings: list[Finding]) -> Found:
-        """`found`, with what forbids failed where something forbidden is in a trace, or the values do not hold."""
+    def _with_own(self, found: Found, findings: list[Finding]) -> Found:
+        """`found`, with what forbids failed where something forbidden is in a trace, or what an attempt is to do of its own
+        does not hold."""
         if self._forbidden_in_it is not None:
             return _with(found, FORBIDS, "failed", _NOT_SEEN.format(self._forbidden_in_it))
         for outcome in ("errored", "skipped"):  # a process that died, or too little time
@@ -110,38 +119,40 @@ class SecondLook:
             return _with(found, FORBIDS, "errored", _NOT_FOLLOWED.format(self._why_not_followed or _LEFT_TENSORS))
         return _with(found, FORBIDS, "failed", _NOT_WITHOUT)
 
-    def _replayed(self, wanted: Sequence[str], rest: Sequence[str]) -> Found:
-        """What is found of `wanted` where traces are carried out, or where there is none; and what `rest` is, unaided."""
+    def _replayed(self, wanted: Sequence[str], *, near: bool = False) -> Found:
+        """What is found of `wanted` where traces are carried out; where no trace tells of it, where it was to be traced."""
         attempt = self._process(self._forbidden)
-        traced = Traced(attempt, self._reference)
-        shown, not_shown = self._run(traced, attempt, wanted, most_cases=MOST_CASES)
-        without = [finding for finding in shown if finding.outcome != "passed"]
-        if rest:
-            without += self._run(attempt, attempt, rest, most_cases=MOST_CASES)[0]
+        traced = Traced(attempt, self._reference, near=near)
+        try:
+            self._run(traced, attempt, wanted)
+            traced.collect()
+        except AttemptDied as death:
+            traced.not_followed = death.reason
+        untold = [name for name in wanted if name in traced.untold]
+        findings, failures = self._run(attempt, attempt, untold) if untold else ([], {})
         attempt.stop()
-        wanted = [finding.property for finding in shown if finding.outcome == "passed"]
-        self._why_not_followed = traced.not_followed
-        if not wanted:
-            return without, not_shown
+        self._why_not_followed = self._why_not_followed or traced.not_followed
+        told = [name for name in wanted if name not in traced.untold]
+        if not told:
+            return findings, failures
         elsewhere = self._process(None)
         replayed = Replayed(elsewhere, traced, list(self._forbidden))
-        findings, failures = self._run(replayed, elsewhere, wanted, most_cases=MOST_CASES)
-        self._forbidden_in_it, self._changed = replayed.forbidden, replayed.changed
+        replayed.post()
+        found, failed = self._run(replayed, elsewhere, told)
+        self._forbidden_in_it, self._changed = replayed.forbidden, self._changed or replayed.changed
         self._why_not_followed = self._why_not_followed or replayed.not_followed
-        return [*without, *findings], {**not_shown, **failures}
+        return [*findings, *found], {**failures, **failed}
 
-    def _run(
-        self, transport: Transport, process: Attempt, only: Sequence[str], *, most_cases: int | None = None
-    ) -> Found:
+    def _run(self, transport: Transport, process: Attempt, only: Sequence[str]) -> Found:
+        def begin(case: Case | None) -> None:
+            self._answers.begin(case)
+            if isinstance(transport, Traced):
+                transport.begin(case)
+
         return self._tests.run(
-            Handle(transport), Handle(self._reference), seed=self._seed, only=tuple(only), held=self._held,
-            most_cases=most_cases, deaths=lambda: process.deaths, deadline=self._deadline,
+            Handle(transport), Handle(self._answers), seed=self._seed, only=tuple(only), held=self._held,
+            most_cases=MOST_CASES, deaths=lambda: process.deaths, deadline=self._deadline, begin=begin,
         )  # fmt: skip
-
-
-def values_among(properties: Iterable[str]) -> tuple[str, ...]:
-    """Those of the properties that compare values."""
-    return tuple(name for name in properties if name.startswith(VALUES))
 
 
 def seen_elsewhere(properties: Iterable[str]) -> tuple[str, ...]:

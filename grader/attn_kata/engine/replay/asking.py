@@ -1,70 +1,201 @@
-"""The hidden tests' two ways to ask for traces and for what comes of them: first of the attempt, then where it is not."""
+"""The hidden tests' two ways to ask for traces and for what comes of them: first of the attempt, then where it is not.
+
+The tests are run twice, with the same seeds. The first time the reference answers them, and what they ask is noted and asked of
+the attempt as well, as far as a trace can tell it; what it shows decides the second time.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import functools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ...properties.checks import what_changed
-from ...properties.handle import Transport
+from ...properties.handle import OF_ANSWERS, Transport
+from ...properties.local import same_strides
+from ...properties.runner import Case
 from .. import wire
 from .running import Forbidden, NotATrace
 
-_UNKNOWN = wire.Reply(status=wire.BAD_RESULT, texts=(NotATrace.kind, "the attempt was not asked this"), tensors=())
 MOST_BYTES = 64 << 20  # of all traces together: they are kept until they are carried out
-_CANNOT = ("record", "mixing", "cotangent", "labels")  # what a traced call cannot be asked for
+NEAR = 0.05  # how far numbers lie from the tests' own, where an attempt's steps depend on numbers
+_NOT_TRACED = ("record", "mixing", "labels")  # what a trace cannot be asked for
+
+
+class Process(Transport, Protocol):
+    """Whoever answers requests in a process of its own, where one need not wait for it."""
+
+    def post(self, request: wire.Request) -> None:
+        """Ask now what `ask` is called for later, in the same order. Raises AttemptDied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Module:
+    """A module as it is when it is called: how it was built, its weights, its mode."""
+
+    built: wire.Request
+    weights: dict[str, Tensor]
+    training: bool | None = None
+
+
+@dataclass(kw_only=True)
+class _Call:
+    """A call as the tests asked for it."""
+
+    request: wire.Request
+    module: _Module | None
+
+    @functools.cached_property
+    def alike(self) -> bytes:
+        """What it has in common with those that differ from it by nothing but floating numbers, and where they are asked."""
+        left_out = ("module", "seed", "inputs_after", OF_ANSWERS)
+        told = {name: value for name, value in self.request.fields.items() if name not in left_out}
+        if self.module is not None:
+            held = [[name, str(weight.dtype)] for name, weight in self.module.weights.items()]
+            told |= {"built": _how_built(self.module.built), "training": self.module.training, "weights": held}
+        tensors = self.request.tensors
+        told["layouts"] = [[str(tensor.dtype), list(tensor.shape), tensor.stride()] for tensor in tensors]
+        same = tuple(tensor for tensor in tensors if not tensor.is_floating_point())
+        return wire.encode_question(replace(self.request, fields=told, tensors=same))
+
+
+class _Modules:
+    """The modules that the tests have built, by the numbers that they go by."""
+
+    def __init__(self) -> None:
+        self._modules: dict[int, _Module] = {}
+
+    def follow(self, request: wire.Request) -> _Module | None:
+        """The module that a request is for, as the request leaves it."""
+        fields = request.fields
+        if "module" not in fields:
+            return None
+        names = fields.get("names") or []
+        weights = dict(zip(names, request.tensors[len(request.tensors) - len(names) :], strict=True))
+        if request.op == "build":
+            known = _Module(built=request, weights=weights)
+        else:
+            before = self._modules[fields["module"]]
+            mode = fields.get("training")
+            known = replace(
+                before, weights=weights or before.weights, training=before.training if mode is None else mode
+            )
+        self._modules[fields["module"]] = known
+        return known
 
 
 class Traced:
-    """Asks the attempt for traces, with other numbers than the tests', and gives the tests the answers of the reference.
+    """Answers the tests as the reference does, and has the attempt show traces of what they ask for.
 
-    What was learnt is in `built` and `traces`, by question. The numbers that are only sent here say nothing about those that
-    the tests ask about: only which of them are 0 or not finite, and whatever is no floating number, is the same.
+    Calls that differ by nothing but their numbers share one trace, so that nobody is asked often, and nothing can be done for
+    some numbers alone. The numbers that are sent say nothing about those that the tests ask about: only which of them are 0 or
+    not finite, and whatever is no floating number, is the same. `near` is for attempts whose steps depend on numbers (they
+    compare two and go on accordingly), or on what they draw outside of torch: each call has a trace of its own, for numbers
+    that lie near the test's.
+
+    `untold` are the properties that ask for what no trace tells.
     """
 
-    def __init__(self, attempt: Transport, reference: Transport) -> None:
-        self._attempt, self._reference = attempt, reference
+    generation = 0
+
+    def __init__(self, attempt: Process, reference: Transport, *, near: bool = False) -> None:
+        self._attempt, self._reference, self._near = attempt, reference, near
         self._drawing = torch.Generator()
         self._drawing.seed()
-        self._loaded: dict[int, list[str]] = {}  # by module, the names of the weights that it was given
-        self.built: dict[bytes, wire.Reply] = {}
-        self.traces: dict[bytes, Tensor] = {}
+        self._modules = _Modules()
+        self._property = ""
+        self._pending: deque[tuple[wire.Request, Callable[[wire.Reply], None] | None]] = deque()
+        self._there: _Module | None = None  # the module that was built there last
+        self._bytes = 0
+        self._builds: dict[str, wire.Reply | None] = {}  # by how a module is built
+        self._traces: dict[bytes, wire.Reply | None] = {}  # by what calls have in common; near, also by their questions
+        self.calls: list[_Call] = []
+        self.untold: set[str] = set()
         self.not_followed: str | None = None
 
-    @property
-    def generation(self) -> int:
-        return self._attempt.generation
+    def begin(self, case: Case | None) -> None:
+        """A case of a property begins."""
+        self._property = "" if case is None else case[1]
 
     def ask(self, request: wire.Request) -> wire.Reply:
-        """The reply of the attempt where it is none to go on with, else the reference's. Raises AttemptDied."""
-        fields = request.fields
-        sent = replace(request, tensors=tuple(_another(tensor, self._drawing) for tensor in request.tensors))
-        if request.op != "call":
-            reply = self._attempt.ask(sent)
-            if reply.status == wire.OK:
-                self._reference.ask(request)
-                if fields["names"]:
-                    self._loaded[fields["module"]] = fields["names"]
-                self.built[wire.encode_question(request)] = reply
-            return reply
-        if any(fields.get(name) not in (None, False) for name in _CANNOT):
-            raise ValueError(f"a traced call cannot be asked for {', '.join(_CANNOT)}")
-        known = self._loaded.get(fields.get("module", -1), [])
-        # What is looked at afterwards is nothing to be told: an attempt could do otherwise there.
-        told = {**fields, "weights": known, "inputs_after": False}
-        reply = self._attempt.ask(replace(sent, op="trace", fields=told))
-        if reply.status != wire.OK:
-            return reply
-        trace = reply.tensors[0].data
-        assert trace is not None
-        if len(trace) + sum(map(len, self.traces.values())) > MOST_BYTES:
-            self.not_followed = f"its traces are more than {MOST_BYTES >> 20} MiB together"
-            return wire.Reply(status=wire.BAD_RESULT, texts=(NotATrace.kind, self.not_followed), tensors=())
-        self.traces[wire.encode_question(request)] = trace
+        """The reply of the reference. Raises AttemptDied."""
+        if request.op == "call" and any(request.fields.get(name) not in (None, False) for name in _NOT_TRACED):
+            self.untold.add(self._property)
+            return _bad("this cannot be traced")
+        request = replace(request, tensors=tuple(map(same_strides, request.tensors)))  # a test may write into them
+        module = self._modules.follow(request)
+        if request.op == "build":
+            how = _how_built(request)
+            if how not in self._builds:
+                self._builds[how] = None
+                self._have_built(module, lambda reply: self._builds.update({how: reply}))
+        elif request.op == "call":
+            call = _Call(request=request, module=module)
+            self.calls.append(call)
+            if self._near or call.alike not in self._traces:
+                self._traces[call.alike] = None
+                self._post_trace(call)
         return self._reference.ask(request)
+
+    def collect(self) -> None:
+        """Take what the attempt has to show of what was asked. Raises AttemptDied."""
+        while self._pending:
+            request, keep = self._pending.popleft()
+            reply = self._attempt.ask(request)
+            if keep is not None:
+                keep(reply)
+
+    def built(self, request: wire.Request) -> wire.Reply | None:
+        """What building a module came to."""
+        return self._builds.get(_how_built(request))
+
+    def trace_of(self, call: _Call) -> wire.Reply | None:
+        """The trace of a call, or what was raised instead."""
+        alone = self._traces.get(wire.encode_question(call.request)) if self._near else None
+        return alone or self._traces.get(call.alike)
+
+    def _post_trace(self, call: _Call) -> None:
+        # What is looked at afterwards is nothing to be told: an attempt could do otherwise there.
+        fields = {**call.request.fields, "inputs_after": False, "weights": []}
+        if call.module is not None:
+            if call.module.weights is not getattr(self._there, "weights", None):
+                self._have_built(call.module)
+            fields |= {"weights": list(call.module.weights), "training": call.module.training}
+            fields["module"] = call.module.built.fields["module"]
+        self._post(replace(call.request, op="trace", fields=fields), lambda reply: self._keep(call, reply))
+
+    def _have_built(self, module: _Module | None, keep: Callable[[wire.Reply], None] | None = None) -> None:
+        assert module is not None
+        self._there = module
+        names = list(module.weights)
+        given = module.built.tensors[: len(module.built.tensors) - len(module.built.fields["names"])]
+        built = replace(
+            module.built,
+            fields={**module.built.fields, "names": names},
+            tensors=(*given, *module.weights.values()),
+        )
+        self._post(built, keep)
+
+    def _post(self, request: wire.Request, keep: Callable[[wire.Reply], None] | None) -> None:
+        others = replace(request, tensors=tuple(_another(tensor, self._drawing, self._near) for tensor in request.tensors))
+        self._attempt.post(others)
+        self._pending.append((others, keep))
+
+    def _keep(self, call: _Call, reply: wire.Reply) -> None:
+        """Keep a trace, or what was raised."""
+        data = reply.tensors[0].data if reply.tensors else None
+        self._bytes += 0 if data is None else len(data)
+        if self._bytes > MOST_BYTES:
+            self.not_followed = f"its traces are more than {MOST_BYTES >> 20} MiB together"
+        else:
+            self._traces[call.alike] = reply
+            if self._near:
+                self._traces[wire.encode_question(call.request)] = reply
 
 
 class Replayed:
@@ -74,56 +205,84 @@ class Replayed:
     one did to an input where the tests do not ask for that: an attempt can tell the calls in which they do by counting.
     """
 
-    def __init__(self, replaying: Transport, traced: Traced, forbidden: list[str]) -> None:
+    generation = 0
+
+    def __init__(self, replaying: Process, traced: Traced, forbidden: list[str]) -> None:
         self._replaying, self._traced, self._forbidden = replaying, traced, forbidden
-        self._weights: dict[int, dict[str, Tensor]] = {}
-        self.generation = 0
+        self._modules = _Modules()
         self.forbidden: str | None = None
         self.not_followed: str | None = None
         self.changed: str | None = None
 
+    def post(self) -> None:
+        """Have carried out what the tests most likely ask for, while they do. Raises AttemptDied."""
+        for call in self._traced.calls:
+            reply = self._traced.trace_of(call)
+            if reply is not None and reply.status == wire.OK:
+                self._replaying.post(self._replay(call, reply))
+
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply to what the attempt was asked for before. Raises AttemptDied, of the other process."""
-        question = wire.encode_question(request)
-        if request.op == "call":
-            trace = self._traced.traces.get(question)
-            return _UNKNOWN if trace is None else self._replay(request, trace)
-        names = request.fields["names"]
-        if names:
-            weights = request.tensors[-len(names) :]
-            self._weights[request.fields["module"]] = dict(zip(names, weights, strict=True))
-        return self._traced.built.get(question, _UNKNOWN)
+        module = self._modules.follow(request)
+        if request.op == "build":
+            return self._traced.built(request) or _bad("the attempt was not asked this")
+        if request.op != "call":
+            return wire.Reply(status=wire.OK, texts=(), tensors=())
+        call = _Call(request=request, module=module)
+        trace = self._traced.trace_of(call)
+        if trace is None or trace.status != wire.OK:
+            return trace or _bad("the attempt was not asked this")
+        reply = self._replaying.ask(self._replay(call, trace))
+        return self._seen(request, reply) if reply.status == wire.OK else self._not_carried_out(reply)
 
-    def _replay(self, request: wire.Request, trace: Tensor) -> wire.Reply:
-        weights = self._weights.get(request.fields.get("module", -1), {})
-        fields: dict[str, Any] = {
-            "args": request.fields["args"],
-            "inputs_after": True,
-            "seed": request.fields.get("seed"),
-            "forbidden": self._forbidden,
-            "names": list(weights),
-        }
-        sent = wire.Request(op="replay", fields=fields, tensors=(*request.tensors, *weights.values(), trace))
-        reply = self._replaying.ask(sent)
-        if reply.status != wire.OK and reply.texts[0] == NotATrace.kind:
-            self.not_followed = reply.texts[-1]
-        elif reply.status != wire.OK and reply.texts[0] == Forbidden.kind:
-            self.forbidden = "::".join(reply.texts[1].split(".")[:2])  # without the overload
-        if reply.status != wire.OK or request.fields.get("inputs_after"):
+    def _replay(self, call: _Call, trace: wire.Reply) -> wire.Request:
+        weights = {} if call.module is None else call.module.weights
+        fields = {**call.request.fields, "inputs_after": True, "forbidden": self._forbidden, "names": list(weights)}
+        data = trace.tensors[0].data
+        assert data is not None
+        return wire.Request(op="replay", fields=fields, tensors=(*call.request.tensors, *weights.values(), data))
+
+    def _not_carried_out(self, reply: wire.Reply) -> wire.Reply:
+        """Whatever was raised there: it is not the attempt that raised it."""
+        kind, why = reply.texts[0], reply.texts[-1]
+        if kind == Forbidden.kind:
+            self.forbidden = "::".join(why.split(".")[:2])  # without the overload
+        else:
+            self.not_followed = why
+        return _bad(why)
+
+    def _seen(self, request: wire.Request, reply: wire.Reply) -> wire.Reply:
+        """The reply, with what became of the inputs where that is asked for."""
+        if request.fields.get("inputs_after"):
             return reply
-        result, *after = reply.tensors
         given = [request.tensors[described["tensor"]] for described in request.fields["args"] if "tensor" in described]
+        result, after, rest = reply.tensors[0], reply.tensors[1 : 1 + len(given)], reply.tensors[1 + len(given) :]
         self.changed = self.changed or what_changed(given, [part.data for part in after if part.data is not None])
-        return replace(reply, tensors=(result,))
+        return replace(reply, tensors=(result, *rest))
 
 
-def _another(tensor: Tensor, drawing: torch.Generator) -> Tensor:
+def _bad(why: str) -> wire.Reply:
+    return wire.Reply(status=wire.BAD_RESULT, texts=(NotATrace.kind, why), tensors=())
+
+
+def _how_built(request: wire.Request) -> str:
+    return str([request.fields["name"], request.fields["args"]])
+
+
+def _another(tensor: Tensor, drawing: torch.Generator, near: bool) -> Tensor:
     """Other numbers of the same size, laid out alike: none that a test has drawn, and nobody's to foresee."""
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return tensor
-    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    held = torch.as_strided(tensor, (reach,), (1,), tensor.storage_offset()).double()
+    held = torch.as_strided(tensor, (_reach(tensor),), (1,), tensor.storage_offset()).double()
     kept = (held == 0) | ~held.isfinite()
     size = held[~kept].square().mean().sqrt()  # NaN where there are none, and none to draw
-    drawn = size * torch.randn(reach, dtype=torch.float64, generator=drawing)
+    drawn = torch.randn(len(held), dtype=torch.float64, generator=drawing)
+    drawn = held + drawn * (size / 10).clamp(max=NEAR) if near else drawn * size
     return torch.where(kept, held, drawn).to(tensor.dtype).as_strided(tensor.shape, tensor.stride())
+
+
+def _reach(tensor: Tensor) -> int:
+    """How many numbers its memory spans."""
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

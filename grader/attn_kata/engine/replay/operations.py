@@ -1,4 +1,4 @@
-"""Which of torch's operations a trace may hold: those that check their arguments, however wild.
+"""Which of torch's operations a trace may hold: those that check their arguments, however wild, and those of `backward`.
 
 Whoever writes a trace by hand may ask for sizes and places that no call of torch's Python would. What is listed here raises
 then, where some other operations (of sparse, quantised or nested tensors, `_reshape_alias`, `resize_`) trust whoever calls.
@@ -12,21 +12,22 @@ from typing import Any
 
 import torch
 
+from . import backward
+
 _POINTWISE = """
     abs absolute add addcdiv addcmul arctan asinh atan atan2 bitwise_and bitwise_left_shift bitwise_not bitwise_or
     bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh deg2rad div divide elu eq
     equal erf erfc exp exp2 expm1 fill floor floor_divide fmax fmin fmod frac ge gelu gt heaviside hypot isclose isfinite
     isinf isnan isneginf isposinf ldexp le leaky_relu lerp log log10 log1p log2 log_sigmoid_forward logaddexp logaddexp2
     logical_and logical_not logical_or logical_xor logit lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg
-    negative positive pow reciprocal relu relu6 remainder round rsqrt rsub sgn sigmoid sigmoid_backward sign signbit silu
-    sin sinh softplus sqrt square sub subtract tan tanh tanh_backward threshold threshold_backward true_divide trunc where
-    xlogy zero
+    negative positive pow reciprocal relu relu6 remainder round rsqrt rsub sgn sigmoid sign signbit silu sin sinh softplus
+    sqrt square sub subtract tan tanh threshold true_divide trunc where xlogy zero
     complex conj _conj conj_physical
 """
 _REDUCTIONS = """
-    all amax amin aminmax any argmax argmin argsort count_nonzero cummax cummin cumprod cumsum dist linalg_norm
-    linalg_vector_norm _log_softmax log_softmax logcumsumexp logsumexp max mean median min nanmean nansum norm prod
-    _safe_softmax _softmax softmax sort std std_mean sum topk var var_mean
+    all _is_all_true amax amin aminmax any _is_any_true argmax argmin argsort count_nonzero cummax cummin cumprod cumsum dist
+    linalg_norm linalg_vector_norm _log_softmax log_softmax logcumsumexp logsumexp max mean median min nanmean nansum norm
+    prod _safe_softmax _softmax softmax sort std std_mean sum topk var var_mean
 """
 _PRODUCTS = """
     addbmm addmm addmv addr baddbmm bmm _cdist_forward chain_matmul conv1d conv2d convolution _convolution cosine_similarity
@@ -52,7 +53,7 @@ _MADE = """
     new_empty new_empty_strided new_full new_ones new_zeros normal ones ones_like rand rand_like randint randint_like randn
     randn_like randperm scalar_tensor uniform zeros zeros_like
 """
-_CARRIED_OUT = frozenset(" ".join((_POINTWISE, _REDUCTIONS, _PRODUCTS, _SHAPES, _PLACES, _MADE)).split())
+_CARRIED_OUT = frozenset(" ".join((_POINTWISE, _REDUCTIONS, _PRODUCTS, _SHAPES, _PLACES, _MADE, backward.OPERATIONS)).split())
 _TRUSTING = frozenset(("as_strided_",))  # its sizes may overflow, and lead anywhere in memory; `as_strided` looks at them
 _NAME = re.compile(r"aten\.([a-zA-Z_]\w{0,80})\.(\w{1,40})", re.ASCII)
 _KINDS = torch.dtype, torch.layout, torch.memory_format

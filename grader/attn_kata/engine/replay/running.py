@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import wire
-from . import operations
+from . import backward, operations
 
 Json = Any
 DTYPES = (*wire.DTYPES, torch.complex64, torch.complex128)  # a result has none of the last two, what leads to it may
@@ -19,7 +19,7 @@ _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "dtype": _DTYPES.__getitem__,
     "device": torch.device,
-    "generator": lambda seed: torch.Generator().manual_seed(seed),
+    "generator": lambda _: torch.Generator().manual_seed(int(torch.randint(1 << 31, ()))),  # it draws anew in each call
     "layout": {"strided": torch.strided}.__getitem__,
     "memory_format": {
         "contiguous_format": torch.contiguous_format,
@@ -40,8 +40,10 @@ class NotATrace(Exception):
     kind = "not followed"
 
 
-def run(trace: Tensor, arguments: Sequence[Any], weights: dict[str, Tensor], forbidden: Iterable[str]) -> Tensor:
-    """The result of a trace, (bytes,) uint8, for these arguments and weights, which it may write to.
+def run(
+    trace: Tensor, arguments: Sequence[Any], weights: dict[str, Tensor], forbidden: Iterable[str]
+) -> list[Tensor | None]:
+    """What a trace, (bytes,) uint8, gives for these arguments and weights, which it may write to.
 
     `forbidden` are words in names of operations. Raises Forbidden, NotATrace.
     """
@@ -50,36 +52,43 @@ def run(trace: Tensor, arguments: Sequence[Any], weights: dict[str, Tensor], for
         told = json.loads(wire.storage_bytes(trace))
         running = _Running(arguments, weights)
         with torch.no_grad():
-            for name, args, kwargs in told["steps"]:
+            for name, args, kwargs, same in told["steps"]:
                 if not operations.is_name(name):
                     raise NotATrace("a step of it names no operation")
                 if any(word in name for word in words):
                     raise Forbidden(name)
-                running.take(name, args, kwargs)
-            output = running.value(told["output"])
+                running.take(name, args, kwargs, same)
+            outputs = running.value(told["outputs"])
+            if type(outputs) is not list:
+                raise NotATrace("it gives no list")
     except (Forbidden, NotATrace):
         raise
     except Exception as error:
         raise NotATrace(f"{type(error).__name__}: {error}"[:500]) from None
-    if not isinstance(output, Tensor):
-        raise NotATrace("its output is no tensor")
-    return output
+    if not all(output is None or isinstance(output, Tensor) for output in outputs):
+        raise NotATrace("what it gives is no tensor")
+    return outputs
 
 
 class _Running:
     def __init__(self, arguments: Sequence[Any], weights: dict[str, Tensor]) -> None:
         self._arguments, self._weights = arguments, weights
         self._results: list[list[Any]] = []
+        self._states: dict[int, Tensor] = {}  # of torch's generator, before a step that draws
 
-    def take(self, name: str, args: Json, kwargs: Json) -> None:
-        """Carry out one step."""
+    def take(self, name: str, args: Json, kwargs: Json, same: Json) -> None:
+        """Carry out one step, drawing what the step `same` drew."""
         call = operations.find(name)
         if call is None:
             raise NotATrace(f"{name} is not among the operations that are carried out again")
         given, named = self.value(args), {key: self.value(value) for key, value in kwargs.items()}
         if operations.names_kinds_by_number(call, given, named):
             raise NotATrace(f"{name} is given a dtype or a layout that is none")
-        result = call(*given, **named)
+        if torch.Tag.nondeterministic_seeded in call.tags:
+            if same is not None:
+                torch.default_generator.set_state(self._states[same])
+            self._states[len(self._results)] = torch.default_generator.get_state()
+        result = backward.carry_out(call, given, named)
         self._results.append(list(result) if isinstance(result, (tuple, list)) else [result])
 
     def value(self, told: Json) -> Any:

@@ -1,8 +1,9 @@
 """Notes the operations of a call, in the process of the attempt: everything here may be tampered with by it.
 
-A trace is JSON, {"steps": [[operation, arguments, keyword arguments], ...], "output": a tensor}. A tensor is {"tensor": where},
-where being ["argument", place], ["weight", name], ["constant", dtype, shape, base64] or ["step", number, place among its
-results]; numbers, strings and lists stand for themselves, other values are {kind: name}; a generator is told by a seed.
+A trace is JSON, {"steps": [...], "outputs": [a tensor or null, ...]}. A step is [operation, arguments, keyword arguments, the
+number of an earlier step that drew the same random numbers or null]. A tensor is {"tensor": where}, where being ["argument",
+place], ["weight", name], ["constant", dtype, shape, base64] or ["step", number, place among its results]; numbers, strings and
+lists stand for themselves, other values are {kind: name}.
 
 What is made of no number that is drawn anew (a mask, of sizes and flags) is the same for all of them. Of operations that are
 not carried out again its result is kept, then.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ class Tracing(TorchDispatchMode):
         self._known: dict[int, tuple[Tensor, Json]] = {}  # by id; held, so that no id is used twice
         self._stored: dict[tuple[int, torch.dtype], Json] = {}  # where memory was first seen, by its address
         self._open: set[int] = set()  # what depends on floating arguments or weights, by `_place`
+        self._drew: dict[bytes, int] = {}  # the number of a step that draws, by the generator's state before it
         for place, value in enumerate(arguments):
             if isinstance(value, Tensor):
                 self._remember(value, ["argument", place])
@@ -61,6 +63,7 @@ class Tracing(TorchDispatchMode):
         if not is_open and not func._schema.is_mutable and not (_is_listed(func) and all(map(_can_be_said, given))):
             return func(*args, **kwargs)
         described = [self.described(list(args)), {name: self.described(value) for name, value in kwargs.items()}]
+        described.append(self._drew_the_same(func))
         result = func(*args, **kwargs)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         if any(isinstance(value, Tensor) for value in results):
@@ -68,6 +71,11 @@ class Tracing(TorchDispatchMode):
         if is_open:
             self._open.update(map(_place, tensors_in(results)))
         return result
+
+    def told(self, outputs: Iterable[Tensor | None]) -> Tensor:
+        """The trace of what leads to these, (bytes,) uint8."""
+        described = [None if value is None else self.described(value) for value in outputs]
+        return wire.source_tensor(json.dumps({"steps": self.steps, "outputs": described}).encode())
 
     def described(self, value: Any) -> Json:
         """A value as a trace says it."""
@@ -83,8 +91,16 @@ class Tracing(TorchDispatchMode):
             if isinstance(value, kind):
                 return {kind.__name__: str(value).removeprefix("torch.")}
         if isinstance(value, torch.Generator):
-            return {"generator": len(self.steps)}  # another one for each step, as it draws other numbers
+            return {"generator": "another"}  # for each step, as it draws other numbers
         return {"unknown": type(value).__name__}
+
+    def _drew_the_same(self, func: Any) -> int | None:
+        """The step before this that drew from the same state, where this one draws: a checkpoint computes twice."""
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return None
+        number = len(self.steps)
+        first = self._drew.setdefault(wire.storage_bytes(torch.default_generator.get_state()), number)
+        return None if first == number else first
 
     def _note(self, func: Any, described: list[Json], results: list[Any]) -> None:
         for place, value in enumerate(results):
@@ -106,22 +122,10 @@ class Tracing(TorchDispatchMode):
             where = ["constant", *_constant(value)]
         else:  # a view that no operation made: one of a weight, kept since the module was built
             layout = [list(value.shape), list(value.stride()), value.storage_offset()]
-            self.steps.append(["aten.as_strided.default", [{"tensor": where}, *layout], {}])
+            self.steps.append(["aten.as_strided.default", [{"tensor": where}, *layout], {}, None])
             where = ["step", len(self.steps) - 1, 0]
         self._remember(value, where)
         return where
-
-
-def trace(
-    target: Callable[..., Any],
-    arguments: Sequence[Any],
-    weights: dict[str, Tensor],
-    one_tensor: Callable[[Any], Tensor],
-) -> Tensor:
-    """Call `target`; the trace of the call, (bytes,) uint8. Raises what it or `one_tensor`, given its result, raises."""
-    with Tracing(arguments, weights) as tracing:
-        output = tracing.described(one_tensor(target(*arguments)))
-    return wire.source_tensor(json.dumps({"steps": tracing.steps, "output": output}).encode())
 
 
 @functools.cache

@@ -15,8 +15,8 @@ BEFORE = (1 << 61) - 500  # float64 numbers: times 8 it is negative
 def with_more(told):
     first = len(told["steps"])
     told["steps"] += [
-        ["aten.alias.default", [{"tensor": ["argument", 0]}], {}],
-        ["aten.as_strided_.default", [{"tensor": ["step", first, 0]}, [4], [1], BEFORE], {}],
+        ["aten.alias.default", [{"tensor": ["argument", 0]}], {}, None],
+        ["aten.as_strided_.default", [{"tensor": ["step", first, 0]}, [4], [1], BEFORE], {}, None],
     ]
     return dumps(told)
 
