@@ -81,6 +81,9 @@ class Process(Local):
     def post(self, request: wire.Request) -> None:
         pass
 
+    def ask_ahead(self, questions: Sequence[bytes]) -> None:
+        pass
+
 
 def looked(source: str, findings: Sequence[Finding] = PASSED) -> dict[str, tuple[str, str | None]]:
     """What a second look at a right sdpa finds in an attempt, with nothing withheld: what is not passed."""

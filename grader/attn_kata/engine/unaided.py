@@ -3,7 +3,7 @@
 An attempt can hide from the recording what it calls, or tell of its inputs what it likes. So what has passed shows traces of
 how it computes, in a fresh process in which what is forbidden is withheld (see `withheld`), and they are carried out elsewhere
 (see `replay`), for everything that decides. There the numbers decide, as they do in the first look; they are drawn anew, so
-that nobody knows them. What no trace tells (names, exceptions, devices, one product that the grader makes) is asked for again
+that nobody knows them. What no trace tells (devices, one product that the grader makes) is asked for again
 where what is forbidden is withheld.
 
 An attempt whose numbers leave torch's tensors on the way cannot be followed. (They come back without a gradient, so a right one
@@ -137,7 +137,6 @@ class SecondLook:
             return findings, failures
         elsewhere = self._process(None)
         replayed = Replayed(elsewhere, traced, list(self._forbidden))
-        replayed.post()
         found, failed = self._run(replayed, elsewhere, told)
         self._forbidden_in_it, self._changed = replayed.forbidden, self._changed or replayed.changed
         self._why_not_followed = self._why_not_followed or replayed.not_followed
@@ -146,7 +145,7 @@ class SecondLook:
     def _run(self, transport: Transport, process: Attempt, only: Sequence[str]) -> Found:
         def begin(case: Case | None) -> None:
             self._answers.begin(case)
-            if isinstance(transport, Traced):
+            if isinstance(transport, (Traced, Replayed)):
                 transport.begin(case)
 
         return self._tests.run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from .running import Forbidden, NotATrace
 
 MOST_BYTES = 64 << 20  # of all traces together: they are kept until they are carried out
 NEAR = 0.05  # how far numbers lie from the tests' own, where an attempt's steps depend on numbers
-_NOT_TRACED = ("record", "mixing", "labels")  # what a trace cannot be asked for
+_NOT_TRACED = ("record", "mixing")  # what a trace cannot be asked for
 
 
 class Process(Transport, Protocol):
@@ -32,6 +32,9 @@ class Process(Transport, Protocol):
 
     def post(self, request: wire.Request) -> None:
         """Ask now what `ask` is called for later, in the same order. Raises AttemptDied."""
+
+    def ask_ahead(self, questions: Sequence[bytes]) -> None:
+        """Ask what is most likely asked next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,24 +111,26 @@ class Traced:
         self._drawing = torch.Generator()
         self._drawing.seed()
         self._modules = _Modules()
-        self._property = ""
+        self._case: Case | None = None
+        self._foreseen = True  # whether what the case asks for does not hang on answers so far
         self._pending: deque[tuple[wire.Request, Callable[[wire.Reply], None] | None]] = deque()
         self._there: _Module | None = None  # the module that was built there last
         self._bytes = 0
         self._builds: dict[str, wire.Reply | None] = {}  # by how a module is built
         self._traces: dict[bytes, wire.Reply | None] = {}  # by what calls have in common; near, also by their questions
-        self.calls: list[_Call] = []
+        self._calls: dict[Case | None, list[_Call]] = {}  # of each case, as far as they can be foreseen
         self.untold: set[str] = set()
         self.not_followed: str | None = None
 
     def begin(self, case: Case | None) -> None:
         """A case of a property begins."""
-        self._property = "" if case is None else case[1]
+        self._case, self._foreseen = case, True
+        self._calls[case] = []
 
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply of the reference. Raises AttemptDied."""
         if request.op == "call" and any(request.fields.get(name) not in (None, False) for name in _NOT_TRACED):
-            self.untold.add(self._property)
+            self.untold.add("" if self._case is None else self._case[1])
             return _bad("this cannot be traced")
         request = replace(request, tensors=tuple(map(same_strides, request.tensors)))  # a test may write into them
         module = self._modules.follow(request)
@@ -136,7 +141,9 @@ class Traced:
                 self._have_built(module, lambda reply: self._builds.update({how: reply}))
         elif request.op == "call":
             call = _Call(request=request, module=module)
-            self.calls.append(call)
+            self._foreseen = self._foreseen and not request.fields.get(OF_ANSWERS)
+            if self._foreseen:
+                self._calls.setdefault(self._case, []).append(call)
             if self._near or call.alike not in self._traces:
                 self._traces[call.alike] = None
                 self._post_trace(call)
@@ -153,6 +160,12 @@ class Traced:
     def built(self, request: wire.Request) -> wire.Reply | None:
         """What building a module came to."""
         return self._builds.get(_how_built(request))
+
+    def calls_after(self, case: Case | None) -> list[_Call]:
+        """Those of a case and of the next, as far as they can be foreseen."""
+        cases = list(self._calls)
+        place = cases.index(case) if case in self._calls else len(cases)
+        return [call for each in cases[place : place + 2] for call in self._calls[each]]
 
     def trace_of(self, call: _Call) -> wire.Reply | None:
         """The trace of a call, or what was raised instead."""
@@ -214,12 +227,11 @@ class Replayed:
         self.not_followed: str | None = None
         self.changed: str | None = None
 
-    def post(self) -> None:
-        """Have carried out what the tests most likely ask for, while they do. Raises AttemptDied."""
-        for call in self._traced.calls:
-            reply = self._traced.trace_of(call)
-            if reply is not None and reply.status == wire.OK:
-                self._replaying.post(self._replay(call, reply))
+    def begin(self, case: Case | None) -> None:
+        """A case begins: have carried out meanwhile what it most likely asks for."""
+        traces = [(call, self._traced.trace_of(call)) for call in self._traced.calls_after(case)]
+        ahead = [self._replay(call, trace) for call, trace in traces if trace is not None and trace.status == wire.OK]
+        self._replaying.ask_ahead(list(map(wire.encode_question, ahead)))
 
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply to what the attempt was asked for before. Raises AttemptDied, of the other process."""
