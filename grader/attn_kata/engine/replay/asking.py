@@ -7,6 +7,7 @@ the attempt as well, as far as a trace can tell it; what it shows decides the se
 from __future__ import annotations
 
 import functools
+import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -54,17 +55,15 @@ class _Call:
     module: _Module | None
 
     @functools.cached_property
-    def alike(self) -> bytes:
-        """What it has in common with those that differ from it by nothing but floating numbers, and where they are asked."""
+    def alike(self) -> str:
+        """What it has in common with calls that differ by what their tensors hold alone, and by where they are asked."""
         left_out = ("module", "seed", "inputs_after", OF_ANSWERS)
         told = {name: value for name, value in self.request.fields.items() if name not in left_out}
         if self.module is not None:
             held = [[name, str(weight.dtype)] for name, weight in self.module.weights.items()]
             told |= {"built": _how_built(self.module.built), "training": self.module.training, "weights": held}
-        tensors = self.request.tensors
-        told["layouts"] = [[str(tensor.dtype), list(tensor.shape), tensor.stride()] for tensor in tensors]
-        same = tuple(tensor for tensor in tensors if not tensor.is_floating_point())
-        return wire.encode_question(replace(self.request, fields=told, tensors=same))
+        layouts = [[str(tensor.dtype), tensor.shape, tensor.stride()] for tensor in self.request.tensors]
+        return json.dumps([told, layouts])
 
 
 class _Modules:
@@ -95,11 +94,11 @@ class _Modules:
 class Traced:
     """Answers the tests as the reference does, and has the attempt show traces of what they ask for.
 
-    Calls that differ by nothing but their numbers share one trace, so that nobody is asked often, and nothing can be done for
-    some numbers alone. The numbers that are sent say nothing about those that the tests ask about: only which of them are 0 or
-    not finite, and whatever is no floating number, is the same. `near` is for attempts whose steps depend on numbers (they
-    compare two and go on accordingly), or on what they draw outside of torch: each call has a trace of its own, for numbers
-    that lie near the test's.
+    Calls that differ by nothing but what their tensors hold share one trace, so that nobody is asked often, and nothing can be
+    done for some numbers or masks alone. The numbers that are sent say nothing about those that the tests ask about: only which
+    of them are 0 or not finite, and whatever is no floating number, is the same. `near` is for attempts whose steps depend on
+    what tensors hold (they compare two numbers and go on accordingly), or on what they draw outside of torch: each call has a
+    trace of its own, for numbers that lie near the test's.
 
     `untold` are the properties that ask for what no trace tells.
     """
@@ -117,7 +116,8 @@ class Traced:
         self._there: _Module | None = None  # the module that was built there last
         self._bytes = 0
         self._builds: dict[str, wire.Reply | None] = {}  # by how a module is built
-        self._traces: dict[bytes, wire.Reply | None] = {}  # by what calls have in common; near, also by their questions
+        self._traces: dict[str | bytes, wire.Reply | None] = {}  # by what calls have in common; near, also by their questions
+        self._steps: dict[str, wire.Reply] = {}
         self._calls: dict[Case | None, list[_Call]] = {}  # of each case, as far as they can be foreseen
         self.untold: set[str] = set()
         self.not_followed: str | None = None
@@ -147,6 +147,10 @@ class Traced:
             if self._near or call.alike not in self._traces:
                 self._traces[call.alike] = None
                 self._post_trace(call)
+            if request.fields.get(OF_ANSWERS):  # a step of a training: where it leads is nothing to know yet
+                if call.alike not in self._steps:
+                    self._steps[call.alike] = self._reference.ask(request)
+                return self._steps[call.alike]
         return self._reference.ask(request)
 
     def collect(self) -> None:

@@ -44,9 +44,10 @@ def _through(forward: Callable[..., Tensor], gradient: Tensor, *inputs: Tensor) 
     leaves = [value.detach().requires_grad_() for value in inputs]
     with torch.enable_grad():
         output = forward(*leaves)
-    if output.shape != gradient.shape or output.dtype != gradient.dtype:
-        raise ValueError(f"a gradient of shape {tuple(gradient.shape)} for an output of {tuple(output.shape)}")
-    return torch.autograd.grad(output, leaves, gradient)
+        if output.shape != gradient.shape or output.dtype != gradient.dtype:
+            raise ValueError(f"a gradient of shape {tuple(gradient.shape)} for an output of {tuple(output.shape)}")
+        # Of a scalar, because the first `grad_outputs` that torch is given makes it import half a second's worth of sympy.
+        return torch.autograd.grad((output * gradient).sum(), leaves)
 
 
 def _cdist(gradient: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
