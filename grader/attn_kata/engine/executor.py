@@ -138,7 +138,7 @@ class Executor:
         arguments = _arguments(request)
         given = [value for value in arguments if isinstance(value, Tensor)]
         _seed(request)
-        cotangent, labels = _differentiated(request)
+        cotangent, labels = _tensor(request, "cotangent"), _tensor(request, "labels")
         differentiated = cotangent is not None or labels is not None
         leaves = [value for value in given if _is_floating(value)] if differentiated else []
         for leaf in leaves:
@@ -176,24 +176,21 @@ class Executor:
         return texts, tuple(told)
 
     def _trace(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
-        """What a call does, as a trace of its result and, with `cotangent` or `labels`, of its gradients.
+        """What a call does, as a trace of its result and, with `cotangent`, of its gradients.
 
         Fields as for a call, and weights: the names of those that it is to leave open.
         """
         target, module = self._target(request)
         held = {} if module is None else dict(module.named_parameters(remove_duplicate=False))
         weights: dict[str, Tensor] = {name: held[name] for name in request.fields["weights"]}
-        arguments, (cotangent, labels) = _arguments(request), _differentiated(request)
-        differentiated = cotangent is not None or labels is not None
+        arguments, cotangent = _arguments(request), _tensor(request, "cotangent")
         _seed(request)
-        leaves = [value for value in arguments if _is_floating(value)] if differentiated else []
+        leaves = [value for value in arguments if _is_floating(value)] if cotangent is not None else []
         for leaf in leaves:
             leaf.requires_grad_()
-        with tracing.Tracing([*arguments, cotangent, labels], weights) as seen:
+        with tracing.Tracing([*arguments, cotangent], weights) as seen:
             result = one_tensor(target(*arguments))
             outputs: list[Tensor | None] = [result]
-            if labels is not None:
-                cotangent = of_cross_entropy(result, labels)
             if cotangent is not None:
                 leaves += [] if module is None else [value for _, value in named_parameters(module)]
                 found = gradients(result, leaves, cotangent)
@@ -203,16 +200,16 @@ class Executor:
     def _replay(self, request: wire.Request) -> tuple[tuple[str, ...], Tensors]:
         """What comes of the trace that is the last tensor; before it come the weights. Nothing of an attempt is run.
 
-        Fields: args, cotangent, labels, names of the weights, forbidden words, inputs_after.
+        Fields: args, cotangent, names of the weights, forbidden words, inputs_after.
         """
         *tensors, trace = request.tensors
         names = request.fields["names"]
         weights = dict(zip(names, tensors[len(tensors) - len(names) :], strict=True))
-        arguments, (cotangent, labels) = _arguments(request), _differentiated(request)
+        arguments, cotangent = _arguments(request), _tensor(request, "cotangent")
         given = [value for value in arguments if isinstance(value, Tensor)]
         _seed(request)
-        result, *found = running.run(trace, [*arguments, cotangent, labels], weights, request.fields["forbidden"])
-        if cotangent is None and labels is None and found:
+        result, *found = running.run(trace, [*arguments, cotangent], weights, request.fields["forbidden"])
+        if cotangent is None and found:
             raise running.NotATrace("it gives more than a result")
         after = [(value, 0) for value in given] if request.fields["inputs_after"] else []
         told = [(torch.empty(0), wire.ABSENT) if gradient is None else (gradient, 0) for gradient in found]
@@ -269,11 +266,10 @@ def _seed(request: wire.Request) -> None:
         _manual_seed(request.fields["seed"])
 
 
-def _differentiated(request: wire.Request) -> tuple[Tensor | None, Tensor | None]:
-    """What gradients are asked for by: the tensor that that of the result is taken along, labels, or neither."""
-    places = request.fields.get("cotangent"), request.fields.get("labels")
-    cotangent, labels = (None if place is None else request.tensors[place] for place in places)
-    return cotangent, labels
+def _tensor(request: wire.Request, field: str) -> Tensor | None:
+    """The tensor whose place a field tells, if any."""
+    place = request.fields.get(field)
+    return None if place is None else request.tensors[place]
 
 
 def _is_floating(value: Any) -> bool:

@@ -3,8 +3,8 @@
 An attempt can hide from the recording what it calls, or tell of its inputs what it likes. So what has passed shows traces of
 how it computes, in a fresh process in which what is forbidden is withheld (see `withheld`), and they are carried out elsewhere
 (see `replay`), for everything that decides. There the numbers decide, as they do in the first look; they are drawn anew, so
-that nobody knows them. What no trace tells (devices, one product that the grader makes) is asked for again
-where what is forbidden is withheld.
+that nobody knows them. What is not traced (devices, one product and the steps of a training, which the grader makes) is asked
+for again where what is forbidden is withheld.
 
 An attempt whose numbers leave torch's tensors on the way cannot be followed. (They come back without a gradient, so a right one
 has to have its own backward pass as well.) It is asked once more where what is forbidden is withheld, to tell it from one that

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ...properties.checks import what_changed
-from ...properties.handle import OF_ANSWERS, Transport
+from ...properties.handle import Transport
 from ...properties.local import same_strides
 from ...properties.runner import Case
 from .. import wire
@@ -25,7 +25,7 @@ from .running import Forbidden, NotATrace
 
 MOST_BYTES = 64 << 20  # of all traces together: they are kept until they are carried out
 NEAR = 0.05  # how far numbers lie from the tests' own, where an attempt's steps depend on numbers
-_NOT_TRACED = ("record", "mixing")  # what a trace cannot be asked for
+_NOT_TRACED = ("record", "mixing", "labels")  # a trace tells nothing of the first two; the last are many long calls
 
 
 class Process(Transport, Protocol):
@@ -57,7 +57,7 @@ class _Call:
     @functools.cached_property
     def alike(self) -> str:
         """What it has in common with calls that differ by what their tensors hold alone, and by where they are asked."""
-        left_out = ("module", "seed", "inputs_after", OF_ANSWERS)
+        left_out = ("module", "seed", "inputs_after")
         told = {name: value for name, value in self.request.fields.items() if name not in left_out}
         if self.module is not None:
             held = [[name, str(weight.dtype)] for name, weight in self.module.weights.items()]
@@ -100,7 +100,7 @@ class Traced:
     what tensors hold (they compare two numbers and go on accordingly), or on what they draw outside of torch: each call has a
     trace of its own, for numbers that lie near the test's.
 
-    `untold` are the properties that ask for what no trace tells.
+    `untold` are the properties that ask for what is not traced.
     """
 
     generation = 0
@@ -111,27 +111,24 @@ class Traced:
         self._drawing.seed()
         self._modules = _Modules()
         self._case: Case | None = None
-        self._foreseen = True  # whether what the case asks for does not hang on answers so far
         self._pending: deque[tuple[wire.Request, Callable[[wire.Reply], None] | None]] = deque()
         self._there: _Module | None = None  # the module that was built there last
         self._bytes = 0
         self._builds: dict[str, wire.Reply | None] = {}  # by how a module is built
         self._traces: dict[str | bytes, wire.Reply | None] = {}  # by what calls have in common; near, also by their questions
-        self._steps: dict[str, wire.Reply] = {}
-        self._calls: dict[Case | None, list[_Call]] = {}  # of each case, as far as they can be foreseen
+        self._calls: dict[Case | None, list[_Call]] = {}  # of each case
         self.untold: set[str] = set()
         self.not_followed: str | None = None
 
     def begin(self, case: Case | None) -> None:
         """A case of a property begins."""
-        self._case, self._foreseen = case, True
-        self._calls[case] = []
+        self._case = case
 
     def ask(self, request: wire.Request) -> wire.Reply:
         """The reply of the reference. Raises AttemptDied."""
         if request.op == "call" and any(request.fields.get(name) not in (None, False) for name in _NOT_TRACED):
             self.untold.add("" if self._case is None else self._case[1])
-            return _bad("this cannot be traced")
+            return _bad("this is not traced")
         request = replace(request, tensors=tuple(map(same_strides, request.tensors)))  # a test may write into them
         module = self._modules.follow(request)
         if request.op == "build":
@@ -141,16 +138,10 @@ class Traced:
                 self._have_built(module, lambda reply: self._builds.update({how: reply}))
         elif request.op == "call":
             call = _Call(request=request, module=module)
-            self._foreseen = self._foreseen and not request.fields.get(OF_ANSWERS)
-            if self._foreseen:
-                self._calls.setdefault(self._case, []).append(call)
+            self._calls.setdefault(self._case, []).append(call)
             if self._near or call.alike not in self._traces:
                 self._traces[call.alike] = None
                 self._post_trace(call)
-            if request.fields.get(OF_ANSWERS):  # a step of a training: where it leads is nothing to know yet
-                if call.alike not in self._steps:
-                    self._steps[call.alike] = self._reference.ask(request)
-                return self._steps[call.alike]
         return self._reference.ask(request)
 
     def collect(self) -> None:
@@ -166,7 +157,7 @@ class Traced:
         return self._builds.get(_how_built(request))
 
     def calls_after(self, case: Case | None) -> list[_Call]:
-        """Those of a case and of the next, as far as they can be foreseen."""
+        """Those of a case and of the next."""
         cases = list(self._calls)
         place = cases.index(case) if case in self._calls else len(cases)
         return [call for each in cases[place : place + 2] for call in self._calls[each]]
