@@ -94,6 +94,32 @@ def test_an_attempt_is_traced_with_other_numbers_than_are_asked_about():
     assert [one.op for one in elsewhere.requests] == ["replay"]
 
 
+def test_an_attempt_is_not_told_what_the_numbers_were_drawn_from():
+    source = """
+import torch
+class Adds(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3))
+    def forward(self, x):
+        return x + self.weight
+"""
+    case = 4321  # what the tests' seeds and modules' numbers are made of
+    attempt = Seen(source)
+    build = {"module": case, "seed": case, "name": "Adds", "args": [], "names": ["weight"]}
+    call = {"module": case, "seed": case + 1, "args": [{"tensor": 0}], "training": None}
+    asked = (
+        wire.Request(op="build", fields=build, tensors=(torch.randn(3),)),
+        wire.Request(op="call", fields=call, tensors=(torch.randn(3),)),
+    )
+    traced(attempt, *asked, reference=source)
+    told = [one.fields for one in attempt.requests]
+
+    assert {one.op for one in attempt.requests} == {"build", "trace"}
+    assert {fields["module"] for fields in told} == {0}
+    assert not {case, case + 1} & {fields["seed"] for fields in told}
+
+
 def test_what_is_asked_is_posted_before_it_is_waited_for():
     attempt, asked = Seen(ADDS), [request(*xy(size)) for size in (3, 4, 5, 6, 7)]
     cases = [(0, "values", 0), (0, "mask", 0), (0, "mask", 1)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -96,7 +97,8 @@ class Traced:
 
     Calls that differ by nothing but what their tensors hold share one trace, so that nobody is asked often, and nothing can be
     done for some numbers or masks alone. The numbers that are sent say nothing about those that the tests ask about: only which
-    of them are 0 or not finite, and whatever is no floating number, is the same. `near` is for attempts whose steps depend on
+    of them are 0 or not finite, and whatever is no floating number, is the same. Seeds and the numbers of modules are others,
+    as the tests' own tell what their numbers were drawn from. `near` is for attempts whose steps depend on
     what tensors hold (they compare two numbers and go on accordingly), or on what they draw outside of torch: each call has a
     trace of its own, for numbers that lie near the test's.
 
@@ -112,6 +114,7 @@ class Traced:
         self._modules = _Modules()
         self._case: Case | None = None
         self._pending: deque[tuple[wire.Request, Callable[[wire.Reply], None] | None]] = deque()
+        self._numbers: dict[int, int] = {}  # of modules, as the attempt is told them
         self._there: _Module | None = None  # the module that was built there last
         self._bytes = 0
         self._builds: dict[str, wire.Reply | None] = {}  # by how a module is built
@@ -190,7 +193,11 @@ class Traced:
         self._post(built, keep)
 
     def _post(self, request: wire.Request, keep: Callable[[wire.Reply], None] | None) -> None:
-        others = replace(request, tensors=tuple(_another(tensor, self._drawing, self._near) for tensor in request.tensors))
+        fields = {**request.fields, "seed": secrets.randbits(31)}
+        if "module" in fields:
+            fields["module"] = self._numbers.setdefault(fields["module"], len(self._numbers))
+        tensors = tuple(_another(tensor, self._drawing, self._near) for tensor in request.tensors)
+        others = replace(request, fields=fields, tensors=tensors)
         self._attempt.post(others)
         self._pending.append((others, keep))
 
