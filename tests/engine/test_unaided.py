@@ -85,9 +85,11 @@ class Process(Local):
         pass
 
 
-def looked(source: str, findings: Sequence[Finding] = PASSED) -> dict[str, tuple[str, str | None]]:
-    """What a second look at a right sdpa finds in an attempt, with nothing withheld: what is not passed."""
-    slug, found = "sdpa", []
+def looked(
+    source: str, findings: Sequence[Finding] = PASSED, *, slug: str = "sdpa"
+) -> dict[str, tuple[str, str | None]]:
+    """What a second look finds in an attempt, with nothing withheld: what is not passed."""
+    found = []
 
     def use(tests: HiddenTests) -> None:
         look = unaided.SecondLook(
@@ -161,6 +163,15 @@ def test_a_changed_input_and_shared_memory_are_seen_in_the_trace():
     assert found["inputs_unmodified"][1].startswith("tensor argument 1 was changed by the call")
 
     assert set(looked(SHARES)) == {"inputs_unmodified", "own_memory"}
+
+
+def test_where_nothing_is_forbidden_other_numbers_are_asked_about():
+    right = (resources.solutions_folder() / "split_heads.py").read_text()
+    by_heart = right.replace("def merge_heads", "def honest") + "\ndef merge_heads(x): return honest(x) * 0\n"
+    findings = [finding("split_values"), finding("merge_values"), finding("inputs_unmodified")]
+
+    assert looked(right, findings, slug="split_heads") == {}
+    assert looked(by_heart, findings, slug="split_heads").keys() == {"merge_values"}
 
 
 def test_what_did_not_hold_is_not_asked_again():
