@@ -18,7 +18,8 @@ from .handle import Target
 
 FORBIDDEN_ATTENTIONS = ("scaled_dot_product", "multi_head_attention", "MultiheadAttention", "Transformer", "flex_attention",
                         "_native_multi_head", "_transformer_encoder", "_flash_attention", "_efficient_attention",
-                        "_triton_multi_head", "_fused_sdp", "_safe_softmax", "fmha")  # fmt: skip
+                        "_triton_multi_head", "_fused_sdp", "_safe_softmax", "fmha", "torch.onnx.ops",
+                        "onnx::Attention")  # fmt: skip
 FORBIDDEN_SOFTMAXES = ("softmax", "softmin", "Softmax", "Softmin", "log_softmax", "_safe_softmax")
 
 
