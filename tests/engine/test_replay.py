@@ -233,6 +233,7 @@ def test_what_is_forbidden_is_refused_by_its_name(call):
 
 MINUS_ONE = base64.b64encode(b"\xff" * 8).decode()
 MINUS = {"tensor": ["constant", "int64", [1], MINUS_ONE]}
+COUNTS = {"tensor": ["constant", "int64", [2], "CAAAAAABAAAAAAAAAP///w=="]}  # 2^40 + 8 and -2^40
 EMPTY = {"tensor": ["constant", "float32", [0, 3], ""]}
 
 
@@ -270,6 +271,7 @@ EMPTY = {"tensor": ["constant", "float32", [0, 3], ""]}
         ["aten.tanh_backward.grad_input", [{"tensor": ["argument", 0]}] * 2, {"grad_input": EMPTY}],
         ["aten._cdist_backward.default", [{"tensor": ["argument", 0]}, EMPTY, EMPTY, 2.0, EMPTY], {}],
         ["aten.embedding_dense_backward.default", [{"tensor": ["argument", 0]}, MINUS, 5, -2, True], {}],
+        ["aten.repeat_interleave.Tensor", [COUNTS], {"output_size": 8}],
         7,
     ],
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Steps of a backward pass, carried out for a trace that may be written by hand.
 
-Forward operations check what they are given. Of their backward operations, which nothing but torch's own autograd calls, many
+Forward operations check what they are given, but for one: `repeat_interleave` looks at each count after it has written what
+the ones before it say, wherever that is. Of their backward operations, which nothing but torch's own autograd calls, many
 do not, and read or write past the ends of memory: those are made to here.
 """
 
@@ -26,6 +27,8 @@ _ONE_LAYOUT = frozenset(
     )
 )  # fmt: skip
 
+_MOST_REPEATED = 1 << 40
+
 
 def carry_out(call: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What an operation gives, of a backward pass or any other. Raises ValueError for what it would not check itself."""
@@ -36,7 +39,17 @@ def carry_out(call: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         if any((value.shape, value.dtype) != (tensors[0].shape, tensors[0].dtype) for value in tensors):
             raise ValueError(f"{name} of tensors of different sizes or dtypes")
+    if name == "repeat_interleave":
+        _check_counts(call, args, kwargs)
     return call(*args, **kwargs)
+
+
+def _check_counts(call: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raise ValueError where some are negative, or so many together that their sum overflows."""
+    place = [argument.name for argument in call._schema.arguments].index("repeats")
+    counts = kwargs["repeats"] if "repeats" in kwargs else args[place]
+    if isinstance(counts, Tensor) and (bool((counts < 0).any()) or float(counts.double().sum()) > _MOST_REPEATED):
+        raise ValueError("repeat_interleave with counts that are none")
 
 
 def _through(forward: Callable[..., Tensor], gradient: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
