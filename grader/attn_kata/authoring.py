@@ -244,11 +244,14 @@ def _killed(kata: Kata, *, pairs: bool, first: bool) -> Iterator[tuple[str, list
     import torch
 
     from .diagnosis import mutants
-    from .properties.handle import local_handle
+    from .properties.handle import Handle
+    from .properties.local import Local, load_namespace
+    from .properties.remembered import Remembering
 
     torch.set_num_threads(1)  # small tensors: threads cost more than they give
     tests = mutants.hidden_tests(kata.folder)
-    reference = local_handle(kata.solution)
+    answers = Remembering(Local(load_namespace(kata.solution)))  # hundreds of mutants ask it the same
     for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=pairs):
         mutant = mutants.handle(kata.solution, pipeline, chosen)
-        yield " + ".join(variant.id for variant in chosen), mutants.killers(tests, mutant, reference, first=first)
+        killed = mutants.killers(tests, mutant, Handle(answers), first=first, begin=answers.begin)
+        yield " + ".join(variant.id for variant in chosen), killed

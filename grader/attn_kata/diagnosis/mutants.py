@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..properties.claims import Property
 from ..properties.failures import PropertyFailed
 from ..properties.handle import Handle, local_handle, random_weights
 from ..properties.local import Local, load_namespace
-from ..properties.runner import seed_case
+from ..properties.runner import Case, seed_case
 from .pipeline import Pipeline, State, Variant, load
 from .search import EQUAL, Answer, distance, outcome
 
@@ -85,15 +85,26 @@ def hidden_tests(folder: Path) -> list[Any]:
     return [value for key, value in vars(module).items() if key.startswith("test_") and hasattr(value, "property")]
 
 
-def killers(tests: list[Any], mutant: Handle, reference: Handle, *, first: bool = False, seed: int = SEED) -> list[str]:
-    """The core properties that fail the mutant and whose needs hold; only the first with `first`."""
+def killers(
+    tests: list[Any],
+    mutant: Handle,
+    reference: Handle,
+    *,
+    first: bool = False,
+    seed: int = SEED,
+    begin: Callable[[Case], None] = lambda _: None,
+) -> list[str]:
+    """The core properties that fail the mutant and whose needs hold; only the first with `first`.
+
+    `begin` is told of each case before it is run.
+    """
     found: list[str] = []
     judged: set[str] = set()
     for test in tests:
         tested: Property = test.property
         if tested.tier != "core" or not judged.issuperset(tested.needs):
             continue
-        if _holds(test, mutant, reference, seed):
+        if _holds(test, mutant, reference, seed, begin):
             judged.add(tested.name)
             continue
         found.append(tested.name)
@@ -102,10 +113,11 @@ def killers(tests: list[Any], mutant: Handle, reference: Handle, *, first: bool 
     return found
 
 
-def _holds(test: Any, mutant: Handle, reference: Handle, seed: int) -> bool:
+def _holds(test: Any, mutant: Handle, reference: Handle, seed: int, begin: Callable[[Case], None]) -> bool:
     tested: Property = test.property
     wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
     for place, sizes in enumerate(tested.cases):
+        begin((seed, tested.name, place))
         seed_case(seed, tested, place)
         given = {"attempt": mutant, "reference": reference, "sizes": sizes}
         try:
