@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from attn_kata import authoring, catalog
+from attn_kata.diagnosis import mutants
 from attn_kata.engine.client import Engine
 
 KATAS = catalog.katas()
@@ -41,6 +42,19 @@ def test_every_mistake_is_caught_alone_and_in_pairs(kata: catalog.Kata) -> None:
     survivors = authoring.surviving_mutants(kata)
 
     assert survivors == []
+
+
+@pytest.mark.parametrize("left", [{"output_shape"}, {"output_shape", "values"}], ids=["shapes", "values"])
+def test_a_mistake_that_no_hidden_test_fails_is_found(left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    kata = catalog.find("attention_dropout")
+    tests = [test for test in mutants.hidden_tests(kata.folder) if test.property.name in left]
+    monkeypatch.setattr(mutants, "hidden_tests", lambda folder: tests)
+    survivors = authoring.surviving_mutants(kata)
+    unseen = {name for name, killers in authoring.kill_matrix(kata).items() if not killers}
+
+    assert "arguments.unchecked" in unseen
+    assert ("scale.missing" in unseen) == ("values" not in left)
+    assert {one for one in survivors if " + " not in one} == unseen
 
 
 @pytest.mark.parametrize("kata", KATAS, ids=by_slug)

@@ -322,8 +322,8 @@ def test_an_endless_loop_is_waited_for_once(run, folder):
 
 
 def test_who_waits_at_a_terminal_is_told_what_for(folder, home):
-    (folder / "sdpa.py").write_text(
-        "import time\n\n\ndef scaled_dot_product_attention(q, k, v):\n    time.sleep(5)\n    return v\n"
+    (folder / "sdpa.py").write_text(  # slow once, where a call would be made three times
+        "import time\n\ntime.sleep(5)\n\n\ndef scaled_dot_product_attention(q, k, v):\n    return v\n"
     )
     child = pexpect.spawn(
         sys.executable, ["-m", "attn_kata", "grade", "--property", "output_shape"], cwd=str(folder), timeout=60,

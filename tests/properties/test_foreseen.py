@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import pytest
@@ -13,6 +14,7 @@ from attn_kata.properties.local import Local, load_namespace
 from attn_kata.properties.runner import Case, HiddenTests, with_hidden_tests
 
 
+@functools.cache
 def noted(slug: str, other: str | None = None) -> dict[Case, list[bytes]]:
     """The questions of each case with the one after it; to the reference, or to a file among the kata's own."""
     kata = catalog.find(slug)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import sys
@@ -94,10 +95,16 @@ def killers(
     seed: int = SEED,
     begin: Callable[[Case], None] = lambda _: None,
 ) -> list[str]:
-    """The core properties that fail the mutant and whose needs hold; only the first with `first`.
+    """The core properties that fail the mutant and whose needs hold. `begin` is told of each case before it is run.
 
-    `begin` is told of each case before it is run.
+    With `first`, one that fails it is enough, its needs held or not: what it needs and does not hold fails the mutant, too.
+    Most fail `values`, which is tried before anything else.
     """
+    if first:
+        for test in tests:
+            with contextlib.suppress(Exception):  # such as of an index that the needs are there for
+                if test.property.name == "values" and not _holds(test, mutant, reference, seed, begin):
+                    return ["values"]
     found: list[str] = []
     judged: set[str] = set()
     for test in tests:
