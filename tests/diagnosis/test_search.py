@@ -20,7 +20,6 @@ IDS = [f"{kata.slug}-{pipeline.entry}" for kata, pipeline in PIPELINES]
 
 def begun_for(kata: catalog.Kata, pipeline: Pipeline) -> tuple[list[State], list[torch.Tensor]]:
     """The pipeline's first states on its probes, and what the reference answers there."""
-    torch.set_num_threads(1)
     torch.manual_seed(1)
     reference: Handle = local_handle(kata.solution)
     states, answers = [], []

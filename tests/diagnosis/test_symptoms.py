@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from attn_kata import catalog
 from attn_kata.diagnosis import mutants
@@ -72,7 +71,6 @@ RAISES = {  # for lengths that differ, which is the first that shows, before dro
 @pytest.mark.parametrize("id", ["dropout.never", "dropout.renormalised"])
 @pytest.mark.parametrize("slug", WITH_DROPOUT)
 def test_dropout_that_is_lost_or_made_up_for_is_named_beside_every_mistake_of_value(slug: str, id: str) -> None:
-    torch.set_num_threads(1)
     other = {"dropout.never", "dropout.renormalised", "dropout.before_softmax"} - {id}
     unseen, blamed = [], []
     for pipeline, variant, hidden in beside(slug, id):
@@ -90,7 +88,6 @@ def test_dropout_that_is_lost_or_made_up_for_is_named_beside_every_mistake_of_va
 @pytest.mark.parametrize("slug", WITH_DROPOUT)
 def test_dropout_that_is_made_up_for_is_named_also_where_a_query_lost_all_its_weights(slug: str) -> None:
     """Their sum is 0 then, and what divides by the sum and a little gives 0, not 1. One seed in eight has such a query."""
-    torch.set_num_threads(1)
     kata = catalog.find(slug)
     (pipeline,) = load(kata.folder).PIPELINES
     (renormalised,) = (variant for variant in pipeline.variants if variant.id == "dropout.renormalised")
@@ -101,7 +98,6 @@ def test_dropout_that_is_made_up_for_is_named_also_where_a_query_lost_all_its_we
 
 @pytest.mark.parametrize("slug", WITH_DROPOUT)
 def test_dropout_that_is_right_is_not_blamed_beside_any_mistake_of_value(slug: str) -> None:
-    torch.set_num_threads(1)
     (pipeline,) = load(catalog.find(slug).folder).PIPELINES
     for variant in pipeline.variants:
         if variant.shows_in_values:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from attn_kata import catalog
 from attn_kata.diagnosis import mutants
@@ -42,7 +41,6 @@ SEEDS = range(1, 13)
 
 @pytest.mark.parametrize(("slug", "wrong", "asked", "failing"), SAID)
 def test_the_same_properties_fail_with_every_seed(slug: str, wrong: str, asked: str, failing: str) -> None:
-    torch.set_num_threads(1)
     kata = catalog.find(slug)
     attempt = local_handle(kata.folder / "wrong" / f"{wrong}.py")
     for seed in SEEDS:
@@ -66,7 +64,6 @@ def attention_with_dropout(q, k, v, p, training):
 @pytest.mark.parametrize("drawn", [(), (3,), (2,), (0, 2), (2, 3)])
 def test_however_few_draws_serve_all_weights_they_are_named_shared(drawn: tuple[int, ...], tmp_path: Any) -> None:
     """By luck all of few draws keep, or all drop: in one call that looks like no dropout, or like nothing else."""
-    torch.set_num_threads(1)
     kata = catalog.find("attention_dropout")
     (tmp_path / "one_draw.py").write_text(ONE_DRAW.replace("DRAWN", str(drawn)))
     attempt = local_handle(tmp_path / "one_draw.py")
