@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attn_kata.engine import wire
-from attn_kata.engine.replay import asking
+from attn_kata.engine.replay import asking, decoys
 from attn_kata.engine.replay.asking import Replayed, Traced
 from attn_kata.properties.local import Local
 
@@ -172,7 +172,7 @@ def test_near_each_call_has_a_trace_of_its_own_for_numbers_near_its_own():
     for sent, one in zip(attempt.requests, asked, strict=True):
         away = (sent.tensors[0] - one.tensors[0]).abs()
         assert bool((away > 0).all())
-        assert bool((away < 6 * asking.NEAR).all())
+        assert bool((away < 6 * decoys.NEAR).all())
     replayed = Replayed(Seen(""), both, [])
     assert [replayed.ask(one).tensors[0].data.tolist() for one in asked] == [[0.5, 0.5], [6.0, 6.0], [0.25, 0.25]]
 

@@ -30,7 +30,6 @@ from .replay.asking import Replayed, Traced
 
 FORBIDS = "from_scratch"  # a property
 INPUTS = "inputs_unmodified"  # every kata has it
-MOST_CASES = 2  # of a property: one would do, and a loop over elements is long
 _NOT_WITHOUT = "its values are right only where something ready-made can be called, though none was seen to run"
 _NOT_SEEN = "something ready-made is part of how its values are made, though it was not seen to run: {}"
 _NOT_FOLLOWED = "how its values are made could not be followed: {}. Compute with tensors from the inputs to the output"
@@ -100,7 +99,7 @@ class SecondLook:
         if not names:
             return found
         attempt = self._process(self._forbidden)
-        findings, failures = self._run(attempt, attempt, names, most_cases=None)
+        findings, failures = self._run(attempt, attempt, names)
         attempt.stop()
         for finding in findings:
             if finding.outcome != "passed":
@@ -156,9 +155,7 @@ class SecondLook:
         self._why_not_followed = self._why_not_followed or replayed.not_followed
         return [*findings, *found], {**failures, **failed}
 
-    def _run(
-        self, transport: Transport, process: Attempt, only: Sequence[str], *, most_cases: int | None = MOST_CASES
-    ) -> Found:
+    def _run(self, transport: Transport, process: Attempt, only: Sequence[str]) -> Found:
         def begin(case: Case | None) -> None:
             self._answers.begin(case)
             if isinstance(transport, (Traced, Replayed)):
@@ -166,7 +163,7 @@ class SecondLook:
 
         return self._tests.run(
             Handle(transport), Handle(self._answers), seed=self._seed, only=tuple(only), held=self._held,
-            most_cases=most_cases, deaths=lambda: process.deaths, deadline=self._deadline, begin=begin,
+            deaths=lambda: process.deaths, deadline=self._deadline, begin=begin,
         )  # fmt: skip
 
 

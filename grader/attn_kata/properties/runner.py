@@ -84,21 +84,19 @@ class HiddenTests:
         seed: int,
         only: tuple[str, ...] = (),
         held: tuple[str, ...] = (),
-        most_cases: int | None = None,
         deaths: Callable[[], int] = lambda: 0,
         deadline: float = float("inf"),
         begin: Callable[[Case | None], None] = lambda _: None,
     ) -> Found:
         """One finding for each property, in the file's order; and the failures by property.
 
-        `only` limits them to these and what they need; what is known to have `held` is not run for their sake. `most_cases`
-        limits each to its first ones. `deaths` says how often the attempt's process has died, and `deadline` (monotonic) when
-        it is too late for another property.
+        `only` limits them to these and what they need; what is known to have `held` is not run for their sake. `deaths` says
+        how often the attempt's process has died, and `deadline` (monotonic) when it is too late for another property.
         `begin` is told of each case before it is run, and of the end with None. Raises HiddenTestFault.
         """
         running = _Run(
-            attempt=attempt, reference=reference, seed=seed, held=set(held), most_cases=most_cases, deaths=deaths,
-            deadline=deadline, begin=begin
+            attempt=attempt, reference=reference, seed=seed, held=set(held), deaths=deaths, deadline=deadline,
+            begin=begin
         )  # fmt: skip
         for test in self._wanted(only, held):
             try:
@@ -163,7 +161,6 @@ class _Run:
     reference: Handle
     seed: int
     held: set[str]
-    most_cases: int | None
     deaths: Callable[[], int]
     deadline: float
     begin: Callable[[Case | None], None]
@@ -187,7 +184,7 @@ class _Run:
             return _finding(tested, "skipped", f"not tried: the attempt's process died {MAX_DEATHS} times")
         if time.monotonic() > self.deadline:
             return _finding(tested, "skipped", "not tried: the grading ran out of time")
-        for place, sizes in enumerate(tested.cases[: self.most_cases]):
+        for place, sizes in enumerate(tested.cases):
             outcome: FindingOutcome
             example, look_at = None, None
             try:

@@ -8,5 +8,6 @@ lands, and the numbers decide.
 
     tracing.py      in the attempt's process: notes the operations of a call
     running.py      in the other: carries out a trace, as far as `operations.py` and `backward.py` allow
-    asking.py       in the grader: transports for the hidden tests, one for each of the two processes
+    asking.py       in the grader: transports for the hidden tests, one for each of the two processes; `decoys.py` has the
+                    numbers that the attempt is asked with
 """

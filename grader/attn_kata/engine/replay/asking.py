@@ -22,10 +22,10 @@ from ...properties.handle import Transport
 from ...properties.local import same_strides
 from ...properties.runner import Case
 from .. import wire
+from . import decoys
 from .running import Forbidden, NotATrace
 
 MOST_BYTES = 64 << 20  # of all traces together: they are kept until they are carried out
-NEAR = 0.05  # how far numbers lie from the tests' own, where an attempt's steps depend on numbers
 _NOT_TRACED = ("record", "mixing", "labels")  # a trace tells nothing of the first two; the last are many long calls
 
 
@@ -196,7 +196,7 @@ class Traced:
         fields = {**request.fields, "seed": secrets.randbits(31)}
         if "module" in fields:
             fields["module"] = self._numbers.setdefault(fields["module"], len(self._numbers))
-        tensors = tuple(_another(tensor, self._drawing, self._near) for tensor in request.tensors)
+        tensors = tuple(decoys.another(tensor, self._drawing, self._near) for tensor in request.tensors)
         others = replace(request, fields=fields, tensors=tensors)
         self._attempt.post(others)
         self._pending.append((others, keep))
@@ -281,22 +281,3 @@ def _bad(why: str) -> wire.Reply:
 
 def _how_built(request: wire.Request) -> str:
     return str([request.fields["name"], request.fields["args"]])
-
-
-def _another(tensor: Tensor, drawing: torch.Generator, near: bool) -> Tensor:
-    """Other numbers of the same size, laid out alike: none that a test has drawn, and nobody's to foresee."""
-    if not tensor.is_floating_point() or tensor.numel() == 0:
-        return tensor
-    held = torch.as_strided(tensor, (_reach(tensor),), (1,), tensor.storage_offset()).double()
-    kept = (held == 0) | ~held.isfinite()
-    size = held[~kept].square().mean().sqrt()  # NaN where there are none, and none to draw
-    drawn = torch.randn(len(held), dtype=torch.float64, generator=drawing)
-    drawn = held + drawn * (size / 10).clamp(max=NEAR) if near else drawn * size
-    return torch.where(kept, held, drawn).to(tensor.dtype).as_strided(tensor.shape, tensor.stride())
-
-
-def _reach(tensor: Tensor) -> int:
-    """How many numbers its memory spans."""
-    if tensor.numel() == 0:
-        return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

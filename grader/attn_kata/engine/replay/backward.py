@@ -30,18 +30,27 @@ _ONE_LAYOUT = frozenset(
 _MOST_REPEATED = 1 << 40
 
 
-def carry_out(call: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What an operation gives, of a backward pass or any other. Raises ValueError for what it would not check itself."""
+def checked(call: torch._ops.OpOverload[..., Any]) -> Callable[..., Any]:
+    """An operation as a function that raises ValueError for what it would not check itself."""
     name = call._schema.name.removeprefix("aten::")
     if name in _BY_FORWARD:
-        return _BY_FORWARD[name](*args, **kwargs)
-    if name in _ONE_LAYOUT:
-        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-        if any((value.shape, value.dtype) != (tensors[0].shape, tensors[0].dtype) for value in tensors):
-            raise ValueError(f"{name} of tensors of different sizes or dtypes")
-    if name == "repeat_interleave":
-        _check_counts(call, args, kwargs)
-    return call(*args, **kwargs)
+        return _BY_FORWARD[name]
+    check = _check_layout if name in _ONE_LAYOUT else _check_counts if name == "repeat_interleave" else None
+    if check is None:
+        return call
+
+    def carry_out(*args: Any, **kwargs: Any) -> Any:
+        check(call, args, kwargs)
+        return call(*args, **kwargs)
+
+    return carry_out
+
+
+def _check_layout(call: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raise ValueError where the tensors are not of one size and dtype."""
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    if any((value.shape, value.dtype) != (tensors[0].shape, tensors[0].dtype) for value in tensors):
+        raise ValueError(f"{call} of tensors of different sizes or dtypes")
 
 
 def _check_counts(call: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:

@@ -80,8 +80,9 @@ def find(name: str) -> torch._ops.OpOverload[..., Any] | None:
 
 def names_kinds_by_number(operation: torch._ops.OpOverload[..., Any], args: list[Any], kwargs: dict[str, Any]) -> bool:
     """Whether a dtype or a layout is told as a number: torch takes any, and looks up its table of dtypes beyond its end."""
-    told = [args[place] for place, _ in _takes_kinds(operation) if place < len(args)]
-    told += [kwargs[name] for _, name in _takes_kinds(operation) if name in kwargs]
+    kinds = _takes_kinds(operation)
+    told = [args[place] for place, _ in kinds if place < len(args)]
+    told += [kwargs[name] for _, name in kinds if name in kwargs]
     return any(value is not None and not isinstance(value, _KINDS) for value in told)
 
 

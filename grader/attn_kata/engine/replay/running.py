@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from .. import wire
 from . import backward, operations
 
 Json = Any
+Operation = torch._ops.OpOverload[..., Any]
 DTYPES = (*wire.DTYPES, torch.complex64, torch.complex128)  # a result has none of the last two, what leads to it may
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
 _KINDS: dict[str, Callable[[Any], Any]] = {
@@ -48,15 +50,13 @@ def run(
     `forbidden` are words in names of operations. Raises Forbidden, NotATrace.
     """
     words = tuple(forbidden)
+    collects = gc.isenabled()
+    gc.disable()  # there is no garbage, and looking for it among the steps takes as long as they do
     try:
         told = json.loads(wire.storage_bytes(trace))
-        running = _Running(arguments, weights)
+        running = _Running(arguments, weights, words)
         with torch.no_grad():
             for name, args, kwargs, same in told["steps"]:
-                if not operations.is_name(name):
-                    raise NotATrace("a step of it names no operation")
-                if any(word in name for word in words):
-                    raise Forbidden(name)
                 running.take(name, args, kwargs, same)
             outputs = running.value(told["outputs"])
             if type(outputs) is not list:
@@ -65,31 +65,45 @@ def run(
         raise
     except Exception as error:
         raise NotATrace(f"{type(error).__name__}: {error}"[:500]) from None
+    finally:
+        if collects:
+            gc.enable()
     if not all(output is None or isinstance(output, Tensor) for output in outputs):
         raise NotATrace("what it gives is no tensor")
     return outputs
 
 
 class _Running:
-    def __init__(self, arguments: Sequence[Any], weights: dict[str, Tensor]) -> None:
-        self._arguments, self._weights = arguments, weights
+    def __init__(self, arguments: Sequence[Any], weights: dict[str, Tensor], forbidden: Sequence[str]) -> None:
+        self._arguments, self._weights, self._forbidden = arguments, weights, forbidden
+        # By name: an operation, what carries it out, and whether it draws. Looked up once, not for each step.
+        self._calls: dict[str, tuple[Operation, Callable[..., Any], bool]] = {}
         self._results: list[list[Any]] = []
         self._states: dict[int, Tensor] = {}  # of torch's generator, before a step that draws
 
     def take(self, name: str, args: Json, kwargs: Json, same: Json) -> None:
         """Carry out one step, drawing what the step `same` drew."""
-        call = operations.find(name)
-        if call is None:
-            raise NotATrace(f"{name} is not among the operations that are carried out again")
+        call, carry_out, draws = self._calls.get(name) or self._found(name)
         given, named = self.value(args), {key: self.value(value) for key, value in kwargs.items()}
         if operations.names_kinds_by_number(call, given, named):
             raise NotATrace(f"{name} is given a dtype or a layout that is none")
-        if torch.Tag.nondeterministic_seeded in call.tags:
+        if draws:
             if same is not None:
                 torch.default_generator.set_state(self._states[same])
             self._states[len(self._results)] = torch.default_generator.get_state()
-        result = backward.carry_out(call, given, named)
+        result = carry_out(*given, **named)
         self._results.append(list(result) if isinstance(result, (tuple, list)) else [result])
+
+    def _found(self, name: str) -> tuple[Operation, Callable[..., Any], bool]:
+        if not operations.is_name(name):
+            raise NotATrace("a step of it names no operation")
+        if any(word in name for word in self._forbidden):
+            raise Forbidden(name)
+        call = operations.find(name)
+        if call is None:
+            raise NotATrace(f"{name} is not among the operations that are carried out again")
+        self._calls[name] = call, backward.checked(call), torch.Tag.nondeterministic_seeded in call.tags
+        return self._calls[name]
 
     def value(self, told: Json) -> Any:
         """What a trace says as a value."""

@@ -96,7 +96,7 @@ class Tracing(TorchDispatchMode):
 
     def _drew_the_same(self, func: Any) -> int | None:
         """The step before this that drew from the same state, where this one draws: a checkpoint computes twice."""
-        if torch.Tag.nondeterministic_seeded not in func.tags:
+        if not _draws(func):
             return None
         number = len(self.steps)
         first = self._drew.setdefault(wire.storage_bytes(torch.default_generator.get_state()), number)
@@ -106,7 +106,7 @@ class Tracing(TorchDispatchMode):
         for place, value in enumerate(results):
             if isinstance(value, Tensor):
                 self._remember(value, ["step", len(self.steps), place])
-        self.steps.append([str(func), *described])
+        self.steps.append([_named(func), *described])
 
     def _remember(self, value: Tensor, where: Json) -> None:
         self._known[id(value)] = value, where
@@ -126,6 +126,15 @@ class Tracing(TorchDispatchMode):
             where = ["step", len(self.steps) - 1, 0]
         self._remember(value, where)
         return where
+
+
+@functools.cache
+def _draws(func: Any) -> bool:
+    """Whether the operation draws from torch's generator."""
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+_named = functools.cache(str)  # an operation
 
 
 @functools.cache
