@@ -55,7 +55,7 @@ class SecondLook:
     ) -> None:  # fmt: skip
         self._tests, self._process = tests, process
         self._forbidden, self._deadline = forbidden, deadline
-        self._seed = secrets.randbits(31)
+        self._seed, self._secret = secrets.randbits(31), secrets.token_bytes(32)
         self._reference = Local(load_namespace(solution))  # in the attempt's place
         self._answers = Remembering(Local(load_namespace(solution)))
         self._held: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class SecondLook:
                 transport.begin(case)
 
         return self._tests.run(
-            Handle(transport), Handle(self._answers), seed=self._seed, only=tuple(only), held=self._held,
+            Handle(transport), Handle(self._answers), seed=self._seed, secret=self._secret, only=tuple(only), held=self._held,
             deaths=lambda: process.deaths, deadline=self._deadline, begin=begin,
         )  # fmt: skip
 

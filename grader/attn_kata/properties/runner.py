@@ -25,6 +25,7 @@ from ..report.model import Finding, FindingOutcome
 from .claims import Property
 from .failures import AttemptRaised, NoAnswer, PropertyFailed
 from .handle import Handle, number_for
+from .secret import fill
 
 MAX_DEATHS = 3
 
@@ -84,19 +85,21 @@ class HiddenTests:
         seed: int,
         only: tuple[str, ...] = (),
         held: tuple[str, ...] = (),
+        secret: bytes = b"",
         deaths: Callable[[], int] = lambda: 0,
         deadline: float = float("inf"),
         begin: Callable[[Case | None], None] = lambda _: None,
     ) -> Found:
         """One finding for each property, in the file's order; and the failures by property.
 
-        `only` limits them to these and what they need; what is known to have `held` is not run for their sake. `deaths` says
+        `only` limits them to these and what they need; what is known to have `held` is not run for their sake. With a `secret`
+        the numbers are made of all of it: trying 32 bits of seeds, as fast as one may, does not find them. `deaths` says
         how often the attempt's process has died, and `deadline` (monotonic) when it is too late for another property.
         `begin` is told of each case before it is run, and of the end with None. Raises HiddenTestFault.
         """
         running = _Run(
-            attempt=attempt, reference=reference, seed=seed, held=set(held), deaths=deaths, deadline=deadline,
-            begin=begin
+            attempt=attempt, reference=reference, seed=seed, held=set(held), secret=secret, deaths=deaths,
+            deadline=deadline, begin=begin
         )  # fmt: skip
         for test in self._wanted(only, held):
             try:
@@ -161,6 +164,7 @@ class _Run:
     reference: Handle
     seed: int
     held: set[str]
+    secret: bytes
     deaths: Callable[[], int]
     deadline: float
     begin: Callable[[Case | None], None]
@@ -215,7 +219,7 @@ class _Run:
     def _call(self, test: _Test, place: int, attempt: Handle) -> None:
         """Run one case of a test, with numbers that depend on nothing but the seed and the case."""
         self.begin((self.seed, test.property.name, place))
-        seed_case(self.seed, test.property, place)
+        seed_case(self.seed, test.property, place, self.secret)
         given = {"attempt": attempt, "reference": self.reference, "sizes": test.property.cases[place]}
         test.call(**{name: value for name, value in given.items() if name in test.asks})
 
@@ -230,11 +234,13 @@ class _Run:
         return True
 
 
-def seed_case(seed: int, tested: Property, place: int) -> None:
-    """Seed torch for one case, so that a case's numbers depend on nothing but the seed and the case."""
+def seed_case(seed: int, tested: Property, place: int, secret: bytes = b"") -> None:
+    """Seed torch for one case, so that a case's numbers depend on nothing but the seed, the secret and the case."""
     case = zlib.crc32(f"{seed} {tested.name} {place}".encode())
     # Not torch.manual_seed, which takes 2 ms: it formats three stacks for the sake of devices that are not used here.
     torch.default_generator.manual_seed(case)
+    if secret:
+        fill(torch.default_generator, secret, f"{tested.name} {place}")
     number_for(case)
 
 

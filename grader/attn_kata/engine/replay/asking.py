@@ -21,6 +21,7 @@ from ...properties.checks import what_changed
 from ...properties.handle import Transport
 from ...properties.local import same_strides
 from ...properties.runner import Case
+from ...properties.secret import fill
 from .. import wire
 from . import decoys
 from .running import Forbidden, NotATrace
@@ -110,7 +111,7 @@ class Traced:
     def __init__(self, attempt: Process, reference: Transport, *, near: bool = False) -> None:
         self._attempt, self._reference, self._near = attempt, reference, near
         self._drawing = torch.Generator()
-        self._drawing.seed()
+        fill(self._drawing, secrets.token_bytes(32), "decoys")
         self._modules = _Modules()
         self._case: Case | None = None
         self._pending: deque[tuple[wire.Request, Callable[[wire.Reply], None] | None]] = deque()
