@@ -48,6 +48,12 @@ class _Module:
     weights: dict[str, Tensor]
     training: bool | None = None
 
+    @functools.cached_property
+    def kind(self) -> str:
+        """What it has in common with modules that differ by the numbers of their weights alone."""
+        held = [[name, str(weight.dtype)] for name, weight in self.weights.items()]
+        return json.dumps([_how_built(self.built), held, self.training is None])
+
 
 @dataclass(kw_only=True)
 class _Call:
@@ -62,8 +68,7 @@ class _Call:
         left_out = ("module", "seed", "inputs_after")
         told = {name: value for name, value in self.request.fields.items() if name not in left_out}
         if self.module is not None:
-            held = [[name, str(weight.dtype)] for name, weight in self.module.weights.items()]
-            told |= {"built": _how_built(self.module.built), "training": self.module.training, "weights": held}
+            told |= {"module": self.module.kind, "training": self.module.training}
         layouts = [[str(tensor.dtype), tensor.shape, tensor.stride()] for tensor in self.request.tensors]
         return json.dumps([told, layouts])
 
@@ -116,7 +121,7 @@ class Traced:
         self._case: Case | None = None
         self._pending: deque[tuple[wire.Request, Callable[[wire.Reply], None] | None]] = deque()
         self._numbers: dict[int, int] = {}  # of modules, as the attempt is told them
-        self._there: _Module | None = None  # the module that was built there last
+        self._there: dict[str, _Module] = {}  # by kind, one that was built in the attempt's process
         self._bytes = 0
         self._builds: dict[str, wire.Reply | None] = {}  # by how a module is built
         self._traces: dict[str | bytes, wire.Reply | None] = {}  # by what calls have in common; near, also by their questions
@@ -175,15 +180,17 @@ class Traced:
         # What is looked at afterwards is nothing to be told: an attempt could do otherwise there.
         fields = {**call.request.fields, "inputs_after": False, "weights": []}
         if call.module is not None:
-            if call.module.weights is not getattr(self._there, "weights", None):
-                self._have_built(call.module)
-            fields |= {"weights": list(call.module.weights), "training": call.module.training}
-            fields["module"] = call.module.built.fields["module"]
+            there = self._there.get(call.module.kind)
+            if there is None or (self._near and there.weights is not call.module.weights):
+                there = call.module
+                self._have_built(there)
+            fields |= {"weights": list(there.weights), "training": call.module.training}
+            fields["module"] = there.built.fields["module"]
         self._post(replace(call.request, op="trace", fields=fields), lambda reply: self._keep(call, reply))
 
     def _have_built(self, module: _Module | None, keep: Callable[[wire.Reply], None] | None = None) -> None:
         assert module is not None
-        self._there = module
+        self._there[module.kind] = module
         names = list(module.weights)
         given = module.built.tensors[: len(module.built.tensors) - len(module.built.fields["names"])]
         built = replace(
