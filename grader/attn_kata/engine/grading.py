@@ -81,7 +81,7 @@ class _Grading:
         self._folder = Path(asked["katas"]) / asked["slug"]
         self._solution = Path(asked["solutions"]) / f"{asked['slug']}.py"
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
-        self._wanted = [entry.name for entry in kata.entries]
+        self._wanted = list(kata.entries)
         self._supply = supply
         self.attempt = self._attempt(deadline=self._deadline)
         self._seconds = {"properties": 0.0, "diagnosis": 0.0}
