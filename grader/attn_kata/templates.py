@@ -16,28 +16,29 @@ if TYPE_CHECKING:
 
 
 def render(name: str, /, katas: Path | None = None, **values: object) -> str:
-    """The template `name`: a file of `templates/`, or of the folder `katas`. Raises KataFileError with file and line."""
-    return _rendered(lambda: environment(katas).get_template(name).render(values), name)
+    """The template `name`, of `templates/` or of the folder `katas`, with these values. Raises KataFileError."""
+    return _rendered(name, lambda: _template(name, katas).render(values))
 
 
-def render_block(name: str, block: str, /, katas: Path, **values: object) -> str:
-    """One block of a kata's template by itself. Raises KataFileError with file and line."""
+def render_block(name: str, block: str, /, katas: Path | None = None, **values: object) -> str:
+    """One block of a template, without what stands around it. Raises KataFileError, which names file and line."""
 
     def rendered() -> str:
-        template = environment(katas).get_template(name)
+        template = _template(name, katas)
+        if block not in template.blocks:
+            raise KataFileError(f"{template.filename}: there is no block '{block}'.")
         return "".join(template.blocks[block](template.new_context(values)))
 
-    return _rendered(rendered, name)
+    return _rendered(name, rendered)
 
 
-def environment(katas: Path | None = None) -> jinja2.Environment:
-    """Where the templates lie, and how they are written: a tag takes its whole line."""
-    return _environment(resources.templates_folder(), katas or resources.katas_folder())
+def _template(name: str, katas: Path | None) -> jinja2.Template:
+    return _environment(resources.templates_folder(), katas or resources.katas_folder()).get_template(name)
 
 
 @cache
 def _environment(*folders: Path) -> jinja2.Environment:
-    import jinja2  # only here: it takes longer than all the rest of a command
+    import jinja2  # only here: a command that renders nothing does not wait for it
 
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folders),
@@ -49,11 +50,13 @@ def _environment(*folders: Path) -> jinja2.Environment:
     )
 
 
-def _rendered(rendered: Callable[[], str], name: str) -> str:
+def _rendered(name: str, rendered: Callable[[], str]) -> str:
     import jinja2
 
     try:
         return rendered()
+    except KataFileError:
+        raise
     except jinja2.TemplateNotFound as missing:
         raise KataFileError(f"There is no template {missing.name}.") from missing
     except jinja2.TemplateSyntaxError as problem:
