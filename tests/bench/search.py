@@ -15,7 +15,8 @@ from collections.abc import Iterable
 import torch
 
 from attn_kata import catalog
-from attn_kata.diagnosis import mutants, search
+from attn_kata.authoring import mutants
+from attn_kata.diagnosis import search
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
 from attn_kata.properties.handle import local_handle
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from attn_kata import catalog
-from attn_kata.diagnosis import mutants
+from attn_kata.authoring import mutants
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
 from attn_kata.diagnosis.search import Answer, explain, outcome
-from attn_kata.properties.handle import Handle, local_handle, random_weights
+from attn_kata.grading.local import local_handle
+from attn_kata.properties.handle import Handle, random_weights
 
 PIPELINES = [(kata, pipeline) for kata in catalog.katas() for pipeline in load(kata.folder).PIPELINES]
 IDS = [f"{kata.slug}-{pipeline.entry}" for kata, pipeline in PIPELINES]

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ..properties.failures import PropertyFailed
-from ..properties.handle import Handle
-from ..report.model import Diagnosis, Example, Finding, NamedMistake
-from . import catalogue, lines
-from .gradients import differ
-from .pictures import draw
-from .pipeline import Pipeline
-from .probing import SEED, Asked, ask
-from .search import explain
-from .stages.masks import FINITE
-from .symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
+from attn_kata.diagnosis import catalogue, lines
+from attn_kata.diagnosis.gradients import differ
+from attn_kata.diagnosis.pictures import draw
+from attn_kata.diagnosis.pipeline import Pipeline
+from attn_kata.diagnosis.probing import SEED, Asked, ask
+from attn_kata.diagnosis.search import explain
+from attn_kata.diagnosis.stages.masks import FINITE
+from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
+from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.handle import Handle
+from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .pipeline import Pipeline, State, Variant
-from .stages.masks import FINITE, MASKING, weigh_later
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
+from attn_kata.diagnosis.stages.masks import FINITE, MASKING, weigh_later
 
 EQUAL = 1e-5  # absolute plus relative: as near as arithmetic in float32 comes
 RIVAL = 1e-3  # a set that is not equal must be at least this far, or nothing is said
