@@ -27,7 +27,7 @@ _ROUNDS = 125  # of looking whether it has
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AttemptProcess:
+class _PooledProcess:
     """An attempt child: its process, its folder, the grader's ends of its lines, and what it was confined by."""
 
     pid: int
@@ -42,8 +42,8 @@ class AttemptPool:
     def __init__(self, others: Callable[[], list[int]]) -> None:
         self._others = others
         self._prepared: dict[tuple[int, tuple[str, ...]], sandbox.Prepared] = {}
-        self._graded: _AttemptProcess | None = None
-        self._spare: _AttemptProcess | None = None
+        self._graded: _PooledProcess | None = None
+        self._spare: _PooledProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -79,7 +79,7 @@ class AttemptPool:
         graded, self._graded = self._graded, None
         return "" if graded is None else self._end(graded, patient=patient)
 
-    def _end(self, attempt: _AttemptProcess, *, patient: bool = False) -> str:
+    def _end(self, attempt: _PooledProcess, *, patient: bool = False) -> str:
         rounds = _ROUNDS if patient else 1
         by_itself = False
         for left in reversed(range(rounds)):
@@ -106,7 +106,7 @@ class AttemptPool:
         self._prepared[tier, denied] = prepared
         return prepared
 
-    def _fork(self, job: Job, meanwhile: Callable[[], None] = lambda: None) -> _AttemptProcess:
+    def _fork(self, job: Job, meanwhile: Callable[[], None] = lambda: None) -> _PooledProcess:
         prepared = self._prepare(job)
         folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
         ours, theirs = socket.socketpair()
@@ -133,7 +133,7 @@ class AttemptPool:
         finally:
             theirs.close()
             os.close(printing)
-        return _AttemptProcess(pid=pid, folder=folder, lines=lines, prepared=prepared)
+        return _PooledProcess(pid=pid, folder=folder, lines=lines, prepared=prepared)
 
 
 def close(lines: Lines) -> None:

@@ -40,8 +40,8 @@ class Refused(NoAnswer):
     """The attempt called a blocked operation: `operation` as torch has it, and the attempt's own line where it is known."""
 
     def __init__(self, operation: str, line: int | None) -> None:
-        self.operation, self.line = operation, line
-        super().__init__(calls_ready_made(operation, line))
+        self.operation, self.line = operation[:200], line  # a reply's text may be anything
+        super().__init__(calls_ready_made(self.operation, line))
 
 
 def calls_ready_made(operation: str, line: int | None = None) -> str:

@@ -96,7 +96,7 @@ class Grader:
 
         try:
             # Nobody hides from themselves what they call; and the eyes are already on the screen.
-            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed, unaided=False)
+            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed)
         except GradingCancelled:
             return None
         except Exception as problem:  # whatever it is, the person goes on writing

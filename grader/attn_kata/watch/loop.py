@@ -14,7 +14,7 @@ from attn_kata.errors import AttnKataError
 from attn_kata.history import History, Progress
 from attn_kata.watch.files import Seen, Watcher
 from attn_kata.watch.grading import Done, Grader
-from attn_kata.watch.session import Session
+from attn_kata.watch.session import WatchSession
 from attn_kata.watch.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ class Loop:
             return
         self.session = self._begin(workspace.Attempt(kata=kata, path=path, name=workspace.shown(path)))
 
-    def _begin(self, target: workspace.Attempt) -> Session:
+    def _begin(self, target: workspace.Attempt) -> WatchSession:
         if self._watcher is not None:
             self._watcher.stop()
         path = target.path
-        session = Session(kata=target.kata, path=path, name=target.name, started=time.monotonic())
+        session = WatchSession(kata=target.kata, path=path, name=target.name, started=time.monotonic())
         self._watcher = Watcher(path, lambda seen: self._put((path, seen)))
         return session
 
