@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Serve = Callable[[Job, socket.socket, Lines, "Loaded"], NoReturn]
 Key = tuple[object, ...]
 
-PREWARM_SECONDS = 20.0  # for the diagnosis that is run once; it takes less than one
 _LINES = 3  # descriptors of a job: the engine's line, the attempt's, the attempt's prints
 
 
@@ -146,7 +145,7 @@ class _Process:
 
         def use(tests: HiddenTests) -> None:
             loaded = Loaded.of(folder, Path(job.solutions) / f"{job.slug}.py", tests)
-            loaded.prewarm(seconds=PREWARM_SECONDS)
+            loaded.prewarm()
             gc.collect()
             gc.freeze()  # shared with every child; a collection there would copy its pages
             channel.send(self._control.fileno(), messages.Prewarmed())
@@ -172,7 +171,7 @@ class _Process:
         child = self._fork()
         if child == 0:
             ours.close()
-            loaded.prewarm(seconds=PREWARM_SECONDS)
+            loaded.prewarm()
             channel.send(theirs.fileno(), messages.Prewarmed())
             order = channel.receive(theirs.fileno())
             assert isinstance(order, messages.StartJob)
