@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -28,16 +29,35 @@ INPUTS = torch.device("cpu", 0)  # what inputs say that they lie on: as good as 
 class Devices(TorchFunctionMode):
     """Follows tensors of one dimension and more that lie on the default device, until they are moved beside an input.
 
-    They lie there where they were made without saying where, or where a device is written out: "cpu". On the CPU all lie
-    together; on a GPU the first operation that mixes them with an input raises. A tensor without dimensions may be mixed
-    with any device. `names_types` says that "cpu" may also be what somebody read off an input, as its device's type.
+    A tensor lies there if it was made without a device, or if a device is written out: "cpu". On the CPU all lie together; on
+    a GPU the first operation that mixes such a tensor with an input raises. A tensor without dimensions may be mixed with any
+    device. `names_types` says that "cpu" may also be what the attempt read off an input, as its device's type.
+
+    `made_before` are tensors that were made on the default device while the attempt was loaded or its module built. `inputs`
+    are the arguments of the call, and what moves with a module: its parameters and buffers.
     """
 
-    def __init__(self, *, names_types: bool) -> None:
+    def __init__(
+        self, *, names_types: bool = False, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
+    ) -> None:
         super().__init__()
         self.mixed: list[str] = []
         self._names_types = names_types
-        self._stray: dict[int, Tensor] = {}  # by id; the tensor is held so that the id stays its own
+        moves_along = {id(value) for value in inputs}
+        # By id; the tensor is held so that the id stays its own.
+        self._stray: dict[int, Tensor] = {
+            id(value): value for value in made_before if value.dim() > 0 and id(value) not in moves_along
+        }
+        self._known: dict[int, Tensor] = {}  # what operations of this call have made
+        self._old: set[int] | None = None  # tensors that were there before the call; only where the call is recorded
+
+    def look_for_legacy_constructors(self) -> None:
+        """Take a tensor for a stray that this call made and no operation showed: `torch.FloatTensor(…)` and its like."""
+        self._old = {id(value) for value in gc.get_objects() if isinstance(value, Tensor)}
+
+    def strays(self) -> list[Tensor]:
+        """What lies on the default device now."""
+        return list(self._stray.values())
 
     def is_stray(self, value: Any) -> bool:
         return id(value) in self._stray
@@ -48,6 +68,7 @@ class Devices(TorchFunctionMode):
         if func == _DEVICE:
             return INPUTS if out == _DEFAULT and not self.is_stray(args[0]) else out
         tensors = list(tensors_in((args, kwargs)))
+        self._note_legacy(tensors, out)
         to = self._device(func, args, kwargs)
         if to is not None:
             if self._is_default(to):
@@ -65,6 +86,15 @@ class Devices(TorchFunctionMode):
         else:
             self._meet(func, args, tensors, out)
         return out
+
+    def _note_legacy(self, tensors: list[Tensor], out: Any) -> None:
+        if self._old is None:
+            return
+        for value in tensors:
+            if type(value) is Tensor and id(value) not in self._old and id(value) not in self._known:
+                self._mark(value)
+        for value in tensors_in(out):
+            self._known[id(value)] = value
 
     def _meet(self, func: Any, args: Any, tensors: list[Tensor], out: Any) -> None:
         strays = [value for value in tensors if self.is_stray(value)]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from attn_kata.attempt import blocked, exceptions
+from attn_kata.attempt.devices import Devices, tensors_in
 from attn_kata.attempt.modules import copy_in, named_parameters, parameters
 from attn_kata.attempt.recorder import Recorder
 from attn_kata.attempt.results import BadResult, gradients, kind, of_cross_entropy, one_tensor, with_sharing
@@ -60,6 +61,7 @@ class Executor:
         self._filename = filename
         self._modules: dict[int, _Built] = {}
         self._names_types = False
+        self._made_on_default: list[Tensor] = []  # by plain code, while it was loaded and while modules were built
         self._operations: dict[type[Request], Callable[[Any], Told]] = {
             Load: self._load, Block: self._block, Build: self._build, LoadWeights: self._load_weights, Call: self._call,
         }  # fmt: skip
@@ -101,7 +103,8 @@ class Executor:
         exceptions.remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
-        exec(code, self._namespace.__dict__)
+        with self._noting_devices():
+            exec(code, self._namespace.__dict__)
         missing = [name for name in request.wanted if not callable(self._namespace.__dict__.get(name))]
         if missing:
             raise MissingEntry(" ".join(missing))
@@ -115,11 +118,17 @@ class Executor:
     def _build(self, request: Build) -> Told:
         """Build a module. Its parameters' names, and their shapes."""
         _seed(request.seed)
-        module = self._entry(request.name)(*_arguments(request.args, request.tensors))
+        entry = self._entry(request.name)
+        with self._noting_devices():
+            module = entry(*_arguments(request.args, request.tensors))
         if not isinstance(module, nn.Module):
             raise BadResult(f"{request.name}(…) is {kind(module)}, not an nn.Module")
         built = _Built(module=module, contract=request.weights)
         self._modules[request.module] = built
+        # A plain attribute does not move with its module, whatever made it (`torch.FloatTensor` is seen by no mode).
+        for part in module.modules():
+            plain = [value for name, value in vars(part).items() if name not in ("_parameters", "_buffers", "_modules")]
+            self._made_on_default += tensors_in(plain)
         if request.weights:
             weights = _weights(request)
             found = {name: value.shape for name, value in built.parameters()}
@@ -148,7 +157,11 @@ class Executor:
         texts: tuple[str, ...] = ()
         with _lenient_views() if request.lenient_views else contextlib.nullcontext():
             if request.record:
-                with Recorder(names_types=self._names_types) as recorder:
+                moves_along = [] if built is None else [*built.module.parameters(), *built.module.buffers()]
+                devices = Devices(
+                    names_types=self._names_types, made_before=self._made_on_default, inputs=[*given, *moves_along]
+                )  # fmt: skip
+                with Recorder(devices) as recorder:
                     output = target(*arguments)
                 result = one_tensor(output)
                 texts = recorder.told(result)
@@ -167,6 +180,13 @@ class Executor:
         return texts, tuple(told)
 
     # ---------------------------------------------------------------------------------------------------- telling
+
+    @contextlib.contextmanager
+    def _noting_devices(self) -> Iterator[None]:
+        """Note what is made on the default device meanwhile, and is no part of a module."""
+        with Devices() as devices:
+            yield
+        self._made_on_default += devices.strays()
 
     def _target(self, request: Call) -> tuple[Any, _Built | None]:
         """What is called, and the module that it is, in the mode and with the weights that are asked for."""

@@ -59,18 +59,19 @@ class Recorder:
 
     Texts: `op NAME` per dispatcher operation, `call NAME` per ready-made attention, `product NAME SIZES` per matrix product
     in order, `stray NAME` per operation that would mix devices had the inputs lain on another one than the default.
-    `names_types` says whether the source reads the type of a device.
+    `devices` follows where tensors lie.
     """
 
-    def __init__(self, *, names_types: bool) -> None:
+    def __init__(self, devices: Devices) -> None:
         self._ops: set[str] = set()
         self._products: list[str] = []
         self._calls: set[str] = set()
-        self._devices = Devices(names_types=names_types)
+        self._devices = devices
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
         self._named: dict[types.CodeType, str] = dict(_CODE)  # what is ready-made of the functions met, "" for the others
 
     def __enter__(self) -> Recorder:
+        self._devices.look_for_legacy_constructors()
         self._profile.__enter__()
         self._devices.__enter__()  # type: ignore[no-untyped-call]
         sys.setprofile(self._python_call)
