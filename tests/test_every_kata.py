@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attn_kata import authoring, catalog
-from attn_kata.diagnosis import mutants
+from attn_kata import catalog
+from attn_kata.authoring import mutants, rules
 from attn_kata.engine.client import Engine
 
 KATAS = catalog.katas()
@@ -32,14 +32,14 @@ def test_the_six_katas_are_there() -> None:
 
 @pytest.mark.parametrize("kata", KATAS, ids=by_slug)
 def test_a_kata_keeps_every_rule(kata: catalog.Kata, engine: Engine) -> None:
-    result = authoring.check(kata, engine)
+    result = rules.check(kata, engine)
 
     assert result.problems == []
 
 
 @pytest.mark.parametrize("kata", KATAS, ids=by_slug)
 def test_every_mistake_is_caught_alone_and_in_pairs(kata: catalog.Kata) -> None:
-    survivors = authoring.surviving_mutants(kata)
+    survivors = rules.surviving_mutants(kata)
 
     assert survivors == []
 
@@ -49,8 +49,8 @@ def test_a_mistake_that_no_hidden_test_fails_is_found(left: set[str], monkeypatc
     kata = catalog.find("attention_dropout")
     tests = [test for test in mutants.hidden_tests(kata.folder) if test.property.name in left]
     monkeypatch.setattr(mutants, "hidden_tests", lambda folder: tests)
-    survivors = authoring.surviving_mutants(kata)
-    unseen = {name for name, killers in authoring.kill_matrix(kata).items() if not killers}
+    survivors = rules.surviving_mutants(kata)
+    unseen = {name for name, killers in rules.kill_matrix(kata).items() if not killers}
 
     assert "arguments.unchecked" in unseen
     assert ("scale.missing" in unseen) == ("values" not in left)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attn_kata import catalog, handout
+from attn_kata import catalog
+from attn_kata.authoring import handout
 from attn_kata.engine.client import Engine
 from attn_kata.interview import content
 

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_holds,
@@ -389,7 +390,7 @@ def test_device(attempt, reference, sizes):
         check_stays_on_device(ours, *inputs(sizes), *flags)
 
 
-@claims("No ready-made attention is called.", needs="takes_keep", cases=(SIZES[5], SIZES[7]),
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[5], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)

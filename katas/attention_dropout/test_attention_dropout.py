@@ -5,6 +5,7 @@ import math
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_holds,
@@ -569,7 +570,7 @@ def test_device(attempt, sizes):
         check_stays_on_device(attempt.attention_with_dropout, *watched(sizes, training), 0.5, training)
 
 
-@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[5]),
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[5]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, sizes):
     for dtype, p, training in ((torch.float64, 0.5, True), (torch.float32, 0.0, True), (torch.float32, 0.5, False)):

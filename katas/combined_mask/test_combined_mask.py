@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_equal,
@@ -464,7 +465,7 @@ def test_device(attempt, sizes):
     check_stays_on_device(attempt.masked_attention, *qkv(sizes), partial(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", look_at="what the contract forbids",
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
         cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
 def test_from_scratch(attempt, sizes):
     check_from_scratch(attempt.masked_attention, *qkv(sizes, torch.float32), all_true(sizes))

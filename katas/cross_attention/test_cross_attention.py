@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_holds,
@@ -471,7 +472,7 @@ def test_device(attempt, sizes):
     check_stays_on_device(ours, *inputs(sizes), kept_first(sizes))
 
 
-@claims("No ready-made attention is called.", needs="lengths_are_free", look_at="what the contract forbids",
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
         cases=(Sizes(B=2, H=3, Tq=4, Tk=150, E=6, context_dim=9),))  # fmt: skip
 def test_from_scratch(attempt, sizes):
     for dtype, training in ((torch.float64, True), (torch.float32, False)):

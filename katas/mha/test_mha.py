@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_holds,
@@ -769,7 +770,7 @@ def test_device(attempt, sizes):
     check_stays_on_device(module, tokens(sizes), mask_of("(T, T)", sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[7]),
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, sizes):
     module = loaded(attempt, sizes, weights_of(sizes), HARDLY)

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_holds,
@@ -401,7 +402,7 @@ def test_device(attempt, sizes):
     check_stays_on_device(ours, *inputs(sizes), kept_first(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", look_at="what the contract forbids",
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
         cases=(Sizes(B=2, Tq=3, Tk=150, query_dim=6, key_dim=5, Dv=6),))  # fmt: skip
 def test_from_scratch(attempt, sizes):
     for dtype, training in ((torch.float64, True), (torch.float32, False)):

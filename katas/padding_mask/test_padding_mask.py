@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_equal,
@@ -422,7 +423,7 @@ def test_device(attempt, sizes):
     check_stays_on_device(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", look_at="what the contract forbids",
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
         cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
 def test_from_scratch(attempt, sizes):
     check_from_scratch(attempt.padded_attention, *qkv(sizes, torch.float32), all_real(sizes))

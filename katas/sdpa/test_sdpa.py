@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_shape,
@@ -207,7 +208,7 @@ def test_device(attempt, sizes):
     check_stays_on_device(attempt.scaled_dot_product_attention, *qkv(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[7]),
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, sizes):
     for dtype in (torch.float64, torch.float32):

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    FORBIDDEN_ATTENTIONS,
     Sizes,
     assert_close,
     assert_holds,
@@ -238,7 +239,7 @@ def test_device(attempt, reference, sizes):
     check_stays_on_device(ours, tokens(sizes))
 
 
-@claims("No ready-made attention is called.", needs="output_shape", cases=(SIZES[3], SIZES[7]),
+@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[3], SIZES[7]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, reference, sizes):
     for dtype, training in ((torch.float64, True), (torch.float32, False)):

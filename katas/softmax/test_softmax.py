@@ -301,7 +301,8 @@ def test_device(attempt, sizes):
         check_stays_on_device(attempt.softmax, values, sizes.dim)
 
 
-@claims("No ready-made softmax or attention is called.", needs="output_shape", cases=(SIZES[0], SIZES[2], SIZES[9]),
+@claims("No ready-made softmax or attention is called.", blocks=FORBIDDEN_SOFTMAXES + FORBIDDEN_ATTENTIONS,
+        cases=(SIZES[0], SIZES[2], SIZES[9]),
         look_at="what the contract forbids")  # fmt: skip
 def test_from_scratch(attempt, sizes):
     x = entries(sizes)

@@ -27,10 +27,10 @@ import pytest
 
 from attn_kata import resources
 from attn_kata.engine.client import Engine
-from attn_kata.engine.isolation import namespaces
 from attn_kata.report import json as as_json
 from attn_kata.report import terminal
 from attn_kata.report.model import Report
+from attn_kata.sandbox import namespaces
 
 HERE = Path(__file__).parent
 ROOT = resources.solutions_folder().parent

@@ -22,7 +22,7 @@ import psutil
 
 from attn_kata import resources
 from attn_kata.engine.client import Engine
-from attn_kata.engine.isolation import libc, seccomp
+from attn_kata.sandbox import libc, seccomp
 
 
 def refuse_landlock() -> None:

@@ -6,8 +6,6 @@ import time
 
 import pytest
 
-from attn_kata.engine import isolation
-
 ONLY_ESSENTIAL = True
 
 

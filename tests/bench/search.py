@@ -2,7 +2,7 @@
 
 For each mutant of the kata (mha), alone and in pairs, the answers that an attempt with these mistakes gives are made first;
 what is timed is the search alone. Then the same for answers that nothing reproduces: there all pairs are tried in vain, then
-triples for as long as `search.THREE_SECONDS` lets them. Run it with nothing else running.
+`search.TRIPLES` triples. Run it with nothing else running.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterable
 import torch
 
 from attn_kata import catalog
-from attn_kata.diagnosis import mutants, search
+from attn_kata.authoring import mutants
+from attn_kata.diagnosis import search
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
-from attn_kata.properties.handle import local_handle
+from attn_kata.grading.local import local_handle
 
-NO_DEADLINE = 60.0
 UNKNOWN = 8  # answers that nothing reproduces
 
 
@@ -72,7 +72,7 @@ def unknown(pipeline: Pipeline, begun: list[State]) -> list[float]:
 def timed(pipeline: Pipeline, begun: list[State], answers: list[search.Answer]) -> tuple[float, list[frozenset[str]]]:
     """Seconds that one search takes, and what it finds."""
     started = time.perf_counter()
-    found = search.explain(pipeline, begun, answers, deadline=time.monotonic() + NO_DEADLINE)
+    found = search.explain(pipeline, begun, answers)
     return time.perf_counter() - started, found
 
 

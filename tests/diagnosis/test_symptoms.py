@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from attn_kata import catalog
-from attn_kata.diagnosis import mutants
+from attn_kata.authoring import mutants
 from attn_kata.diagnosis.pipeline import Pipeline, Variant, load
 from attn_kata.diagnosis.symptoms import EVERYWHERE, Evidence
+from attn_kata.grading.local import local_handle
+from attn_kata.grading.runner import seed_case
 from attn_kata.properties.claims import Property
 from attn_kata.properties.failures import PropertyFailed
-from attn_kata.properties.handle import Handle, local_handle
-from attn_kata.properties.runner import seed_case
+from attn_kata.properties.handle import Handle
 
 WITH_DROPOUT = ("mha", "attention_dropout")
 ASKED = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attn_kata.engine import wire
-from attn_kata.engine.executor import Executor
+from attn_kata.attempt.executor import Executor
+from attn_kata.protocol import wire
 
 BESIDE = {
     "told where": "torch.arange(3, device=x.device) + x",

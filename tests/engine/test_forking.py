@@ -10,8 +10,7 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("only Linux forks", allow_module_level=True)
 
-from attn_kata.engine import ending, isolation
-from attn_kata.engine.attempts import Attempts
+from attn_kata.engine.attempt_pool import Attempts
 
 
 class Layers:

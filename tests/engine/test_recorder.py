@@ -7,10 +7,10 @@ import types
 import pytest
 import torch
 
+from attn_kata.grading.local import Local
 from attn_kata.properties import FORBIDDEN_SOFTMAXES, PropertyFailed
 from attn_kata.properties.checks import check_from_scratch
 from attn_kata.properties.handle import Handle
-from attn_kata.properties.local import Local
 
 READY_MADE = {
     "a decomposition": "import torch._decomp.decompositions as d\ndef softmax(x): return d._softmax(x, 1, False)",

@@ -13,10 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attn_kata.engine import protocol, wire
-from attn_kata.engine import remote as remote_module
-from attn_kata.engine.line import OUTPUT_KEPT, AttemptDied, AttemptProcess, Lines, OutOfTime
-from attn_kata.engine.remote import MAX_DEATHS, Attempt, Ended
+from attn_kata.grading import connection as remote_module
+from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Lines
+from attn_kata.grading.connection import MAX_DEATHS, Attempt, Ended
+from attn_kata.properties.failures import AttemptDied, OutOfTime
+from attn_kata.protocol import wire
 
 Peer = Callable[[socket.socket, int], None]
 CALL = wire.Request(op="call", fields={"name": "f", "args": [{"tensor": 0}]}, tensors=(torch.ones(3),))

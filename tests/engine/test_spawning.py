@@ -10,8 +10,6 @@ import threading
 
 import pytest
 
-from attn_kata.engine import spawned
-
 POSIX_ONLY = ("fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "syslog", "posix_ipc")
 
 
@@ -38,7 +36,7 @@ def test_it_imports_nothing_that_only_posix_has_and_never_forks():
             delattr(socket, name)
 
         from attn_kata.engine import spawned, spawning, client, child, remote
-        assert "attn_kata.engine.forking" not in sys.modules
+        assert "attn_kata.engine.fork_server" not in sys.modules
         assert client.Engine and spawning.Engine and set(spawned.ROLES) == {{"grader", "attempt"}}
     """)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

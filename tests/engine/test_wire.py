@@ -11,7 +11,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from attn_kata.engine import wire
+from attn_kata.protocol import wire
 
 NONCE = 77
 LIMIT = 1 << 20

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from attn_kata.engine.isolation import JAIL, InForce, Plan, Prepared, confine, prepare, release
+from attn_kata.sandbox import JAIL, InForce, Plan, Prepared, confine, prepare, release
 
 collect_ignore = ["torch_trials.py"]
 DEADLINE = 15.0

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from attn_kata.engine.isolation import confinement, is_current, landlock, libc, prepare, probe, release, seccomp
-from attn_kata.engine.isolation.syscall_table import NUMBERS
+from attn_kata.sandbox import confinement, is_current, landlock, libc, prepare, probe, release, seccomp
+from attn_kata.sandbox.syscall_table import NUMBERS
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become an ordinary user")
@@ -224,7 +224,7 @@ def test_elsewhere_only_tier_0_is_there(monkeypatch, system):
 
 
 def test_the_package_imports_without_the_modules_that_windows_lacks(monkeypatch):
-    from attn_kata.engine.isolation import limits
+    from attn_kata.sandbox import limits
 
     monkeypatch.setitem(sys.modules, "resource", None)
     try:

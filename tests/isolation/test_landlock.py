@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import attn_kata
-from attn_kata.engine.isolation import landlock, prepare, release
+from attn_kata.sandbox import landlock, prepare, release
 
 
 def test_the_answers_cannot_be_read_or_listed(in_child, answers):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from attn_kata.engine.isolation import Plan, confine, namespaces
+from attn_kata.sandbox import Plan, confine, namespaces
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attn_kata.engine.isolation import IsolationError, privileges
+from attn_kata.sandbox import IsolationError, privileges
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to give away")
 

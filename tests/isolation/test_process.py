@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from attn_kata.engine.isolation import Plan, confine, end, end_strays, guard_engine
+from attn_kata.sandbox import Plan, confine, end, end_strays, guard_engine
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE = 1, 2, 3, 4
 PR_GET_CHILD_SUBREAPER = 37

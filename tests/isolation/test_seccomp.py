@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from attn_kata.engine.isolation import seccomp, syscall_table
+from attn_kata.sandbox import seccomp, syscall_table
 
 NUMBERS = syscall_table.NUMBERS.get(platform.machine(), {})
 HEADERS = {

@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from attn_kata.engine.isolation import JAIL, Plan, confine, prepare
+from attn_kata.sandbox import JAIL, Plan, confine, prepare
 
 torch.set_num_threads(1)
 

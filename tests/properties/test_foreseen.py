@@ -8,10 +8,10 @@ import itertools
 import pytest
 
 from attn_kata import catalog
-from attn_kata.properties.foreseen import Noting
+from attn_kata.grading.local import Local, load_namespace
+from attn_kata.grading.prefetch import Noting
+from attn_kata.grading.runner import Case, HiddenTests, with_hidden_tests
 from attn_kata.properties.handle import Handle, local_handle
-from attn_kata.properties.local import Local, load_namespace
-from attn_kata.properties.runner import Case, HiddenTests, with_hidden_tests
 
 
 @functools.cache

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from attn_kata import catalog
+from attn_kata.grading.local import Local, load_namespace
+from attn_kata.grading.reference_cache import Remembering
+from attn_kata.grading.runner import HiddenTests, with_hidden_tests
 from attn_kata.properties.handle import Handle, local_handle, number_for
-from attn_kata.properties.local import Local, load_namespace
-from attn_kata.properties.remembered import Remembering
-from attn_kata.properties.runner import HiddenTests, with_hidden_tests
 
 MHA = catalog.find("mha")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from attn_kata.properties.secret import fill
 
 SECRET = bytes(range(32))

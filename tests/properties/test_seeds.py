@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from attn_kata import catalog
-from attn_kata.diagnosis import mutants
+from attn_kata.authoring import mutants
 from attn_kata.diagnosis.pipeline import load
 from attn_kata.diagnosis.symptoms import Evidence
+from attn_kata.grading.local import local_handle
+from attn_kata.grading.runner import seed_case
 from attn_kata.properties.claims import Property
 from attn_kata.properties.failures import PropertyFailed
-from attn_kata.properties.handle import Handle, local_handle
-from attn_kata.properties.runner import seed_case
+from attn_kata.properties.handle import Handle
 
 DRAWS = "something_is_dropped dropout_acts_on_weights dropout_rate dropout_is_independent dropout_is_fresh"
 # A wrong attempt; the properties to ask, with what they need; those of them that fail.

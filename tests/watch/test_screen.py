@@ -11,12 +11,12 @@ from attn_kata import catalog
 from attn_kata.engine.client import EngineFault
 from attn_kata.report.model import Diagnosis, Finding, Isolation, NamedMistake, Report
 from attn_kata.watch.screen import Page, clock, draw, draw_page, scrolled, wrapped
-from attn_kata.watch.session import Flips, Session
+from attn_kata.watch.session import Flips, WatchSession
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07 [bold]x[/bold] \r\n\n\u202e" + "wide " * 200 + "ｗ" * 300
 
 
-def session(text: str, *, ungraded: bool = False) -> Session:
+def session(text: str, *, ungraded: bool = False) -> WatchSession:
     finding = Finding(
         property="values", claim=f"The claim {text}", tier="core", outcome="failed", message=text * 3, look_at=text,
         case={"B": 2, "T": text}, needs=[], example=None, seconds=0.0,
@@ -32,7 +32,7 @@ def session(text: str, *, ungraded: bool = False) -> Session:
         attempt_output=text, isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]), seconds={"total": 0.1},
         versions={},
     )  # fmt: skip
-    return Session(
+    return WatchSession(
         kata=catalog.find("sdpa"), path=Path("/x"), name=f"name {text}", started=0.0, report=report, gradings=3,
         flips=Flips(now_hold=["a" * 90, text], now_fail=["b"] * 60), missing=text or None, fault=EngineFault(text),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from attn_kata.engine.client import GradingCancelled
 from attn_kata.report.model import Finding, Isolation, Report
 from attn_kata.watch.files import Missing, Saved
 from attn_kata.watch.grading import Fault, Graded, Grader, Job
-from attn_kata.watch.session import Flips, Session, flips
+from attn_kata.watch.session import Flips, WatchSession, flips
 
 
 def report(**outcomes: str) -> Report:
@@ -35,8 +35,8 @@ def report(**outcomes: str) -> Report:
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session(kata=catalog.find("sdpa"), path=Path("/nowhere/sdpa.py"), name="sdpa.py", started=0.0)
+def session() -> WatchSession:
+    return WatchSession(kata=catalog.find("sdpa"), path=Path("/nowhere/sdpa.py"), name="sdpa.py", started=0.0)
 
 
 def test_flips_are_what_holds_now_and_what_fails_now():

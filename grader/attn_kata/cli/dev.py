@@ -15,14 +15,15 @@ def dev() -> None:
 @click.option("--matrix", is_flag=True, help="Also print which wrong attempt and which mistake breaks which property.")
 def check(names: tuple[str, ...], matrix: bool) -> None:
     """Hold katas to the rules: the reference and right/ pass, stubs and wrong/ fail as they say. All where none is named."""
-    from attn_kata import authoring, catalog
+    from attn_kata import catalog
+    from attn_kata.authoring import rules
     from attn_kata.engine.client import Engine
 
-    chosen = [authoring.find(name) for name in names] or catalog.katas()
+    chosen = [rules.find(name) for name in names] or catalog.katas()
     failed = False
     with Engine() as engine:
         for kata in chosen:
-            result = authoring.check(kata, engine)
+            result = rules.check(kata, engine)
             failed = failed or bool(result.problems)
             click.echo(f"{kata.slug}: {result.graded} graded, {len(result.problems)} problems")
             for problem in result.problems:
@@ -30,7 +31,7 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
             if matrix:
                 for name, killers in result.broken.items():
                     click.echo(f"  {name:<32} {len(killers):>3}  {', '.join(killers)}")
-                for mistake, properties in authoring.kill_matrix(kata).items():
+                for mistake, properties in rules.kill_matrix(kata).items():
                     click.echo(f"  {mistake:<32} {len(properties):>3}  {', '.join(sorted(properties)) or 'SURVIVES'}")
     raise SystemExit(1 if failed else 0)
 

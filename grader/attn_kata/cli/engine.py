@@ -10,7 +10,7 @@ from attn_kata.cli import signals
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
-    from attn_kata.engine.warm import WarmEngine
+    from attn_kata.engine.persistent import PersistentEngine
 
 
 @contextmanager
@@ -30,14 +30,14 @@ def started(tier: int | None = None) -> Iterator[Engine]:
 
 
 @contextmanager
-def kept() -> Iterator[WarmEngine]:
+def kept() -> Iterator[PersistentEngine]:
     """An engine for many gradings, begun anew when it fell over or the package changed; ended like `started`'s."""
-    from attn_kata.engine.warm import WarmEngine
+    from attn_kata.engine.persistent import PersistentEngine
 
-    engine: WarmEngine | None = None
+    engine: PersistentEngine | None = None
     try:
         with signals.held():
-            engine = WarmEngine()
+            engine = PersistentEngine()
         yield engine
     finally:
         if engine is not None:

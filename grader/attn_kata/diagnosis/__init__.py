@@ -13,7 +13,7 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     """`Pipeline`, `Probe`, `State` and `variants`, imported when they are asked for: `catalogue` must not import torch."""
     if name in ("Pipeline", "Probe", "State", "Variant", "variants"):
-        from . import pipeline
+        from attn_kata.diagnosis import pipeline
 
         return getattr(pipeline, name)
     raise AttributeError(name)

@@ -6,24 +6,23 @@ import ast
 import io
 import itertools
 import re
-import time
 import tokenize
 import types
 from dataclasses import dataclass, field
 
 import torch
 
-from ..properties.failures import PropertyFailed
-from ..properties.handle import Handle
-from ..report.model import Diagnosis, Example, Finding, NamedMistake
-from . import catalogue, lines
-from .gradients import differ
-from .pictures import draw
-from .pipeline import Pipeline
-from .probing import SEED, Asked, ask
-from .search import explain
-from .stages.masks import FINITE
-from .symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
+from attn_kata.diagnosis import catalogue, lines
+from attn_kata.diagnosis.gradients import differ
+from attn_kata.diagnosis.pictures import draw
+from attn_kata.diagnosis.pipeline import Pipeline
+from attn_kata.diagnosis.probing import SEED, Asked, ask
+from attn_kata.diagnosis.search import explain
+from attn_kata.diagnosis.stages.masks import FINITE
+from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
+from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.handle import Handle
+from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +42,14 @@ def diagnose(
     findings: list[Finding],
     failures: dict[str, PropertyFailed],
     source: bytes,
-    *,
-    seconds: float,
 ) -> Diagnosed:
-    """Look for what reproduces the attempt, and draw its weights. Takes little longer than `seconds`."""
-    deadline = time.monotonic() + seconds
+    """Look for what reproduces the attempt, and draw its weights."""
     pipelines: tuple[Pipeline, ...] = kata.PIPELINES
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
     finite = _finite_fill(_code(source) or text)
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
-    sets = [_explain(pipeline, one, deadline, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
+    sets = [_explain(pipeline, one, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
@@ -74,9 +70,9 @@ def diagnose(
     for place, pipeline in enumerate(pipelines):
         if ZERO_TIMES_INF in shown and not sets[place]:  # which explains every NaN, and hides what else was done there
             told = asked[place].without_nan()
-            sets[place] = _explain(pipeline, told, deadline, finite) if told.answers else [frozenset()]
+            sets[place] = _explain(pipeline, told, finite) if told.answers else [frozenset()]
         for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
-            sets[place] = _explain(pipeline.with_(id), asked[place], deadline, finite)
+            sets[place] = _explain(pipeline.with_(id), asked[place], finite)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     found: list[frozenset[str]] = []
     for combination in itertools.product(*(one or [frozenset()] for one in sets)):
@@ -94,15 +90,15 @@ def diagnose(
     if not diagnoses and not evidence.values_right:
         notes.append("no known mistake reproduces this; the properties that fail are the evidence")
     torch.manual_seed(SEED)
-    drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") and time.monotonic() < deadline else []
+    drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
     return Diagnosed(diagnoses=diagnoses, pictures=drawn, explained=all(sets), notes=notes)
 
 
-def _explain(pipeline: Pipeline, asked: Asked, deadline: float, finite: float) -> list[frozenset[str]]:
+def _explain(pipeline: Pipeline, asked: Asked, finite: float) -> list[frozenset[str]]:
     """What explains the answers of one entry point; [] where two equal calls differ, or none is a tensor."""
     if asked.unsteady or not any(answer.output is not None for answer in asked.answers):
         return []
-    return explain(pipeline, asked.begun, asked.answers, deadline=deadline, finite=finite)
+    return explain(pipeline, asked.begun, asked.answers, finite=finite)
 
 
 def _gradients_differ(

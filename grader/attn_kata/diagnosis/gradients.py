@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.line import AttemptDied
-from ..properties.failures import PropertyFailed
-from ..properties.handle import Handle, Result
-from .pipeline import Pipeline, State, Variant
-from .probing import SEED, Asked, Put, target
-from .search import EQUAL, RIVAL, Answer, distance
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
+from attn_kata.diagnosis.probing import SEED, Asked, Put, target
+from attn_kata.diagnosis.search import EQUAL, RIVAL, Answer, distance
+from attn_kata.properties.failures import AttemptDied, PropertyFailed
+from attn_kata.properties.handle import Handle, Result
 
 
 def differ(pipeline: Pipeline, asked: Asked, attempt: Handle, ids: frozenset[str]) -> bool:

@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.line import AttemptDied
-from ..properties.compare import matrix
-from ..properties.failures import PropertyFailed
-from ..properties.handle import Handle, Module, Target
-from ..report.model import Example
+from attn_kata.properties.compare import matrix
+from attn_kata.properties.failures import AttemptDied, PropertyFailed
+from attn_kata.properties.handle import Handle, Module, Target
+from attn_kata.report.model import Example
 
 SEED = 104729
 

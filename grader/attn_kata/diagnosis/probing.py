@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from ..engine.line import AttemptDied
-from ..properties.failures import AttemptRaised, NoAnswer, PropertyFailed, Raised
-from ..properties.handle import Handle, Module, Target, random_weights
-from .pipeline import Pipeline, Probe, State
-from .search import EQUAL, Answer
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State
+from attn_kata.diagnosis.search import EQUAL, Answer
+from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
+from attn_kata.properties.handle import Handle, Module, Target, random_weights
 
 SEED = 7919  # probes need not change with the grading's seed: what is compared is a formula, not a statistic
 
@@ -117,8 +116,7 @@ def target(pipeline: Pipeline, attempt: Handle, put: Put, dtype: torch.dtype) ->
     if not pipeline.module:
         function: Target = named
         return function
-    module: Module = named(*put.probe.build)
-    module.load({name: weight.to(dtype) for name, weight in put.weights.items()})
+    module: Module = named.loaded({name: weight.to(dtype) for name, weight in put.weights.items()}, *put.probe.build)
     return module
 
 

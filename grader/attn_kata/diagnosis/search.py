@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-import time
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .pipeline import Pipeline, State, Variant
-from .stages.masks import FINITE, MASKING, weigh_later
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
+from attn_kata.diagnosis.stages.masks import FINITE, MASKING, weigh_later
 
 EQUAL = 1e-5  # absolute plus relative: as near as arithmetic in float32 comes
 RIVAL = 1e-3  # a set that is not equal must be at least this far, or nothing is said
 MOST = 3  # mistakes in one set
-THREE_SECONDS = 0.4  # what looking for three may take
+TRIPLES = 10_000  # sets of three that are tried at most: counted, so that an attempt has one diagnosis on every machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,25 +99,22 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
 
 
 def explain(
-    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, deadline: float, finite: float = FINITE
+    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, finite: float = FINITE
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] where none is needed, [] where none do.
 
-    `begun` are the pipeline's first states for the probes and `answers` the attempt's. Stops at `deadline` (monotonic).
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`.
     With a mistake, it matters how the rest masks: each right way (`stages.MASKING`) is tried, filling with `finite`.
     """
     begun, answers = _steered(begun, answers)
     for count in range(MOST + 1):
-        if count == MOST:
-            deadline = min(deadline, time.monotonic() + THREE_SECONDS)
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe steers. Where it has no mask, every way of masking gives the same there: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         matched: set[frozenset[str]] = set()
         for together in walks:
-            for chosen, first in _sets(pipeline, together[0][0], count):
-                if time.monotonic() > deadline:
-                    return []
+            tried = _sets(pipeline, together[0][0], count)
+            for chosen, first in itertools.islice(tried, TRIPLES // len(walks)) if count == MOST else tried:
                 if distance(answers[0], first) >= RIVAL:
                     continue
                 for states in together:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..properties.failures import AttemptRaised, PropertyFailed, Raised
-from . import lines
+from attn_kata.diagnosis import lines
+from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
-"""The engine: one process that imports torch once and forks, per grading, an attempt child and a grader child.
+"""Supervision: one process that imports torch once, and starts an attempt process and a grader for every grading.
 
-`client` is the face's side and never imports torch. `server` is the engine process. `executor` and `child` run in the
-attempt child, `remote` and `grading` in the grader child. `wire` is what passes between those two: checked bytes.
-`isolation` is what stands between the attempt and the machine.
+`client` is the face's side and imports no torch. `server` is the engine's process. Where the system can fork, it serves by
+`fork_server`, `attempt_pool`, `zygote` and `fork_worker`; elsewhere by `spawn_server` and `spawn_worker`.
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
-import json
 import os
 import shutil
 import subprocess
@@ -14,10 +13,11 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
-from ..report.model import Report
-from . import channel
+from attn_kata.protocol import channel, messages
+from attn_kata.protocol.messages import Job, Message
+from attn_kata.report.model import Report
 
 # What may reach the engine of the caller's environment: enough to start, nothing that steers Python, pytest or torch.
 KEPT_ENVIRONMENT = ("PATH", "SYSTEMROOT", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -25,6 +25,9 @@ DEFAULT_TIER = 1 if sys.platform == "linux" else 0
 START_SECONDS = 120.0
 MARGIN_SECONDS = 20.0  # for the engine, beyond the grading's own time
 CALL_SECONDS = 10.0
+
+
+_M = TypeVar("_M", bound=Message)
 
 
 class EngineFault(Exception):
@@ -100,7 +103,7 @@ class Engine:
     def wait_until_ready(self) -> None:
         """Wait until torch is loaded. Raises EngineFault."""
         if not self._ready:
-            self._expect(b"REDY", START_SECONDS)
+            self._expect(messages.Ready, START_SECONDS)
             self._ready = True
 
     def grade(
@@ -115,45 +118,33 @@ class Engine:
         diagnose: bool = True,
         call_seconds: float = CALL_SECONDS,
         least_tier: int = 0,
-        unaided: bool = True,
     ) -> Report:
         """Grade one attempt's source.
 
         Raises EngineFault where the engine itself fails, GradingCancelled after `cancel`, and TooWeak where less isolation
         than `least_tier` is in force, before anything of the attempt is run.
         `attempt` is the name shown for it, `timeout` the seconds for the whole grading and `call_seconds` those for one
-        call, `properties` the ones to test (with what they need); none means all. `unaided` asks for the values of what
-        passes once more where nothing ready-made works: against whoever hides what they call, not for the mistaken.
+        call, `properties` the ones to test (with what they need); none means all.
         """
-        from .. import resources
+        from attn_kata import resources
 
         started = time.perf_counter()
-        asked: dict[str, Any] = {
-            "slug": slug,
-            "katas": str(resources.katas_folder()),
-            "solutions": str(resources.solutions_folder()),
-            "attempt": attempt,
-            "seed": seed,
-            "timeout": timeout,
-            "call_seconds": call_seconds,
-            "least_tier": least_tier,
-            "unaided": unaided,
-            "properties": list(properties),
-            "diagnose": diagnose,
-            "tier": self._tier,
-            "denied": [str(resources.katas_folder()), str(resources.solutions_folder())],
-        }
+        katas, solutions = str(resources.katas_folder()), str(resources.solutions_folder())
+        job = Job(
+            slug=slug, katas=katas, solutions=solutions, attempt=attempt, seed=seed, timeout=timeout, call_seconds=call_seconds,
+            properties=properties, diagnose=diagnose, tier=self._tier, least_tier=least_tier, denied=(katas, solutions),
+        )  # fmt: skip
         try:
             with self._sending:
-                channel.send_json(self._requests, b"GRAD", asked)
-                channel.send(self._requests, b"SRCE", source)
+                channel.send(self._requests, messages.Grade(job=job))
+                channel.send(self._requests, messages.Source(source=source))
                 self._grading = True
         except channel.ChannelClosed as error:
             raise self._fault("the engine ended before it was asked anything") from error
         try:
             self.wait_until_ready()
             loaded = time.perf_counter()
-            body = json.loads(self._expect(b"REPT", timeout + MARGIN_SECONDS))
+            body = self._expect(messages.Graded, timeout + MARGIN_SECONDS).report
         finally:
             with self._sending:
                 self._grading = False
@@ -167,28 +158,27 @@ class Engine:
         """
         with self._sending, contextlib.suppress(channel.ChannelClosed):
             if self._grading:
-                channel.send(self._requests, b"STOP")
+                channel.send(self._requests, messages.Cancel())
 
-    def _expect(self, wanted: bytes, seconds: float) -> bytes:
+    def _expect(self, wanted: type[_M], seconds: float) -> _M:
         deadline = time.monotonic() + seconds
         watchdog = _Watchdog(self._process, deadline)
         try:
             with watchdog:
-                kind, payload = channel.receive(self._reports)
+                told = channel.receive(self._reports)
         except channel.ChannelClosed as error:
             if watchdog.fired:
                 raise self._fault(f"the engine did not answer within {seconds:g} s") from error
             raise self._fault("the engine ended without an answer") from error
-        if kind == wanted:
-            return payload
-        if kind == b"STPD":
+        if isinstance(told, wanted):
+            return told
+        if isinstance(told, messages.Cancelled):
             raise GradingCancelled("the grading was cancelled")
-        if kind == b"WEAK":
-            raise TooWeak(json.loads(payload))
-        if kind == b"FALT":
-            text = payload.decode("utf-8", "replace")
-            raise EngineFault(text.strip().splitlines()[-1] if text.strip() else "the grader failed", text)
-        raise self._fault(f"the engine answered {kind!r}")
+        if isinstance(told, messages.IsolationTooWeak):
+            raise TooWeak(list(told.notes))
+        if isinstance(told, messages.Fault):
+            raise EngineFault(told.text.strip().splitlines()[-1] if told.text.strip() else "the grader failed", told.text)
+        raise self._fault(f"the engine answered {type(told).__name__}")
 
     def _fault(self, message: str) -> EngineFault:
         with contextlib.suppress(OSError):

@@ -25,14 +25,14 @@ def main() -> None:
     if role == "engine" and _forks():
         _serve_forking()
     elif role in ("engine", "spawning"):
-        from attn_kata.engine.spawning import Engine
+        from attn_kata.engine.spawn_server import SpawnServer
 
-        _until_the_face_is_gone(Engine(requests=0, reports=1, folders=folders).serve)
+        _until_the_face_is_gone(SpawnServer(requests=0, reports=1, folders=folders).serve)
     else:
         _import_torch()
-        from attn_kata.engine import spawned
+        from attn_kata.engine import spawn_worker
 
-        spawned.ROLES[role]()
+        spawn_worker.ROLES[role]()
 
 
 def _import_from(ours: str, *others: str) -> None:
@@ -53,9 +53,9 @@ def _forks() -> bool:
 def _serve_forking() -> None:
     with _leaving_with_the_face():
         _import_torch()
-    from attn_kata.engine.forking import Engine
+    from attn_kata.engine.fork_server import ForkServer
 
-    _until_the_face_is_gone(Engine(requests=0, reports=1).serve)
+    _until_the_face_is_gone(ForkServer(requests=0, reports=1).serve)
 
 
 def _import_torch() -> None:

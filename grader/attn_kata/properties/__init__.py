@@ -4,8 +4,8 @@ A hidden test is one function `test_<property>` in `katas/<slug>/test_<slug>.py`
 the candidate's code), `reference` (the same on ours) and `sizes` (one of its cases), and fails through the asserts here.
 """
 
-from .cases import Sizes, randn
-from .checks import (
+from attn_kata.properties.cases import Sizes, randn
+from attn_kata.properties.checks import (
     FORBIDDEN_ATTENTIONS,
     FORBIDDEN_SOFTMAXES,
     check_computes_in_dtype,
@@ -19,11 +19,11 @@ from .checks import (
     check_takes_strided,
     strided,
 )
-from .claims import claims
-from .compare import assert_close, assert_equal, assert_holds, assert_shape
-from .failures import AttemptRaised, PropertyFailed
-from .handle import Handle, Result, build_pair, random_weights
-from .training import fit
+from attn_kata.properties.claims import claims
+from attn_kata.properties.compare import assert_close, assert_equal, assert_holds, assert_shape
+from attn_kata.properties.failures import AttemptRaised, PropertyFailed
+from attn_kata.properties.handle import Handle, Result, build_pair, random_weights
+from attn_kata.properties.training import fit
 
 __all__ = [
     "FORBIDDEN_ATTENTIONS", "FORBIDDEN_SOFTMAXES", "AttemptRaised", "Handle", "PropertyFailed", "Result", "Sizes",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..report.model import Tier
-from .cases import Sizes
+from attn_kata.properties.cases import Sizes
+from attn_kata.report.model import Tier
 
 Test = TypeVar("Test", bound=Callable[..., None])
 
@@ -22,6 +22,7 @@ class Property:
     look_at: str | None
     needs: tuple[str, ...]
     cases: tuple[Sizes | None, ...]
+    blocks: tuple[str, ...] = ()
 
 
 def claims(
@@ -31,11 +32,14 @@ def claims(
     needs: str | Iterable[str] = (),
     tier: Tier = "core",
     cases: Iterable[Sizes] = (),
+    blocks: Iterable[str] = (),
 ) -> Callable[[Test], Test]:
     """Mark `test_<name>` as the test of the property <name>.
 
     `claim` is one sentence that a person understands without the test; `look_at` completes "look at …" and is never the
-    fix; `needs` names properties without which this one cannot be judged; `cases` come smallest first.
+    fix; `needs` names properties without which this one cannot be judged; `cases` come smallest first. `blocks` are words in
+    the names of torch operations that the contract forbids: the property is asked before all others, and from then on
+    these operations refuse.
     """
 
     def mark(test: Test) -> Test:
@@ -46,6 +50,7 @@ def claims(
             look_at=look_at,
             needs=(needs,) if isinstance(needs, str) else tuple(needs),
             cases=tuple(cases) or (None,),
+            blocks=tuple(blocks),
         )
         return test
 

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from ..report.model import Example
-from .failures import PropertyFailed
+from attn_kata.properties.failures import PropertyFailed
+from attn_kata.report.model import Example
 
 EXAMPLE_ROWS, EXAMPLE_COLUMNS = 8, 8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..report.model import Example
+from attn_kata.report.model import Example
 
 
 class PropertyFailed(Exception):
@@ -18,6 +18,44 @@ class PropertyFailed(Exception):
 
 class NoAnswer(PropertyFailed):
     """There was no tensor to judge: where the property would have one look says nothing about it."""
+
+
+class AttemptDied(Exception):
+    """The attempt's process is gone or was ended: `reason` says why, in words for the report."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class OutOfTime(AttemptDied):
+    """The attempt did not answer within its time."""
+
+
+class ReadyMade(PropertyFailed):
+    """The attempt called a ready-made operation, and was seen to."""
+
+
+class Refused(NoAnswer):
+    """The attempt called a blocked operation: `operation` as torch has it, and the attempt's own line where it is known."""
+
+    def __init__(self, operation: str, line: int | None) -> None:
+        self.operation, self.line = operation[:200], line  # a reply's text may be anything
+        super().__init__(calls_ready_made(self.operation, line))
+
+
+def calls_ready_made(operation: str, line: int | None = None) -> str:
+    """The sentence that says so, with the operation named as people call it."""
+    where = "" if line is None else f" (line {line})"
+    return f"calls {public_name(operation)}{where}, which is ready-made; the contract asks for it from scratch"
+
+
+def public_name(operation: str) -> str:
+    """`aten::scaled_dot_product_attention` → `F.scaled_dot_product_attention`; other names as they are."""
+    name = operation.removeprefix("aten::")
+    if name in ("scaled_dot_product_attention", "softmax", "log_softmax"):
+        return f"F.{name}"
+    return operation.replace("torch.nn.functional.", "F.").replace("torch.nn.", "nn.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from ..engine import wire
-from ..engine.mixing import mixed
-from .failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised
-from .local import Local, load_namespace
-from .recording import Recording, recording
+from attn_kata.properties.failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised, Refused
+from attn_kata.properties.recording import Recording, recording
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
 
-OF_ANSWERS = "of_answers"  # a field of requests whose tensors are made of answers: nobody foresees them
 _MOST_OF_A_CASE = 1 << 16
 _numbers = itertools.count()  # of modules and of seeds, over all handles of this process
 
@@ -37,7 +34,9 @@ class Transport(Protocol):
     @property
     def generation(self) -> int: ...
 
-    def ask(self, request: wire.Request) -> wire.Reply: ...
+    def ask(self, request: Request) -> wire.Reply: ...
+
+    def block(self, words: tuple[str, ...]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +63,9 @@ class Handle:
             raise AttributeError(name)
         return Class(self._transport, name) if name[0].isupper() else Function(self._transport, name)
 
-
-def local_handle(source: Path) -> Handle:
-    """A handle on our own source file, run in this process."""
-    return Handle(Local(load_namespace(source)))
+    def _block(self, words: tuple[str, ...]) -> None:
+        """From now on have operations refuse whose names contain one of these words."""
+        self._transport.block(words)
 
 
 class Target:
@@ -76,7 +74,8 @@ class Target:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def _target(self) -> dict[str, Any]:
+    def _called(self) -> tuple[str | None, int | None]:
+        """The function's name, or the module's number."""
         raise NotImplementedError
 
     def _parameter_names(self) -> tuple[str, ...]:
@@ -95,7 +94,7 @@ class Target:
         labels: Tensor | None = None,
         weights: dict[str, Tensor] | None = None,
         inputs_after: bool = False,
-        record: bool | tuple[str, ...] = False,
+        record: bool = False,
         training: bool | None = None,
         seed: int | None = None,
         lenient_views: bool = False,
@@ -105,24 +104,26 @@ class Target:
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `labels`, one for each row of
         the output, for those of the mean cross-entropy; `weights`, made of answers, are loaded first; `training` sets the
         module's mode first; `seed` is that of torch's generator during the call, one of its own unless given; `record` asks
-        for what ran, and may say in words what is forbidden of it; `lenient_views` has `view` copy where it would raise.
-        Raises AttemptRaised, PropertyFailed for a result that is no tensor, AttemptDied.
+        for what ran; `lenient_views` has `view` copy where it would raise.
+        Raises AttemptRaised, Refused, PropertyFailed for a result that is no tensor, AttemptDied.
         """
-        fields = {**self._target(), "training": training, "record": record, "inputs_after": inputs_after}
-        fields |= {"seed": next(_numbers) if seed is None else seed, "lenient_views": lenient_views}
+        name, module = self._called()
         tensors, described = describe_arguments(args)
         given = list(tensors)
-        differentiated = {"cotangent": cotangent, "labels": labels}
-        for name, value in differentiated.items():
+        differentiated: dict[str, int] = {}
+        for what, value in (("cotangent", cotangent), ("labels", labels)):
             if value is not None:
-                fields[name] = len(tensors)
+                differentiated[what] = len(tensors)
                 tensors.append(value)
-        differentiates = bool(tensors[len(given) :])
         if weights is not None:
             self._hold(weights)
-            fields |= {"names": list(weights), OF_ANSWERS: True}
             tensors += weights.values()
-        reply = ask(self._transport, "call", {**fields, "args": described}, tensors)
+        request = Call(
+            name=name, module=module, args=described, tensors=tuple(tensors), weights=tuple(weights or ()), training=training,
+            seed=next(_numbers) if seed is None else seed, inputs_after=inputs_after, record=record,
+            lenient_views=lenient_views, of_answers=weights is not None, **differentiated,
+        )  # fmt: skip
+        reply = ask(self._transport, request)
         answered = list(reply.tensors)
         result = answered.pop(0)
         output = torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
@@ -131,7 +132,7 @@ class Target:
         floating = sum(tensor.is_floating_point() for tensor in given)
         names = sorted(self._parameter_names())
         gradients = [part.data for part in answered]
-        if differentiates and len(gradients) != floating + len(names):
+        if differentiated and len(gradients) != floating + len(names):
             raise PropertyFailed("its parameters changed during the call")
         return Result(
             output=output,
@@ -139,28 +140,9 @@ class Target:
             on_meta=result.device == wire.META,
             inputs_after=after,
             input_gradients=gradients[:floating],
-            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if differentiates else {},
+            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if differentiated else {},
             recording=recording(reply.texts) if record else None,
         )
-
-    def run_mixed(self, *args: Any, mix: Tensor, most: int) -> Tensor:
-        """The output where the product that sums over mix's size k has the symmetric `mix` (k, k) between its factors.
-
-        That product is made here, and has at most `most` numbers: see `engine.mixing`. Raises as `run`, and PropertyFailed
-        where there is no such product.
-        """
-        tensors, described = describe_arguments(args)
-        size = len(mix)
-        fields = {**self._target(), "args": described, "mixing": {"over": [size, size + 1], "answer": None}}
-        _, *parts = ask(self._transport, "call", fields, tensors).tensors
-        factors = [part.data for part in parts if part.data is not None]
-        answer = mixed((factors[0], factors[1]), mix, most=most) if factors else None
-        if answer is None:
-            raise PropertyFailed(f"no matrix product sums over all {size} features")
-        fields = {**self._target(), "args": described, "mixing": {"over": [size, size + 1], "answer": len(tensors)}}
-        fields[OF_ANSWERS] = True
-        (result,) = ask(self._transport, "call", fields, [*tensors, answer]).tensors
-        return torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
 
 
 class Function(Target):
@@ -170,8 +152,8 @@ class Function(Target):
         super().__init__(transport)
         self._name = name
 
-    def _target(self) -> dict[str, Any]:
-        return {"name": self._name}
+    def _called(self) -> tuple[str | None, int | None]:
+        return self._name, None
 
 
 class Class:
@@ -203,9 +185,11 @@ class Module(Target):
     def _build(self) -> None:
         tensors, described = describe_arguments(self._args)
         self._number = next(_numbers)
-        fields = {"module": self._number, "seed": self._number, "name": self._name, "args": described}
-        fields["names"] = list(self._weights)
-        reply = ask(self._transport, "build", fields, [*tensors, *self._weights.values()])
+        request = Build(
+            name=self._name, module=self._number, seed=self._number, args=described, weights=tuple(self._weights),
+            tensors=(*tensors, *self._weights.values()),
+        )  # fmt: skip
+        reply = ask(self._transport, request)
         self._generation = self._transport.generation
         self.parameters = {
             name: part.shape for name, part in zip(reply.texts, reply.tensors, strict=True)
@@ -218,10 +202,14 @@ class Module(Target):
         if wanted != self.parameters:
             raise PropertyFailed(_other_parameters(wanted, self.parameters))
 
-    def _target(self) -> dict[str, Any]:
+    def _called(self) -> tuple[str | None, int | None]:
+        return None, self._current()
+
+    def _current(self) -> int:
+        """Its number in the attempt's process, where it is built again if that is a new one."""
         if self._generation != self._transport.generation:
             self._build()
-        return {"module": self._number}
+        return self._number
 
     def _parameter_names(self) -> tuple[str, ...]:
         return tuple(self.parameters)
@@ -233,20 +221,22 @@ class Module(Target):
     def load(self, weights: dict[str, Tensor]) -> None:
         """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
         self._hold(weights)
-        fields = {**self._target(), "names": list(weights)}
-        ask(self._transport, "load_weights", fields, list(weights.values()))
+        ask(self._transport, LoadWeights(module=self._current(), weights=tuple(weights), tensors=tuple(weights.values())))
 
 
-def ask(transport: Transport, op: str, fields: dict[str, Any], tensors: list[Tensor]) -> wire.Reply:
+def ask(transport: Transport, request: Build | LoadWeights | Call) -> wire.Reply:
     """Ask, and turn an answer that is none into the failure that a report can show."""
-    reply = transport.ask(wire.Request(op=op, fields=fields, tensors=tuple(tensors)))
+    reply = transport.ask(request)
     if reply.status == wire.RAISED:
         raise AttemptRaised(read_raised(reply.texts))
+    if reply.status == wire.REFUSED:
+        operation, line = (*reply.texts, "")[:2]
+        raise Refused(operation, int(line) if line.isdecimal() and len(line) < 9 and line != "0" else None)
     if reply.status == wire.BAD_RESULT:
         raise NoAnswer(reply.texts[0] if reply.texts else "returned something that is no tensor")
     if reply.status == wire.NO_ENTRY:
-        raise MissingName(fields["name"], reply.texts[1:])
-    if op == "call" and not reply.tensors:
+        raise MissingName(getattr(request, "name", None) or "", reply.texts[1:])
+    if isinstance(request, Call) and not reply.tensors:
         raise NoAnswer("answered without a tensor")
     return reply
 
@@ -262,19 +252,19 @@ def read_raised(texts: tuple[str, ...]) -> Raised:
     return Raised(types=tuple(bases.split(",")), text=message, frames=tuple(read))
 
 
-def describe_arguments(args: tuple[Any, ...]) -> tuple[list[Tensor], list[dict[str, Any]]]:
-    """The tensors among `args`, and every argument as the executor reads it."""
+def describe_arguments(args: tuple[Any, ...]) -> tuple[list[Tensor], tuple[Argument, ...]]:
+    """The tensors among `args`, and every argument as a request describes it."""
     tensors: list[Tensor] = []
-    described: list[dict[str, Any]] = []
+    described: list[Argument] = []
     for value in args:
         if isinstance(value, Tensor):
-            described.append({"tensor": len(tensors)})
+            described.append(("tensor", len(tensors)))
             tensors.append(value)
         elif isinstance(value, torch.device):
-            described.append({"device": str(value)})
+            described.append(("device", str(value)))
         else:
-            described.append({"value": value})
-    return tensors, described
+            described.append(("value", value))
+    return tensors, tuple(described)
 
 
 def random_weights(parameters: dict[str, tuple[int, ...]], dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from .handle import Module
+from attn_kata.properties.handle import Module
 
 
 def fit(

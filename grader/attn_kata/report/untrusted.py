@@ -12,7 +12,9 @@ from dataclasses import replace
 from attn_kata.report.model import Finding, Report
 
 NOTE = "Graded as another person's file: numbers, inputs and what the code printed are left out."
-ON_ITS_WORD = "Whether all lies on the device of the inputs is its own word: with one device there are no numbers for it."
+ON_ITS_WORD = (
+    "The device property rests on what the attempt's process says: on a machine with one device, no number can show it."
+)
 AGAIN = "The same inputs again: --seed {seed}"
 
 # Whatever else a message says, an attempt may have had a hand in it.
@@ -24,11 +26,8 @@ _OUR_OWN = re.compile(
     r"|it ran out of memory"
     r"|it was killed \(SIGKILL\)"
     r"|it ended its process"
-    r"|its values are right only where something ready-made can be called, though none was seen to run"
-    r"|something ready-made is part of how its values are made, though it was not seen to run"
-    r"|how its values are made could not be followed"
-    r"|what a call does could not be followed"
 )
+_READY_MADE = re.compile(r"calls .*, which is ready-made", re.DOTALL)
 
 
 def without_hidden_inputs(report: Report) -> Report:
@@ -50,8 +49,12 @@ def _redacted(finding: Finding) -> Finding:
         ours = _OUR_OWN.match(message or "")
         if ours:
             message = ours.group()
+        elif _READY_MADE.match(message or ""):  # the name in it came from the attempt's process
+            message = "calls something ready-made"
         elif finding.outcome == "errored":
             message = "it gave no answer"
         else:
             message = "it raises an exception" if (message or "").startswith("raised ") else "it does not hold"
+    elif finding.outcome == "skipped" and (message or "").startswith("not judged"):
+        message = "not judged"
     return replace(finding, message=message, case=None, example=None)

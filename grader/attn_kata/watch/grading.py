@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attn_kata.engine.warm import WarmEngine
+    from attn_kata.engine.persistent import PersistentEngine
     from attn_kata.report.model import Report
 
 
@@ -43,7 +43,7 @@ Done = Graded | Fault
 class Grader:
     """Grades the last job it was given and tells `done`, from its own thread; never of a job that is not the last."""
 
-    def __init__(self, engine: WarmEngine, done: Callable[[Done], None], *, seed: int = 0) -> None:
+    def __init__(self, engine: PersistentEngine, done: Callable[[Done], None], *, seed: int = 0) -> None:
         self._engine, self._tell, self._seed = engine, done, seed
         self._changed = threading.Condition()
         self._wanted: Job | None = None
@@ -96,7 +96,7 @@ class Grader:
 
         try:
             # Nobody hides from themselves what they call; and the eyes are already on the screen.
-            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed, unaided=False)
+            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed)
         except GradingCancelled:
             return None
         except Exception as problem:  # whatever it is, the person goes on writing

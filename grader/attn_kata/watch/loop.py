@@ -14,11 +14,11 @@ from attn_kata.errors import AttnKataError
 from attn_kata.history import History, Progress
 from attn_kata.watch.files import Seen, Watcher
 from attn_kata.watch.grading import Done, Grader
-from attn_kata.watch.session import Session
+from attn_kata.watch.session import WatchSession
 from attn_kata.watch.terminal import Terminal
 
 if TYPE_CHECKING:
-    from attn_kata.engine.warm import WarmEngine
+    from attn_kata.engine.persistent import PersistentEngine
     from attn_kata.report.model import Report
     from attn_kata.watch.screen import Page
 
@@ -31,7 +31,7 @@ class Loop:
     def __init__(
         self,
         target: workspace.Attempt,
-        engine: WarmEngine,
+        engine: PersistentEngine,
         history: History,
         *,
         seed: int = 0,
@@ -121,11 +121,11 @@ class Loop:
             return
         self.session = self._begin(workspace.Attempt(kata=kata, path=path, name=workspace.shown(path)))
 
-    def _begin(self, target: workspace.Attempt) -> Session:
+    def _begin(self, target: workspace.Attempt) -> WatchSession:
         if self._watcher is not None:
             self._watcher.stop()
         path = target.path
-        session = Session(kata=target.kata, path=path, name=target.name, started=time.monotonic())
+        session = WatchSession(kata=target.kata, path=path, name=target.name, started=time.monotonic())
         self._watcher = Watcher(path, lambda seen: self._put((path, seen)))
         return session
 
@@ -143,7 +143,7 @@ class Loop:
         self._wake()
 
 
-def on_screen(target: workspace.Attempt, engine: WarmEngine, history: History, *, seed: int, color: bool) -> None:
+def on_screen(target: workspace.Attempt, engine: PersistentEngine, history: History, *, seed: int, color: bool) -> None:
     """Watch on a screen with keys, until q. Raises UsageError where watchfiles is not installed."""
     terminal = Terminal()
     loop = Loop(target, engine, history, seed=seed, wake=terminal.wake)
@@ -218,7 +218,7 @@ def _answered(loop: Loop, key: str, width: int, color: bool) -> Page | None:
 
 
 def in_lines(
-    target: workspace.Attempt, engine: WarmEngine, history: History, *, seed: int, emit: Callable[[str], None]
+    target: workspace.Attempt, engine: PersistentEngine, history: History, *, seed: int, emit: Callable[[str], None]
 ) -> None:
     """Watch without a terminal: a few lines for every grading, until a signal."""
     import threading

@@ -12,7 +12,7 @@ from rich.text import Text
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.summary import counts, diagnosis_lead, listed, message, sizes, verdict
-from attn_kata.watch.session import Session
+from attn_kata.watch.session import WatchSession
 
 KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
 PAGE_KEYS = "space, arrows: scroll   any other key: back"
@@ -29,7 +29,7 @@ class Page:
     top: int = 0
 
 
-def draw(session: Session, *, now: float, width: int, height: int, color: bool, notice: str = "") -> list[str]:
+def draw(session: WatchSession, *, now: float, width: int, height: int, color: bool, notice: str = "") -> list[str]:
     """Exactly `height` lines of at most `width` columns."""
     writer = _Writer(width)
     _head(writer, session, now)
@@ -122,7 +122,7 @@ class _Writer:
             self.lines.append(Text())
 
 
-def _head(writer: _Writer, session: Session, now: float) -> None:
+def _head(writer: _Writer, session: WatchSession, now: float) -> None:
     time = clock(now - session.started)
     left = f"{session.kata.slug}  {one_line(session.name)}"
     room = writer.width - len(time) - 2
@@ -138,7 +138,7 @@ def _head(writer: _Writer, session: Session, now: float) -> None:
         writer.add(Text.assemble((word, style), said))
 
 
-def _flips(writer: _Writer, session: Session) -> None:
+def _flips(writer: _Writer, session: WatchSession) -> None:
     flips = session.flips
     if not (flips.now_hold or flips.now_fail):
         return
@@ -216,7 +216,7 @@ def _names(writer: _Writer, head: str, style: str, findings: Iterable[Finding]) 
         writer.add(Text.assemble((head, style), names), most=2)
 
 
-def _state(session: Session, notice: str) -> Text:
+def _state(session: WatchSession, notice: str) -> Text:
     if session.missing:
         return Text(f"Waiting for it: {one_line(session.missing)}", style="bold yellow")
     if notice:

@@ -44,7 +44,7 @@ def flips(before: Report | None, after: Report) -> Flips:
 
 
 @dataclass(kw_only=True)
-class Session:
+class WatchSession:
     """The state of one kata's turn. `job_for` and `take` are the only ways it changes from outside."""
 
     kata: Kata

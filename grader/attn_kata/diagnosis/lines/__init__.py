@@ -10,8 +10,8 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from . import dropout, heads, masks, modules, projections, rest, scores
-from .program import Program
+from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, rest, scores
+from attn_kata.diagnosis.lines.program import Program
 
 Finder = Callable[[Program], int | None]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from .masks import goes_nowhere
-from .program import Program
-from .syntax import callee, keyword, line, on_self, position, the_one
+from attn_kata.diagnosis.lines.masks import goes_nowhere
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.syntax import callee, keyword, line, on_self, position, the_one
 
 _RANDOM = (
     "bernoulli",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
-from .program import Program
-from .scores import softmaxes
-from .syntax import callee, is_method, line, number, rest, subject, the_one
-from .values import is_transposed, mentions_shape
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.scores import softmaxes
+from attn_kata.diagnosis.lines.syntax import callee, is_method, line, number, rest, subject, the_one
+from attn_kata.diagnosis.lines.values import is_transposed, mentions_shape
 
 _HEADS = re.compile(r"\w*heads|n_?heads?|nhead|num_head|h|nh|n_h", re.IGNORECASE)
 _RESHAPES = ("view", "reshape", "unflatten")

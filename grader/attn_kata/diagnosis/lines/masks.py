@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from .program import Binding, Program
-from .scores import softmaxes
-from .syntax import callee, keyword, line, number, position, rest, subject, the_one
-from .uses import Use, fill_number, sense, use_at, uses
-from .values import is_mask, is_range
+from attn_kata.diagnosis.lines.program import Binding, Program
+from attn_kata.diagnosis.lines.scores import softmaxes
+from attn_kata.diagnosis.lines.syntax import callee, keyword, line, number, position, rest, subject, the_one
+from attn_kata.diagnosis.lines.uses import Use, fill_number, sense, use_at, uses
+from attn_kata.diagnosis.lines.values import is_mask, is_range
 
 
 def lost(program: Program) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from .program import Program
-from .scores import scalings, softmaxes
-from .syntax import callee, line, mentions, number, on_self, subject, the_one
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.scores import scalings, softmaxes
+from attn_kata.diagnosis.lines.syntax import callee, line, mentions, number, on_self, subject, the_one
 
 _LAYERS = {"Linear", "Parameter", "Embedding", "Conv1d", "LayerNorm", "Bilinear"}
 

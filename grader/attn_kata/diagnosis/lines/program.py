@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .live import Function, live
-from .syntax import callee, on_self, position
+from attn_kata.diagnosis.lines.live import Function, live
+from attn_kata.diagnosis.lines.syntax import callee, on_self, position
 
 _MOST_BYTES, _MOST_NODES = 200_000, 6_000  # people write a tenth of it; finders are not made for more
 _DEEPEST = 12  # assignments followed

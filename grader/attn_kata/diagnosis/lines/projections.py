@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .masks import goes_nowhere
-from .program import Program
-from .syntax import callee, line, number, on_self, rest, role, subject, the_one
-from .values import is_transposed
+from attn_kata.diagnosis.lines.masks import goes_nowhere
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.syntax import callee, line, number, on_self, rest, role, subject, the_one
+from attn_kata.diagnosis.lines.values import is_transposed
 
 
 def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str, ast.Call]]:

@@ -5,9 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from .program import Program
-from .syntax import callee, is_method, is_module, keyword, line, number, on_self, rest, subject, the_one
-from .values import is_mask, is_number, is_parameter
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.syntax import (
+    callee,
+    is_method,
+    is_module,
+    keyword,
+    line,
+    number,
+    on_self,
+    rest,
+    subject,
+    the_one,
+)
+from attn_kata.diagnosis.lines.values import is_mask, is_number, is_parameter
 
 
 def called(*names: str) -> Callable[[Program], int | None]:

@@ -6,9 +6,22 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .program import Program
-from .syntax import callee, is_method, is_module, keyword, line, mentions, number, on_self, rest, role, subject, the_one
-from .values import is_mask, is_number, power
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.syntax import (
+    callee,
+    is_method,
+    is_module,
+    keyword,
+    line,
+    mentions,
+    number,
+    on_self,
+    rest,
+    role,
+    subject,
+    the_one,
+)
+from attn_kata.diagnosis.lines.values import is_mask, is_number, power
 
 
 @dataclass(frozen=True, kw_only=True)

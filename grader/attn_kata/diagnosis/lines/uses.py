@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from .program import Program
-from .syntax import callee, is_method, keyword, number, rest, subject
-from .values import is_mask, is_parameter
+from attn_kata.diagnosis.lines.program import Program
+from attn_kata.diagnosis.lines.syntax import callee, is_method, keyword, number, rest, subject
+from attn_kata.diagnosis.lines.values import is_mask, is_parameter
 
 
 @dataclass(frozen=True, kw_only=True)

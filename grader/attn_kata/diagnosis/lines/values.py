@@ -6,8 +6,8 @@ import ast
 import re
 from dataclasses import dataclass
 
-from .program import Binding, Program
-from .syntax import callee, is_method, mentions, number, on_self, rest, subject
+from attn_kata.diagnosis.lines.program import Binding, Program
+from attn_kata.diagnosis.lines.syntax import callee, is_method, mentions, number, on_self, rest, subject
 
 _DEPTH = 8
 _SCALAR_NAMES = re.compile(

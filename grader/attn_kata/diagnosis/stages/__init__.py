@@ -6,14 +6,14 @@ the scores, True = may attend, or None), `scores`, `weights` (..., Tq, Tk), `out
 
 from __future__ import annotations
 
-from ..pipeline import State
+from attn_kata.diagnosis.pipeline import State
 
 # A kata reads one library, whichever of these a stage is kept in.
-from .heads import *  # noqa: F403
-from .masks import *  # noqa: F403
-from .projections import *  # noqa: F403
-from .scores import *  # noqa: F403
-from .weights import *  # noqa: F403
+from attn_kata.diagnosis.stages.heads import *  # noqa: F403
+from attn_kata.diagnosis.stages.masks import *  # noqa: F403
+from attn_kata.diagnosis.stages.projections import *  # noqa: F403
+from attn_kata.diagnosis.stages.scores import *  # noqa: F403
+from attn_kata.diagnosis.stages.weights import *  # noqa: F403
 
 
 def nothing(state: State) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..pipeline import State
-from .projections import linear
+from attn_kata.diagnosis.pipeline import State
+from attn_kata.diagnosis.stages.projections import linear
 
 
 def split_heads(state: State) -> None:

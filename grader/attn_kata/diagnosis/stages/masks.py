@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..pipeline import State
+from attn_kata.diagnosis.pipeline import State
 
 
 def mask(state: State) -> None:

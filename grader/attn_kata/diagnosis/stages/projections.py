@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..pipeline import Stage, State
+from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def linear(state: State, name: str, value: Tensor) -> Tensor:

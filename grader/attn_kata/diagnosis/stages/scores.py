@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from ..pipeline import Stage, State
+from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def score(state: State) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..pipeline import Stage, State
+from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def softmax_over(dim: int | None) -> Stage:

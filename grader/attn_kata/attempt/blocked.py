@@ -1,0 +1,116 @@
+"""Blocked operations: ready-made ones that refuse from a certain moment on, in the attempt's process, for good.
+
+`from_scratch` is asked first, with what runs recorded. Where nothing forbidden was seen, the forbidden operations are
+blocked, and everything else is asked in that state: an attempt that hid a call meets a refusal. The dispatcher's kernels are
+overridden, so an alias, `torch.ops`, a scripted function and a thread all meet it. Functions that torch has written in
+Python get a body that refuses.
+
+What is in Python cannot undo this. Machine code can (`ctypes`), and nothing here tries to stop it: see the README.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import re
+import sys
+import types
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from attn_kata.attempt import recorder
+
+# Where a CPU tensor is served, whether or not the operation has a kernel of its own there; then where it may have one.
+_ALWAYS = ("CPU", "AutogradCPU")
+_WHERE_THERE_IS_ONE = (
+    "Autograd", "CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor", "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional", "AutocastCPU", "FuncTorchBatched", "FuncTorchBatchedDecomposition",
+    "FuncTorchVmapMode", "BatchedNestedTensor", "NestedTensorCPU", "AutogradNestedTensor", "SparseCPU", "SparseCsrCPU",
+    "QuantizedCPU", "MkldnnCPU",
+)  # fmt: skip
+# Interpreters that call kernels without the dispatcher, or have kernels of their own.
+_BESIDE_THE_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module", "_te")
+_REFUSE = "__attn_kata_refuse__"  # under this name a Python function that refuses finds `_refuse` in its globals
+
+_refusals: list[tuple[str, int]] = []  # (operation, line of the attempt or 0) since the last `take_refusals`
+_filename = ""
+
+
+class Refused(BaseException):
+    """A blocked operation was called. Not an Exception, so that `except Exception` does not hide it."""
+
+
+def block(words: Iterable[str], filename: str) -> None:
+    """From now on, let every operation and function of torch refuse whose name contains one of the words.
+
+    `filename` is the attempt's own, as its code objects have it: a refusal is told with the attempt's line.
+    """
+    global _filename
+    _filename = filename
+    is_forbidden = re.compile("|".join(map(re.escape, words))).search
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns about every kernel that is overridden
+        for name in filter(is_forbidden, operation_names()):
+            _override(*name.split("::", 1))
+    for function, name in recorder.READY_MADE.items():
+        if is_forbidden(name):
+            function.__globals__[_REFUSE] = _refuse
+            function.__code__ = _refusing_code(name)
+    recorder.forget()  # it holds the code that was replaced
+    if is_forbidden(recorder.FLEX):
+        sys.modules[recorder.FLEX] = None  # type: ignore[assignment]  # importing it raises
+    for name in _BESIDE_THE_DISPATCHER:
+        with contextlib.suppress(AttributeError):
+            delattr(torch._C, name)
+
+
+def take_refusals() -> list[tuple[str, int]]:
+    """The refusals since the last time, as (operation, the attempt's line or 0)."""
+    taken = _refusals[:]
+    _refusals.clear()
+    return taken
+
+
+@functools.cache
+def operation_names() -> tuple[str, ...]:
+    """Every operation that the dispatcher knows, as namespace::name. The first call takes 3 ms: make it early."""
+    return tuple(torch._C._dispatch_get_all_op_names())
+
+
+def _override(space: str, name: str) -> None:
+    """Override an operation's kernels with one that refuses.
+
+    The override ends with the object that registered it. That object is never freed, and nobody can reach it.
+    """
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        _refuse(f"{space}::{name}")
+
+    registration = torch._C._dispatch_library("IMPL", space, "", "blocked", 0)
+    for key in _ALWAYS:
+        registration.impl(name, key, refuse)
+    for key in _WHERE_THERE_IS_ONE:
+        with contextlib.suppress(RuntimeError):  # a key that this torch does not know
+            if torch._C._dispatch_has_kernel_for_dispatch_key(f"{space}::{name}", key):
+                registration.impl(name, key, refuse)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(registration))
+
+
+def _refusing_code(name: str) -> types.CodeType:
+    """The code of a Python function that refuses under this name."""
+    namespace: dict[str, Any] = {}
+    exec(f"def refuse(*_, **__):\n    {_REFUSE}({name!r})", namespace)
+    code: types.CodeType = namespace["refuse"].__code__
+    return code
+
+
+def _refuse(name: str) -> None:
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != _filename:
+        frame = frame.f_back
+    _refusals.append((name, 0 if frame is None else frame.f_lineno))
+    raise Refused(name)

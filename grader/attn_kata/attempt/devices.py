@@ -1,0 +1,145 @@
+"""Which device each tensor of a call would lie on, had the inputs lain on another one than the default."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+# Functions that make a tensor on the default device unless they are told one.
+_FACTORIES = frozenset(
+    getattr(torch, name)
+    for name in ("arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm",
+                 "tensor", "tril_indices", "triu_indices", "zeros", "as_tensor", "from_numpy")
+)  # fmt: skip
+# Functions in which tensors of two devices may meet.
+_CROSS_DEVICE = frozenset((
+    Tensor.__getitem__, Tensor.__setitem__, Tensor.copy_, Tensor.index_put_,
+    Tensor.expand_as, Tensor.view_as, Tensor.reshape_as,  # where only the shape of the other is read
+))  # fmt: skip
+_DEVICE = Tensor.device.__get__
+_DEFAULT = torch.device("cpu")
+INPUTS = torch.device("cpu", 0)  # what inputs say that they lie on: as good as the default, and told from it
+
+
+class Devices(TorchFunctionMode):
+    """Follows tensors of one dimension and more that lie on the default device, until they are moved beside an input.
+
+    A tensor lies there if it was made without a device, or if a device is written out: "cpu". On the CPU all lie together; on
+    a GPU the first operation that mixes such a tensor with an input raises. A tensor without dimensions may be mixed with any
+    device. `names_types` says that "cpu" may also be what the attempt read off an input, as its device's type.
+
+    `made_before` are tensors that were made on the default device while the attempt was loaded or its module built. `inputs`
+    are the arguments of the call, and what moves with a module: its parameters and buffers.
+    """
+
+    def __init__(
+        self, *, names_types: bool = False, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
+    ) -> None:
+        super().__init__()
+        self.mixed: list[str] = []
+        self._names_types = names_types
+        moves_along = {id(value) for value in inputs}
+        # By id; the tensor is held so that the id stays its own.
+        self._stray: dict[int, Tensor] = {
+            id(value): value for value in made_before if value.dim() > 0 and id(value) not in moves_along
+        }
+        self._known: dict[int, Tensor] = {}  # what operations of this call have made
+        self._old: set[int] | None = None  # tensors that were there before the call; only where the call is recorded
+
+    def look_for_legacy_constructors(self) -> None:
+        """Take a tensor for a stray that this call made and no operation showed: `torch.FloatTensor(…)` and its like."""
+        self._old = {id(value) for value in gc.get_objects() if isinstance(value, Tensor)}
+
+    def strays(self) -> list[Tensor]:
+        """What lies on the default device now."""
+        return list(self._stray.values())
+
+    def is_stray(self, value: Any) -> bool:
+        return id(value) in self._stray
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if func == _DEVICE:
+            return INPUTS if out == _DEFAULT and not self.is_stray(args[0]) else out
+        tensors = list(tensors_in((args, kwargs)))
+        self._note_legacy(tensors, out)
+        to = self._device(func, args, kwargs)
+        if to is not None:
+            if self._is_default(to):
+                return self._moved(out, args)
+            self._stray.pop(id(out), None)
+        elif func in _FACTORIES:
+            if not any(isinstance(value, Tensor) for value in args):
+                self._mark(out)
+        elif func in (Tensor.to, Tensor.type_as):
+            beside = any(not self.is_stray(value) for value in tensors[1:])
+            if beside:
+                self._stray.pop(id(out), None)
+            elif self.is_stray(args[0]):
+                self._mark(out)
+        else:
+            self._meet(func, args, tensors, out)
+        return out
+
+    def _note_legacy(self, tensors: list[Tensor], out: Any) -> None:
+        if self._old is None:
+            return
+        for value in tensors:
+            if type(value) is Tensor and id(value) not in self._old and id(value) not in self._known:
+                self._mark(value)
+        for value in tensors_in(out):
+            self._known[id(value)] = value
+
+    def _meet(self, func: Any, args: Any, tensors: list[Tensor], out: Any) -> None:
+        strays = [value for value in tensors if self.is_stray(value)]
+        if strays and func not in _CROSS_DEVICE:
+            if any(value.dim() > 0 and not self.is_stray(value) for value in tensors):
+                self.mixed.append(getattr(func, "__name__", "an operation"))
+            else:
+                for value in tensors_in(out):
+                    self._mark(value)
+        elif strays and func is Tensor.__getitem__ and self.is_stray(args[0]):
+            self._mark(out)
+
+    def _device(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The device that a function is told, or None."""
+        if func is Tensor.cpu:
+            return _DEFAULT
+        if func is Tensor.to:
+            return next((value for value in (*args[1:], *kwargs.values()) if isinstance(value, (torch.device, str))), None)
+        return kwargs.get("device")
+
+    def _is_default(self, device: Any) -> bool:
+        """Whether a device is the default one, and not what an input said of itself."""
+        if isinstance(device, str):
+            return device == _DEFAULT.type and not self._names_types
+        return bool(device == _DEFAULT)
+
+    def _moved(self, out: Any, args: Any) -> Any:
+        """`out`, marked; where it is what was there already, as it is on the CPU, another tensor of the same memory."""
+        if isinstance(out, Tensor):
+            if any(out is value for value in args):
+                out = torch.ops.aten.alias(out)
+            self._mark(out)
+        return out
+
+    def _mark(self, value: Any) -> None:
+        if isinstance(value, Tensor) and value.dim() > 0:
+            self._stray[id(value)] = value
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor in nested tuples, lists and dictionaries."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, dict):
+        yield from tensors_in(list(value.values()))

@@ -1,0 +1,257 @@
+"""Runs the requests of a grading against an attempt's code, in whichever process it is made.
+
+In the attempt's process the code is the candidate's. In the grading and in tests the same executor runs the reference and
+the mutants, so both sides of a comparison are made the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attn_kata.attempt import blocked, exceptions
+from attn_kata.attempt.devices import Devices, tensors_in
+from attn_kata.attempt.modules import copy_in, named_parameters, parameters
+from attn_kata.attempt.recorder import Recorder
+from attn_kata.attempt.results import BadResult, gradients, kind, of_cross_entropy, one_tensor, with_sharing
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Block, Build, Call, Load, LoadWeights, Request
+
+# Taken before any attempt runs: what an attempt does to torch later does not reach it.
+_manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stacks for devices that nobody uses
+
+_READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
+
+MODULE_NAME = "attempt"
+
+Tensors = tuple[tuple[Tensor, int], ...]
+Told = tuple[tuple[str, ...], Tensors]
+Answer = tuple[int, tuple[str, ...], Tensors]
+
+
+class MissingEntry(Exception):
+    """The attempt has no function or class of that name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Built:
+    """A module that was built, and the parameters' names that the contract gives."""
+
+    module: nn.Module
+    contract: tuple[str, ...]
+
+    def parameters(self) -> list[tuple[str, nn.Parameter]]:
+        """Its parameters by name, each once."""
+        return named_parameters(self.module, self.contract)
+
+
+class Executor:
+    """One attempt's code and the modules built from it."""
+
+    def __init__(self, namespace: types.ModuleType | None = None, filename: str = "attempt.py") -> None:
+        self._namespace = namespace or types.ModuleType(MODULE_NAME)
+        self._filename = filename
+        self._modules: dict[int, _Built] = {}
+        self._names_types = False
+        self._made_on_default: list[Tensor] = []  # by plain code, while it was loaded and while modules were built
+        self._operations: dict[type[Request], Callable[[Any], Told]] = {
+            Load: self._load, Block: self._block, Build: self._build, LoadWeights: self._load_weights, Call: self._call,
+        }  # fmt: skip
+
+    def execute(self, request: Request) -> Answer:
+        """The answer to one request. An exception of the attempt's is an answer, whatever its type."""
+        try:
+            answer = self._execute(request)
+        except BaseException as error:
+            answer = wire.RAISED, (exceptions.type_name(type(error)), "(what it raised could not be read)"), ()
+        for operation, line in blocked.take_refusals():  # whatever became of it: the attempt may have caught the refusal
+            return wire.REFUSED, (operation, str(line)), ()
+        return answer
+
+    def _execute(self, request: Request) -> Answer:
+        try:
+            return wire.OK, *self._operations[type(request)](request)
+        except _SyntaxFault as fault:
+            return wire.SYNTAX, fault.texts, ()
+        except MissingEntry as missing:
+            return wire.NO_ENTRY, (str(missing), *self._names()), ()
+        except BadResult as bad:
+            return wire.BAD_RESULT, (str(bad),), ()
+        except BaseException as error:
+            no_memory = exceptions.is_want_of_memory(error)
+            return wire.NO_MEMORY if no_memory else wire.RAISED, exceptions.told(error, self._filename), ()
+
+    # ------------------------------------------------------------------------------------------------- operations
+
+    def _load(self, request: Load) -> Told:
+        """Run the attempt's source, as a module whose name is not `__main__`."""
+        source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
+        self._filename = request.filename
+        self._names_types = _READS_A_TYPE.search(source) is not None
+        try:
+            code = compile(source, self._filename, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
+            raise _SyntaxFault(exceptions.syntax_error(error)) from None
+        exceptions.remember_lines(source, self._filename)
+        self._namespace.__file__ = self._filename
+        sys.modules[self._namespace.__name__] = self._namespace
+        with self._noting_devices():
+            exec(code, self._namespace.__dict__)
+        missing = [name for name in request.wanted if not callable(self._namespace.__dict__.get(name))]
+        if missing:
+            raise MissingEntry(" ".join(missing))
+        return (), ()
+
+    def _block(self, request: Block) -> Told:
+        """Let forbidden operations refuse from now on."""
+        blocked.block(request.words, self._filename)
+        return (), ()
+
+    def _build(self, request: Build) -> Told:
+        """Build a module. Its parameters' names, and their shapes."""
+        _seed(request.seed)
+        entry = self._entry(request.name)
+        with self._noting_devices():
+            module = entry(*_arguments(request.args, request.tensors))
+        if not isinstance(module, nn.Module):
+            raise BadResult(f"{request.name}(…) is {kind(module)}, not an nn.Module")
+        built = _Built(module=module, contract=request.weights)
+        self._modules[request.module] = built
+        # A plain attribute does not move with its module, whatever made it (`torch.FloatTensor` is seen by no mode).
+        for part in module.modules():
+            plain = [value for name, value in vars(part).items() if name not in ("_parameters", "_buffers", "_modules")]
+            self._made_on_default += tensors_in(plain)
+        if request.weights:
+            weights = _weights(request)
+            found = {name: value.shape for name, value in built.parameters()}
+            if found == {name: weight.shape for name, weight in weights.items()}:
+                copy_in(module, weights)
+        return parameters(built.parameters())
+
+    def _load_weights(self, request: LoadWeights) -> Told:
+        """Copy weights in by name, after converting the module to their dtype."""
+        copy_in(self._modules[request.module].module, _weights(request))
+        return (), ()
+
+    def _call(self, request: Call) -> Told:
+        """Call a function or a module: what comes of it, in the order that `Call` says."""
+        target, built = self._target(request)
+        arguments = _arguments(request.args, request.tensors)
+        given = [value for value in arguments if isinstance(value, Tensor)]
+        _seed(request.seed)
+        cotangent = None if request.cotangent is None else request.tensors[request.cotangent]
+        labels = None if request.labels is None else request.tensors[request.labels]
+        differentiated = cotangent is not None or labels is not None
+        leaves = [value for value in given if value.is_floating_point()] if differentiated else []
+        for leaf in leaves:
+            leaf.requires_grad_()
+
+        texts: tuple[str, ...] = ()
+        with _lenient_views() if request.lenient_views else contextlib.nullcontext():
+            if request.record:
+                moves_along = [] if built is None else [*built.module.parameters(), *built.module.buffers()]
+                devices = Devices(
+                    names_types=self._names_types, made_before=self._made_on_default, inputs=[*given, *moves_along]
+                )  # fmt: skip
+                with Recorder(devices) as recorder:
+                    output = target(*arguments)
+                result = one_tensor(output)
+                texts = recorder.told(result)
+            else:
+                result = one_tensor(target(*arguments))
+        if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
+            raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
+        told = [with_sharing(result, given)]
+        if request.inputs_after:
+            told += [(value.detach(), 0) for value in given]
+        if labels is not None:
+            cotangent = of_cross_entropy(result, labels)
+        if cotangent is not None:
+            weights: list[Tensor] = [] if built is None else [value for _, value in built.parameters()]
+            told += gradients(result, leaves + weights, cotangent)
+        return texts, tuple(told)
+
+    # ---------------------------------------------------------------------------------------------------- telling
+
+    @contextlib.contextmanager
+    def _noting_devices(self) -> Iterator[None]:
+        """Note what is made on the default device meanwhile, and is no part of a module."""
+        with Devices() as devices:
+            yield
+        self._made_on_default += devices.strays()
+
+    def _target(self, request: Call) -> tuple[Any, _Built | None]:
+        """What is called, and the module that it is, in the mode and with the weights that are asked for."""
+        if request.module is None:
+            return self._entry(request.name or ""), None
+        built = self._modules[request.module]
+        if request.weights:
+            copy_in(built.module, _weights(request))
+        if request.training is not None:
+            built.module.train(request.training)
+        return built.module, built
+
+    def _entry(self, name: str) -> Any:
+        found = self._namespace.__dict__.get(name)
+        if not callable(found):
+            raise MissingEntry(name)
+        return found
+
+    def _names(self) -> tuple[str, ...]:
+        """The functions and classes that the attempt defines, for "did you mean"."""
+        own = self._namespace.__name__
+        return tuple(
+            name
+            for name, value in list(self._namespace.__dict__.items())
+            if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("__")
+        )[:50]
+
+
+class _SyntaxFault(Exception):
+    """The source is no Python; `texts` say why."""
+
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        super().__init__(texts)
+        self.texts = texts
+
+
+@contextlib.contextmanager
+def _lenient_views() -> Iterator[None]:
+    """Let `Tensor.view` do what `reshape` does, so that what comes after a mistaken view can be looked at as well."""
+    view = Tensor.view
+    Tensor.view = lambda self, *shape: view(self, *shape) if _is_dtype(shape) else self.reshape(*shape)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Tensor.view = view  # type: ignore[method-assign]
+
+
+def _is_dtype(shape: tuple[Any, ...]) -> bool:
+    return len(shape) == 1 and isinstance(shape[0], torch.dtype)
+
+
+def _seed(seed: int | None) -> None:
+    """Seed torch's generator, so that what is drawn does not depend on what was asked before."""
+    if seed is not None:
+        _manual_seed(seed)
+
+
+def _weights(request: Build | LoadWeights | Call) -> dict[str, Tensor]:
+    """The weights of a request by name: its last tensors."""
+    return dict(zip(request.weights, request.tensors[-len(request.weights) :], strict=True))
+
+
+def _arguments(described: tuple[tuple[str, Any], ...], tensors: tuple[Tensor, ...]) -> list[Any]:
+    """The arguments that a request describes."""
+    makers: dict[str, Callable[[Any], Any]] = {
+        "tensor": lambda place: tensors[place], "device": torch.device, "value": lambda value: value
+    }  # fmt: skip
+    return [makers[what](value) for what, value in described]

@@ -1,0 +1,157 @@
+"""Every known mistake as an attempt of its own: what the hidden tests must fail, alone and in pairs."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
+from attn_kata.diagnosis.search import EQUAL, Answer, distance, outcome
+from attn_kata.grading.local import Local, load_namespace, local_handle
+from attn_kata.grading.runner import Case, seed_case
+from attn_kata.properties.claims import Property
+from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.handle import Handle, random_weights
+
+SEED = 0
+
+
+def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipeline, tuple[Variant, ...]]]:
+    """Every single variant of the kata's pipelines, or every pair; none that computes what the reference computes.
+
+    A pair that equals a single one is left out as well.
+    """
+    reference = local_handle(solution)
+    for pipeline in load(folder).PIPELINES:
+        torch.manual_seed(SEED)
+        begun = _begun(pipeline, reference)
+        singles = [(variant,) for variant in pipeline.variants]
+        chosen: list[tuple[Variant, ...]] = list(singles)
+        if pairs:
+            chosen = [
+                pair for pair in itertools.combinations(pipeline.variants, 2) if not set(pair[0].stages) & set(pair[1].stages)
+            ]
+        known = [_outcomes(pipeline, begun, one) for one in ([()] if not pairs else [(), *singles])]
+        for one in chosen:
+            if not all(variant.shows_in_values for variant in one):
+                if not pairs:
+                    yield pipeline, one
+                continue
+            outcomes = _outcomes(pipeline, begun, one)
+            if not any(_equal(outcomes, other) for other in known):
+                yield pipeline, one
+
+
+def handle(solution: Path, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> Handle:
+    """The reference with these mistakes made in this entry point."""
+    namespace = load_namespace(solution)
+    if pipeline.module:
+        setattr(namespace, pipeline.entry, _module(getattr(namespace, pipeline.entry), pipeline, chosen))
+    else:
+        setattr(namespace, pipeline.entry, lambda *args: pipeline.result(pipeline.begin(*args), chosen).out)
+    return Handle(Local(namespace))
+
+
+def _module(reference: Any, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> type:
+    class Mutant(reference):  # type: ignore[misc]
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.built_with = args
+
+        def forward(self, *args: Any) -> torch.Tensor:
+            begun = pipeline.begin(dict(self.named_parameters()), self.built_with, *args)
+            begun.training = self.training
+            out: torch.Tensor = pipeline.result(begun, chosen).out
+            return out
+
+    return Mutant
+
+
+def hidden_tests(folder: Path) -> list[Any]:
+    """The kata's hidden tests, in the file's order."""
+    name = f"attn_kata_hidden_{folder.name}"
+    spec = importlib.util.spec_from_file_location(name, folder / f"test_{folder.name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return [value for key, value in vars(module).items() if key.startswith("test_") and hasattr(value, "property")]
+
+
+def killers(
+    tests: list[Any],
+    mutant: Handle,
+    reference: Handle,
+    *,
+    first: bool = False,
+    seed: int = SEED,
+    begin: Callable[[Case], None] = lambda _: None,
+) -> list[str]:
+    """The core properties that fail the mutant and whose needs hold. `begin` is told of each case before it is run.
+
+    With `first`, one that fails it is enough, its needs held or not: what it needs and does not hold fails the mutant, too.
+    Most fail `values`, which is tried before anything else.
+    """
+    if first:
+        for test in tests:
+            with contextlib.suppress(Exception):  # such as of an index that the needs are there for
+                if test.property.name == "values" and not _holds(test, mutant, reference, seed, begin):
+                    return ["values"]
+    found: list[str] = []
+    judged: set[str] = set()
+    for test in tests:
+        tested: Property = test.property
+        if tested.tier != "core" or not judged.issuperset(tested.needs):
+            continue
+        if _holds(test, mutant, reference, seed, begin):
+            judged.add(tested.name)
+            continue
+        found.append(tested.name)
+        if first:
+            break
+    return found
+
+
+def _holds(test: Any, mutant: Handle, reference: Handle, seed: int, begin: Callable[[Case], None]) -> bool:
+    tested: Property = test.property
+    wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
+    for place, sizes in enumerate(tested.cases):
+        begin((seed, tested.name, place))
+        seed_case(seed, tested, place)
+        given = {"attempt": mutant, "reference": reference, "sizes": sizes}
+        try:
+            test(**{name: given[name] for name in wanted})
+        except PropertyFailed:
+            return False
+    return True
+
+
+def _begun(pipeline: Pipeline, reference: Handle) -> list[State]:
+    states = []
+    for probe in pipeline.probes():
+        if pipeline.module:
+            weights = random_weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
+            states.append(pipeline.begin(weights, probe.build, *probe.args))
+        else:
+            states.append(pipeline.begin(*probe.args))
+    return states
+
+
+def _outcomes(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[State | str]:
+    return [outcome(pipeline, state, chosen) for state in begun]
+
+
+def _equal(one: list[State | str], other: list[State | str]) -> bool:
+    return all(distance(_answer(mine), theirs) <= EQUAL for mine, theirs in zip(one, other, strict=True))
+
+
+def _answer(result: State | str) -> Answer:
+    return Answer(output=None, raised=result) if isinstance(result, str) else Answer(output=result.out)

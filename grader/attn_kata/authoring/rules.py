@@ -1,0 +1,246 @@
+"""The rules that every kata is held to, checked over its folder: for `attn-kata dev check` and for the tests alike.
+
+The reference holds every property. Each file in `right/` holds every core property and fails exactly the edge properties that
+its header names. The untouched stub passes none at any level. Each file in `wrong/` is failed, by the properties that its
+header names, and diagnosed as its header says. Every property is broken by at least one wrong file or known mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from attn_kata import catalog, stub
+from attn_kata.authoring import handout
+from attn_kata.catalog import Kata
+from attn_kata.engine.client import Engine, EngineFault
+from attn_kata.errors import UsageError
+from attn_kata.report.model import Report
+from attn_kata.resources import katas_folder
+from attn_kata.workspace import shown
+
+MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
+_HEADER = re.compile(r"#\s*(style|edge fails|breaks|mistake):\s*(.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specimen:
+    """A right or wrong attempt that travels with its kata, with what its header says of it."""
+
+    path: Path
+    kind: Literal["right", "wrong"]
+    edge_fails: frozenset[str]
+    breaks: frozenset[str]
+    mistakes: frozenset[str]  # empty where none that is known reproduces it
+
+
+@dataclass(kw_only=True)
+class Check:
+    """What checking one kata found. `broken` has, for each property, the specimens that break it."""
+
+    kata: str
+    problems: list[str] = field(default_factory=list)
+    broken: dict[str, list[str]] = field(default_factory=dict)
+    graded: int = 0
+
+
+def find(name: str) -> Kata:
+    """The kata called `name`, or in the folder `name`. Raises UsageError."""
+    if catalog.normal(name) in catalog.slugs():
+        return catalog.find(name)
+    folder = next((each for each in (Path(name), katas_folder() / catalog.normal(name)) if each.is_dir()), None)
+    if folder is None:
+        return catalog.find(name)  # which says what was meant
+    folder = folder.resolve()
+    if not (folder / "kata.toml").is_file():
+        raise UsageError(
+            f"There is no kata.toml in '{shown(folder)}'.", next_step="CONTRIBUTING.md says what the folder of a kata holds."
+        )
+    if folder.parent != katas_folder():
+        raise UsageError(
+            f"'{shown(folder)}' is not among the katas.", next_step=f"Move it to '{shown(katas_folder() / folder.name)}'"
+        )
+    return catalog.load(folder)
+
+
+def specimens(kata: Kata) -> list[Specimen]:
+    """Every file of the kata's `right/` and `wrong/`, in the order of their names."""
+    found = []
+    kinds: tuple[Literal["right", "wrong"], ...] = ("right", "wrong")
+    for kind in kinds:
+        for path in sorted((kata.folder / kind).glob("*.py")):
+            header = dict(_headers(path))
+            found.append(
+                Specimen(
+                    path=path,
+                    kind=kind,
+                    edge_fails=_names(header.get("edge fails", "")),
+                    breaks=_names(header.get("breaks", "")),
+                    mistakes=_names(header.get("mistake", "").replace(" + ", ",")) - {"none"},
+                )
+            )
+    return found
+
+
+def _headers(path: Path) -> Iterator[tuple[str, str]]:
+    for line in path.read_text("utf-8").splitlines()[:12]:
+        match = _HEADER.match(line)
+        if match:
+            yield match.group(1), match.group(2)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def check(kata: Kata, engine: Engine) -> Check:
+    """Hold one kata to every rule."""
+    result = Check(kata=kata.slug)
+    say = result.problems.append
+
+    def grade(name: str, source: bytes) -> Report:
+        result.graded += 1
+        report = engine.grade(kata.slug, source, attempt=name)
+        result.problems.extend(f"{name}: {note}" for note in report.notes if "diagnosis itself failed" in note)
+        return report
+
+    for path in (kata.solution, kata.folder / f"test_{kata.slug}.py"):
+        if not path.is_file():
+            say(f"there is no {path.parent.name}/{path.name}")
+    if result.problems:
+        return result
+
+    try:
+        reference = grade("the reference", kata.solution.read_bytes())
+    except EngineFault as fault:
+        if "HiddenTestFault" not in fault.details:
+            raise
+        # What pytest says of a file that it cannot collect has an "E" before it, in one block or several.
+        seen = [line[1:].strip() for line in fault.details.splitlines() if line.startswith("E ")]
+        say(f"test_{kata.slug}.py cannot be used: {' '.join(seen) or fault}")
+        return result
+    if reference.ungraded_because:
+        say(f"the reference is ungraded: {reference.ungraded_because}")
+        return result
+    result.broken = {finding.property: [] for finding in reference.findings}
+    core = {finding.property for finding in reference.findings if finding.tier == "core"}
+    for finding in reference.findings:
+        if finding.outcome != "passed":
+            say(f"the reference fails {finding.property}: {finding.message}")
+        unknown = [need for need in finding.needs if need not in result.broken]
+        if unknown:
+            say(f"{finding.property} needs {unknown[0]}, which is no property")
+
+    given = handout.problems(kata)
+    result.problems.extend(given)
+    if not given:
+        result.problems.extend(handout.problems_when_run(kata, engine))
+        for level in stub.LEVELS:
+            report = grade(f"the {level} stub", stub.render(kata, level).encode())
+            if not report.not_written:
+                say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
+
+    found = specimens(kata)
+    rights = [specimen for specimen in found if specimen.kind == "right"]
+    wrongs = [specimen for specimen in found if specimen.kind == "wrong"]
+    if len(rights) < MIN_RIGHT:
+        say(f"right/ has {len(rights)} attempts; it takes {MIN_RIGHT}")
+    if len(wrongs) < MIN_WRONG:
+        say(f"wrong/ has {len(wrongs)} attempts; it takes {MIN_WRONG}")
+    if len(kata.hints) < MIN_HINTS:
+        say(f"kata.toml has {len(kata.hints)} hints; it takes {MIN_HINTS}")
+
+    if not (kata.folder / "mistakes.py").is_file():
+        say("there is no mistakes.py")
+
+    for specimen in rights:
+        report = grade(specimen.path.name, specimen.path.read_bytes())
+        failed = _not_passed(report)
+        if report.outcome != "passed":
+            why = report.ungraded_because or _first_failure(report, core)
+            say(f"right/{specimen.path.name} is rejected: {why}")
+        elif failed != specimen.edge_fails:
+            say(
+                f"right/{specimen.path.name} fails the edge {_list(failed)}; its header names {_list(specimen.edge_fails)}"
+            )
+        if report.diagnosis:
+            say(f"right/{specimen.path.name} is given a mistake")
+
+    for specimen in wrongs:
+        report = grade(specimen.path.name, specimen.path.read_bytes())
+        name = f"wrong/{specimen.path.name}"
+        if report.outcome != "failed":
+            say(f"{name} is {report.outcome}: {report.ungraded_because}")
+            continue
+        failed = _broken(report)
+        for broken in failed:
+            result.broken[broken].append(specimen.path.stem)
+        if not specimen.breaks:
+            say(f"{name} does not say what it breaks")
+        if specimen.breaks - failed:
+            say(f"{name} does not break {_list(specimen.breaks - failed)}; it breaks {_list(failed)}")
+        if not failed & core:
+            say(f"{name} breaks no core property")
+        named = [frozenset(mistake.id for mistake in one.mistakes) for one in report.diagnosis]
+        if (specimen.mistakes and specimen.mistakes not in named) or (not specimen.mistakes and named):
+            said = " or ".join(_list(one) for one in named) or "nothing"
+            say(f"{name} is diagnosed as {said}; its header says {_list(specimen.mistakes)}")
+
+    for name, killers in result.broken.items():
+        if not killers:
+            say(f"no wrong attempt breaks {name}")
+    return result
+
+
+def _not_passed(report: Report) -> set[str]:
+    return {finding.property for finding in report.findings if finding.outcome != "passed"}
+
+
+def _broken(report: Report) -> set[str]:
+    return {finding.property for finding in report.findings if finding.outcome in ("failed", "errored")}
+
+
+def _first_failure(report: Report, core: set[str]) -> str:
+    for finding in report.findings:
+        if finding.property in core and finding.outcome != "passed":
+            return f"{finding.property}: {finding.message}"
+    return "?"
+
+
+def _list(names: set[str] | frozenset[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def kill_matrix(kata: Kata) -> dict[str, set[str]]:
+    """For each known mistake the core properties that fail it. Needs torch."""
+    matrix: dict[str, set[str]] = {}
+    for chosen, killers in _killed(kata, pairs=False, first=False):
+        matrix.setdefault(chosen, set()).update(killers)
+    return matrix
+
+
+def surviving_mutants(kata: Kata) -> list[str]:
+    """The mistakes, alone and in pairs, that no core property fails. Needs torch."""
+    return [
+        chosen for pairs in (False, True) for chosen, killers in _killed(kata, pairs=pairs, first=True) if not killers
+    ]
+
+
+def _killed(kata: Kata, *, pairs: bool, first: bool) -> Iterator[tuple[str, list[str]]]:
+    import torch
+
+    from attn_kata.authoring import mutants
+    from attn_kata.grading.local import Local, load_namespace
+    from attn_kata.grading.reference_cache import ReferenceCache
+    from attn_kata.properties.handle import Handle
+
+    torch.set_num_threads(1)  # small tensors: threads cost more than they give
+    tests = mutants.hidden_tests(kata.folder)
+    answers = ReferenceCache(Local(load_namespace(kata.solution)))  # hundreds of mutants ask it the same
+    for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=pairs):
+        mutant = mutants.handle(kata.solution, pipeline, chosen)
+        killed = mutants.killers(tests, mutant, Handle(answers), first=first, begin=answers.begin)
+        yield " + ".join(variant.id for variant in chosen), killed

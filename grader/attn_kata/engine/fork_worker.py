@@ -1,0 +1,80 @@
+"""What a forked grader does: one grading, with the source from the face and the report to it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+from typing import TYPE_CHECKING, NoReturn
+
+from attn_kata.grading import processors
+from attn_kata.grading.attempt_process import Lines
+from attn_kata.grading.connection import ConfinementFailed, Ended, TooWeak
+from attn_kata.protocol import channel, messages
+from attn_kata.protocol.messages import Job, Message
+
+if TYPE_CHECKING:
+    from attn_kata.grading.grade import Loaded
+
+
+def serve_job(
+    requests: int, reports: int, job: Job, control: socket.socket, lines: Lines, loaded: Loaded | None
+) -> NoReturn:
+    """Grade once. `requests` and `reports` are the engine's; both are closed as soon as they can be."""
+    try:
+        processors.keep_off(job.processor)
+        told = channel.receive(requests)
+        assert isinstance(told, messages.Source)
+        channel.send(control.fileno(), messages.SourceRead())
+        telling = os.dup(reports)
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nowhere, requests)
+        os.close(nowhere)
+        os.dup2(2, reports)  # what pytest prints goes to the log, not between the reports
+        answer = _graded(job, told.source, ForkedSupply(control, lines), loaded)
+        channel.send(control.fileno(), messages.GradingDone())
+        channel.receive(control.fileno())  # SendReport: from here on it is not cancelled in the middle of a message
+        channel.send(telling, answer)
+        channel.send(control.fileno(), messages.ReportSent())
+    except channel.ChannelClosed:
+        pass  # the engine or the face is gone
+    finally:
+        os._exit(0)
+
+
+def _graded(job: Job, source: bytes, supply: ForkedSupply, loaded: Loaded | None) -> Message:
+    """What to tell the face: the report, or the fault."""
+    try:
+        from attn_kata.grading.grade import grade
+
+        return messages.Graded(report=grade(job, source, supply, loaded).to_dict())
+    except TooWeak as error:
+        return messages.IsolationTooWeak(notes=error.notes)
+    except ConfinementFailed as error:
+        return messages.Fault(text=str(error))
+    except BaseException:
+        return messages.Fault(text=traceback.format_exc())
+
+
+class ForkedSupply:
+    """The grader's way to attempt processes: the engine forks them and passes their lines."""
+
+    def __init__(self, control: socket.socket, first: Lines) -> None:
+        self._control = control
+        self._first: Lines | None = first
+
+    def fresh(self) -> Lines:
+        """The lines of a new attempt process; the one before is ended."""
+        if self._first is not None:
+            lines, self._first = self._first, None
+            return lines
+        channel.send(self._control.fileno(), messages.NewAttempt())
+        _, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
+        return Lines(channel=socket.socket(fileno=descriptors[0]), output=descriptors[1])
+
+    def end(self, *, patient: bool) -> Ended:
+        """End the current process and say how it ended."""
+        channel.send(self._control.fileno(), messages.EndAttempt(patient=patient))
+        told = channel.receive(self._control.fileno())
+        assert isinstance(told, messages.AttemptEnded)
+        return Ended(how=told.how)

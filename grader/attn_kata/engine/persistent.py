@@ -1,0 +1,90 @@
+"""An engine that is kept between gradings: begun anew where it fell over, and where the package changed under it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from attn_kata import resources
+from attn_kata.engine.client import Engine, EngineFault
+from attn_kata.report.model import Report
+
+_READ = (".py", ".toml")
+
+
+class PersistentEngine:
+    """One engine after another, never two. `cancel` and `close` may be called from another thread than `grade`."""
+
+    def __init__(self, *, tier: int | None = None) -> None:
+        self._tier = tier
+        self._lock = threading.Lock()
+        self._closed = False
+        self._seen = _state()
+        self._engine: Engine | None = Engine(tier=tier)  # torch loads while the caller goes on
+
+    def __enter__(self) -> PersistentEngine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self.close()
+
+    def grade(self, slug: str, source: bytes, **asked: Any) -> Report:
+        """As `Engine.grade`. After a fault the next grading has a new engine."""
+        try:
+            return self._current().grade(slug, source, **asked)
+        except EngineFault:
+            self._drop()
+            raise
+
+    def cancel(self) -> None:
+        """As `Engine.cancel`."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.cancel()
+
+    def close(self) -> None:
+        """End the engine; none is begun after this."""
+        with self._lock:
+            self._closed = True
+        self._drop()
+
+    def _current(self) -> Engine:
+        seen = _state()
+        if seen != self._seen:
+            self._drop()
+            self._seen = seen
+        with self._lock:
+            if self._closed:
+                raise EngineFault("the engine was ended")
+            if self._engine is None:
+                self._engine = Engine(tier=self._tier)
+            return self._engine
+
+    def _drop(self) -> None:
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+
+def _state() -> frozenset[tuple[str, int, int]]:
+    """What the package and its katas are now: every file that an engine may have read, its size and time."""
+    folders = (Path(__file__).parents[1], resources.katas_folder(), resources.solutions_folder())
+    return frozenset(entry for folder in folders for entry in _files(str(folder)))
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(_READ):
+                    state = entry.stat()
+                    yield entry.path, state.st_mtime_ns, state.st_size
+                elif entry.is_dir() and entry.name not in ("__pycache__", "right", "wrong"):  # no engine reads specimens
+                    yield from _files(entry.path)
+    except OSError:  # it is being replaced at this moment
+        return

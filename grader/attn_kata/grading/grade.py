@@ -1,0 +1,248 @@
+"""One grading, in the grader child: load the attempt remotely, run the hidden tests, diagnose, and make the Report."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import signal
+import time
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from attn_kata import __version__, catalog
+from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
+from attn_kata.diagnosis.pipeline import load
+from attn_kata.grading import processors
+from attn_kata.grading.connection import Connection, Supply
+from attn_kata.grading.local import Local, load_namespace, local_handle
+from attn_kata.grading.prefetch import Prefetch
+from attn_kata.grading.reference_cache import ReferenceCache
+from attn_kata.grading.runner import Case, Found, HiddenTests, with_hidden_tests
+from attn_kata.properties.failures import AttemptDied, AttemptRaised
+from attn_kata.properties.handle import Handle, read_raised
+from attn_kata.protocol import messages, wire
+from attn_kata.protocol.messages import Job
+from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
+
+DIAGNOSIS_SECONDS = 30.0  # far beyond what the counted search takes: a source may be made to be slow to look at
+MOST_READ = 64 << 10  # bytes of a source that is looked at for lines: a megabyte of it takes a parser half a minute
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A kata that was loaded before it is asked for: its hidden tests, its reference and its mistakes."""
+
+    kata: catalog.Kata
+    tests: HiddenTests
+    solution: Path
+    mistakes: types.ModuleType | None
+    answers: ReferenceCache
+    prefetch: Prefetch
+
+    @classmethod
+    def of(cls, folder: Path, solution: Path, tests: HiddenTests) -> Loaded:
+        """The kata in `folder`, whose hidden tests are collected already."""
+        known = (folder / "mistakes.py").is_file()
+        return cls(
+            kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None,
+            answers=ReferenceCache(Local(load_namespace(solution))), prefetch=Prefetch(Local(load_namespace(solution))),
+        )
+
+    def prewarm(self) -> None:
+        """Do once what a grading does, with the reference for an attempt: what is slow the first time is slow here."""
+
+        def begin(case: Case | None) -> None:
+            self.answers.begin(case)
+            self.prefetch.begin(case)
+
+        attempt, reference = Handle(self.prefetch), Handle(self.answers)
+        findings, failures = self.tests.run(attempt, reference, seed=0, begin=begin)
+        if self.mistakes is not None:
+            source = self.solution.read_bytes()
+            diagnose(self.mistakes, attempt, reference, findings, failures, source)
+
+
+def grade(job: Job, source: bytes, supply: Supply, loaded: Loaded | None = None) -> Report:
+    """Grade `source` as the job says, with what is `loaded` already. Raises ConfinementFailed before anything of the
+    attempt's is run. Whoever supplied the attempt's process ends it: the report does not wait for that.
+    """
+    return _Grading(job, source, supply, loaded).run()
+
+
+class _Grading:
+    def __init__(self, job: Job, source: bytes, supply: Supply, loaded: Loaded | None) -> None:
+        self._job, self._source, self._loaded = job, source, loaded
+        self._deadline = time.monotonic() + job.timeout
+        self._folder = Path(job.katas) / job.slug
+        self._solution = Path(job.solutions) / f"{job.slug}.py"
+        kata = loaded.kata if loaded is not None else catalog.load(self._folder)
+        request = messages.Load(
+            filename=Path(job.attempt).name or "attempt.py",
+            wanted=kata.entries,
+            seed=job.seed,
+            tensors=(wire.source_tensor(source),),
+        )
+        self.attempt = Connection(
+            supply, request, call_seconds=min(job.call_seconds, job.timeout), deadline=self._deadline, least_tier=job.least_tier
+        )
+        self._seconds = {"properties": 0.0, "diagnosis": 0.0}
+
+    def run(self) -> Report:
+        try:
+            loaded = self.attempt.start()
+        except AttemptDied as death:
+            return self._ungraded(f"while it was imported: {death.reason}")
+        if loaded.status != wire.OK:
+            return self._ungraded(_why_not_loaded(loaded))
+        folder = self._folder
+        handle = Handle(self.attempt)
+        reference = local_handle(self._solution) if self._loaded is None else Handle(self._loaded.answers)
+        started = time.perf_counter()
+        findings, failures = self._run_hidden_tests(reference)
+        self._seconds["properties"] = time.perf_counter() - started
+        core = [finding for finding in findings if finding.tier == "core"]
+        outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
+        not_written = outcome == "failed" and _nothing_written(findings)
+        diagnosed = Diagnosed()
+        known = (folder / "mistakes.py").is_file()  # a kata that is being written may have none yet
+        # What hangs or dies whatever it is asked would do so again, as long as the deadline lets it.
+        answers = any(finding.outcome in ("passed", "failed") for finding in findings)
+        if outcome == "failed" and answers and not not_written and known and self._job.diagnose:
+            started = time.perf_counter()
+            processors.stay_on(self._job.processor)  # from here on they take turns
+            try:
+                left = max(1.0, self._deadline - time.monotonic())
+                with _at_most(min(DIAGNOSIS_SECONDS, left)):
+                    diagnosed = diagnose(
+                        (self._loaded and self._loaded.mistakes) or load(folder),
+                        handle,
+                        reference,
+                        findings,
+                        failures,
+                        self._source if len(self._source) <= MOST_READ else b"",
+                    )
+            except _TooLate:
+                diagnosed = Diagnosed(notes=["the diagnosis took too long and was left out"])
+            except Exception as error:  # the verdict stands without its diagnosis
+                diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
+            self._seconds["diagnosis"] = time.perf_counter() - started
+        return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
+
+    def _run_hidden_tests(self, reference: Handle) -> Found:
+        found: list[Found] = []
+
+        def run(tests: HiddenTests) -> None:
+            found.append(self._tested(tests, reference))
+
+        if self._loaded is not None:
+            run(self._loaded.tests)
+        else:
+            with_hidden_tests(self._folder / f"test_{self._job.slug}.py", run)
+        return found[0]
+
+    def _tested(self, tests: HiddenTests, reference: Handle) -> Found:
+        return tests.run(
+            Handle(self.attempt), reference, seed=self._job.seed, only=self._job.properties,
+            deadline=self._deadline, deaths=lambda: self.attempt.deaths, begin=self._begin
+        )  # fmt: skip
+
+    def _begin(self, case: Case | None) -> None:
+        """A case begins: what was learnt from the reference about it is of use."""
+        if self._loaded is not None:
+            self._loaded.answers.begin(case)
+            self.attempt.ask_ahead(self._loaded.prefetch.after(case))
+
+    def _ungraded(self, because: str) -> Report:
+        return self._report("ungraded", because=because)
+
+    def _report(
+        self,
+        outcome: ReportOutcome,
+        *,
+        findings: list[Finding] | None = None,
+        diagnosed: Diagnosed | None = None,
+        because: str | None = None,
+        not_written: bool = False,
+    ) -> Report:
+        self.attempt.collect()
+        tier, landlock, seccomp, *less = self.attempt.force or ("0", "0", "0")
+        diagnosed = diagnosed or Diagnosed()
+        return Report(
+            kata=self._job.slug,
+            attempt=self._job.attempt,
+            outcome=outcome,
+            seed=self._job.seed,
+            findings=findings or [],
+            diagnosis=diagnosed.diagnoses,
+            ungraded_because=because,
+            attempt_output=bytes(self.attempt.output).decode("utf-8", "replace"),
+            isolation=Isolation(tier=int(tier), landlock=int(landlock), seccomp=seccomp == "1", notes=list(less)),
+            seconds=self._seconds,
+            versions={"attn_kata": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
+            pictures=diagnosed.pictures,
+            not_written=not_written,
+            part=bool(self._job.properties),
+            explained=diagnosed.explained,
+            notes=diagnosed.notes,
+        )
+
+
+class _TooLate(BaseException):
+    """The diagnosis took longer than it may; no `except Exception` on the way is to swallow it."""
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise _TooLate when it takes longer: a source or an output may be made to be slow to look at.
+
+    Where there are no timer signals (Windows), the face's own deadline is what is left.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise _TooLate
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _nothing_written(findings: list[Finding]) -> bool:
+    """Whether every property that was tried met the stub's NotImplementedError."""
+    tried = [finding for finding in findings if finding.outcome != "skipped"]
+    return bool(tried) and all((finding.message or "").startswith("not written yet") for finding in tried)
+
+
+def _why_not_loaded(reply: wire.Reply) -> str:
+    if reply.status == wire.SYNTAX:
+        message, line, text = (*reply.texts, "", "", "")[:3]
+        at = f" in line {line}: {text.strip()}" if line not in ("", "0") else ""
+        return f"it is not Python ({message}){at}"
+    if reply.status == wire.NO_ENTRY:
+        return _say_missing(reply.texts[0].split(), reply.texts[1:])
+    raised = read_raised(reply.texts)
+    if raised.types[0] == "ModuleNotFoundError":
+        return f"it imports something that is not here: {AttemptRaised(raised).message}"
+    if raised.types[0] == "SystemExit":
+        return "it ends the process while it is imported (sys.exit)"
+    return f"it raises while it is imported: {AttemptRaised(raised).message}"
+
+
+def _say_missing(missing: list[str], names: tuple[str, ...]) -> str:
+    import difflib
+
+    wanted = " and ".join(f'"{name}"' for name in missing)
+    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
+    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
+    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
+    return f"it has no {wanted}; {found}{hint}"

@@ -1,0 +1,70 @@
+"""Our own code asked as an attempt is: in this process, with requests and replies like those that pass between two."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from attn_kata.attempt.executor import Executor
+from attn_kata.properties.handle import Handle
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Request
+
+
+class Local:
+    """Answers requests in this process: for our own code only. Nothing is ever blocked here."""
+
+    generation = 0
+
+    def __init__(self, namespace: types.ModuleType) -> None:
+        self._executor = Executor(namespace, filename=str(namespace.__dict__.get("__file__")))
+
+    def ask(self, request: Request) -> wire.Reply:
+        """The reply. Torch's generator is left as it was: in another process it would not be touched either."""
+        state = torch.default_generator.get_state()
+        try:
+            return self._answer(request)
+        finally:
+            torch.default_generator.set_state(state)
+
+    def block(self, words: tuple[str, ...]) -> None:
+        """Nothing: this is the process that judges."""
+
+    def _answer(self, request: Request) -> wire.Reply:
+        fresh = tuple(same_strides(tensor) for tensor in request.tensors)
+        status, texts, tensors = self._executor.execute(replace(request, tensors=fresh))
+        told = tuple(
+            wire.TensorReply(
+                shape=tuple(value.shape),
+                dtype=value.dtype,
+                device={"cpu": wire.CPU, "meta": wire.META}.get(value.device.type, wire.OTHER),
+                shares_input=bool(flags & wire.SHARES_INPUT),
+                data=None if flags & wire.ABSENT or value.device.type != "cpu" else value.detach().clone(),
+            )
+            for value, flags in tensors
+        )
+        return wire.Reply(status=status, texts=texts, tensors=told)
+
+
+def local_handle(source: Path) -> Handle:
+    """A handle on our own source file, run in this process."""
+    return Handle(Local(load_namespace(source)))
+
+
+def load_namespace(source: Path) -> types.ModuleType:
+    """Our own source file, run as a module."""
+    namespace = types.ModuleType(source.stem)
+    namespace.__file__ = str(source)
+    exec(compile(source.read_bytes(), str(source), "exec", dont_inherit=True), namespace.__dict__)
+    return namespace
+
+
+def same_strides(tensor: Tensor) -> Tensor:
+    """A copy of a tensor with the same strides, as the wire makes one."""
+    if tensor.numel() == 0 or tensor.is_contiguous():
+        return tensor.detach().clone()
+    return wire.window(tensor.detach()).clone().as_strided(tensor.shape, tensor.stride())

@@ -1,0 +1,233 @@
+"""What passes between a grading and its attempt's process: fixed headers and raw tensor bytes.
+
+A request (to the attempt) is trusted: a header, JSON fields, tensor bytes with their strides.
+A reply (from the attempt) is not: every count, size, dtype and rank is checked against fixed limits *before* anything is
+allocated, text is bounded, and nothing is unpickled, parsed or evaluated.
+
+Layouts (little-endian):
+    request  magic[4] nonce:u64 fields:u32 tensors:u32, JSON, then for each tensor its storage bytes
+    reply    magic[4] nonce:u64 status:u8 pad[3] texts:u32 tensors:u32,
+             texts x length:u32, tensors x descriptor, the texts, the tensors' bytes (contiguous)
+    descriptor  dtype:u8 rank:u8 device:u8 flags:u8 pad[4] sizes:8 x u64
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attn_kata.protocol import messages
+from attn_kata.protocol.messages import Request
+
+QUESTION, LENGTHS = struct.Struct("<4sQ"), struct.Struct("<II")
+REPLY = struct.Struct("<4sQB3xII")
+LENGTH = struct.Struct("<I")
+DESCRIPTOR = struct.Struct("<BBBB4x8Q")
+REQUEST_MAGIC, REPLY_MAGIC = b"AKq1", b"AKr1"
+
+DTYPES = (
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+    torch.uint8, torch.bool,
+)  # fmt: skip
+_ITEM_BYTES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in DTYPES}
+_DTYPE_CODE = {dtype: code for code, dtype in enumerate(DTYPES)}
+_DTYPE_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
+
+# Devices, as far as they matter here.
+CPU, META, OTHER = 0, 1, 2
+# Descriptor flags. ABSENT: no bytes follow (no gradient, a meta tensor, or only the shape is told).
+ABSENT, SHARES_INPUT = 1, 2
+
+# Statuses of a reply.
+OK, RAISED, BAD_RESULT, SYNTAX, NO_ENTRY, NO_MEMORY, REFUSED = range(7)
+
+MAX_RANK, MAX_SIZE, MAX_TENSORS, MAX_TEXTS, MAX_TEXT = 8, 1 << 31, 512, 512, 1 << 16
+MAX_TEXT_BYTES = 4 * MAX_TEXT  # of all texts together
+# Of sizes whose product torch cannot hold, it cannot make a tensor either, not even an empty one: 0 x 2^31 x 2^31 x 2^31.
+MAX_ELEMENTS = 1 << 48
+MAX_REPLY_BYTES = 64 << 20
+
+Reader = Callable[[int], bytearray]
+
+
+class WireError(Exception):
+    """The attempt child sent bytes that are not a reply."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorReply:
+    """One tensor of a reply. `data` is None where no bytes were sent."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: int
+    shares_input: bool
+    data: Tensor | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back: a status, texts, tensors."""
+
+    status: int
+    texts: tuple[str, ...]
+    tensors: tuple[TensorReply, ...]
+
+
+def storage_bytes(tensor: Tensor) -> bytes:
+    """A copy of the raw bytes of a contiguous CPU tensor, without NumPy."""
+    if tensor.numel() == 0:
+        return b""
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
+
+def source_tensor(source: bytes) -> Tensor:
+    """A source as a request carries it: its bytes, (bytes,) uint8."""
+    return torch.frombuffer(bytearray(source), dtype=torch.uint8) if source else torch.empty(0, dtype=torch.uint8)
+
+
+# ---------------------------------------------------------------------------------------------- requests (trusted)
+
+
+def encode_request(request: Request, nonce: int) -> bytes:
+    """The bytes of a request."""
+    return numbered(encode_question(request), nonce)
+
+
+def numbered(question: bytes, nonce: int) -> bytes:
+    """The bytes of a request that asks this and carries this nonce."""
+    return QUESTION.pack(REQUEST_MAGIC, nonce) + question
+
+
+def encode_question(request: Request) -> bytes:
+    """What a request asks, without its nonce. Tensors keep their strides, so a non-contiguous input arrives as one."""
+    described, blobs = [], []
+    for tensor in request.tensors:
+        blob = storage_bytes(tensor if tensor.is_contiguous() else window(tensor))
+        described.append([str(tensor.dtype).removeprefix("torch."), list(tensor.shape), list(tensor.stride()), len(blob)])
+        blobs.append(blob)
+    fields = messages.request_to_json(request, described)
+    return b"".join([LENGTHS.pack(len(fields), len(blobs)), fields, *blobs])
+
+
+def window(tensor: Tensor) -> Tensor:
+    """The part of a tensor's storage that it reaches, (reach,): there its strides mean the same again."""
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return torch.as_strided(tensor, (reach if tensor.numel() else 0,), (1,), tensor.storage_offset())
+
+
+def decode_request(read: Reader) -> tuple[Request, int]:
+    """The request and its nonce, read with `read(count)`. Runs in the attempt's process; the sender is trusted."""
+    _, nonce = QUESTION.unpack(read(QUESTION.size))
+    length, _ = LENGTHS.unpack(read(LENGTHS.size))
+    kind, fields, described = messages.request_of_json(bytes(read(length)))
+    tensors = []
+    for name, shape, stride, count in described:
+        dtype = _DTYPE_NAME[name]
+        if count:
+            flat = torch.frombuffer(read(count), dtype=dtype)
+            tensors.append(flat.as_strided(shape, stride))
+        else:
+            tensors.append(torch.empty(shape, dtype=dtype))
+    return kind(**fields, tensors=tuple(tensors)), nonce
+
+
+# ------------------------------------------------------------------------------------------- replies (not trusted)
+
+
+def describe(tensor: Tensor, flags: int) -> bytes:
+    """The descriptor of a tensor. Raises ValueError for what a reply cannot carry."""
+    if tensor.dtype not in _DTYPE_CODE:
+        raise ValueError(f"a tensor of dtype {tensor.dtype}")
+    if tensor.dim() > MAX_RANK:
+        raise ValueError(f"a tensor of {tensor.dim()} dimensions")
+    if not _sizes_fit(tensor.shape):
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)}")
+    device = {"cpu": CPU, "meta": META}.get(tensor.device.type, OTHER)
+    sizes = list(tensor.shape) + [0] * (MAX_RANK - tensor.dim())
+    return DESCRIPTOR.pack(_DTYPE_CODE[tensor.dtype], tensor.dim(), device, flags, *sizes)
+
+
+def _sizes_fit(sizes: Sequence[int]) -> bool:
+    return all(size <= MAX_SIZE for size in sizes) and math.prod(size or 1 for size in sizes) <= MAX_ELEMENTS
+
+
+def encode_reply(
+    nonce: int, status: int, texts: tuple[str, ...] = (), tensors: tuple[tuple[Tensor, int], ...] = ()
+) -> bytes:
+    """The bytes of a reply; `tensors` are (tensor, flags). Raises ValueError for what a reply cannot carry."""
+    raw_texts = [text.encode("utf-8", "replace")[:MAX_TEXT] for text in texts]
+    # Never cut short: the names of ten thousand made-up operations would push a forbidden one off the end of the list.
+    if len(raw_texts) > MAX_TEXTS or sum(map(len, raw_texts)) > MAX_TEXT_BYTES:
+        raise ValueError(f"more than there is to be said: {len(raw_texts)} texts")
+    if len(tensors) > MAX_TENSORS:
+        raise ValueError(f"{len(tensors)} tensors; at most {MAX_TENSORS} can be sent")
+    descriptors, blobs, total = [], [], 0
+    for tensor, flags in tensors:
+        if tensor.device.type != "cpu":
+            flags |= ABSENT
+        descriptors.append(describe(tensor, flags))
+        if flags & ABSENT:
+            continue
+        total += tensor.numel() * tensor.element_size()
+        if total > MAX_REPLY_BYTES:  # before it is made contiguous: an expanded tensor has more bytes than memory
+            raise ValueError(f"a tensor of shape {tuple(tensor.shape)}, more than {MAX_REPLY_BYTES >> 20} MiB")
+        blobs.append(storage_bytes(tensor.detach().resolve_conj().resolve_neg().contiguous()))
+    head = REPLY.pack(REPLY_MAGIC, nonce, status, len(raw_texts), len(descriptors))
+    lengths = b"".join(LENGTH.pack(len(text)) for text in raw_texts)
+    return b"".join([head, lengths, *descriptors, *raw_texts, *blobs])
+
+
+def _from_bytes(raw: bytearray, dtype: torch.dtype) -> Tensor:
+    """The numbers that untrusted bytes hold, in one dimension. Raises WireError where they hold none."""
+    if dtype is torch.bool:
+        numbers = torch.frombuffer(raw, dtype=torch.uint8)
+        if bool((numbers > 1).any()):  # a bool that is neither compares as it likes
+            raise WireError("its boolean tensor holds bytes other than 0 and 1")
+        return numbers.bool()
+    return torch.frombuffer(raw, dtype=dtype)
+
+
+def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Reply:
+    """The reply to the request of that nonce, read with `read(count)`.
+
+    Allocates nothing whose size was not checked. Raises WireError for whatever is not a reply.
+    """
+    magic, echoed, status, text_count, tensor_count = REPLY.unpack(read(REPLY.size))
+    if magic != REPLY_MAGIC or echoed != nonce or status > REFUSED:
+        raise WireError("its header is not one of ours")
+    if text_count > MAX_TEXTS or tensor_count > MAX_TENSORS:
+        raise WireError(f"it promises {text_count} texts and {tensor_count} tensors")
+    lengths = [length for (length,) in LENGTH.iter_unpack(read(text_count * LENGTH.size))]
+    if any(length > MAX_TEXT for length in lengths) or sum(lengths) > MAX_TEXT_BYTES:
+        raise WireError(f"it promises {sum(lengths)} bytes of text")
+    described, total = [], 0
+    for code, rank, device, flags, *sizes in DESCRIPTOR.iter_unpack(read(tensor_count * DESCRIPTOR.size)):
+        if code >= len(DTYPES) or rank > MAX_RANK or device > OTHER or flags > (ABSENT | SHARES_INPUT):
+            raise WireError("it describes no tensor that we know")
+        if not _sizes_fit(sizes[:rank]) or any(sizes[rank:]):
+            raise WireError(f"it promises a tensor of sizes {sizes}")
+        count = 0 if flags & ABSENT else math.prod(sizes[:rank]) * _ITEM_BYTES[DTYPES[code]]
+        total += count
+        if total > limit:
+            raise WireError(f"it promises more than {limit >> 20} MiB")
+        described.append((DTYPES[code], tuple(sizes[:rank]), device, flags, count))
+    texts = tuple(bytes(read(length)).decode("utf-8", "replace") for length in lengths)
+    tensors = []
+    for dtype, shape, device, flags, count in described:
+        if flags & ABSENT:
+            data = None
+        elif count:
+            data = _from_bytes(read(count), dtype).reshape(shape)
+        else:
+            data = torch.empty(shape, dtype=dtype)
+        tensors.append(
+            TensorReply(shape=shape, dtype=dtype, device=device, shares_input=bool(flags & SHARES_INPUT), data=data)
+        )
+    return Reply(status=status, texts=texts, tensors=tuple(tensors))
