@@ -64,10 +64,11 @@ def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path,
     path = path.resolve()
     try:
         old = read(path) if path.exists() else None
-        backup = _back_up(path, old) if old is not None else None
         level = level or stub.header(old or b"")[1] or "standard"
+        source = stub.render(kata, level).encode()  # before anything is written: it may fail
+        backup = _back_up(path, old) if old is not None else None
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        _create(fresh, stub.render(kata, level).encode())
+        _create(fresh, source)
         try:
             if old is not None:
                 fresh.chmod(stat.S_IMODE(path.stat().st_mode))

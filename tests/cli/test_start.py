@@ -316,6 +316,17 @@ def test_a_template_that_does_not_render_is_said_with_file_and_line(installed, o
     assert not (installed / "sdpa.py").exists()
 
 
+def test_where_a_new_stub_cannot_be_made_the_old_file_is_left_as_it_is(installed):
+    (installed / "sdpa.py").write_text("mine")
+    (installed / "attn_kata" / "katas" / "sdpa" / "stub.py.j2").unlink()
+
+    done = of_copy(installed, "reset", "sdpa")
+
+    assert done.returncode == 4
+    assert (installed / "sdpa.py").read_text() == "mine"
+    assert not list(installed.glob("*.bak*"))
+
+
 def test_a_kata_without_its_stub_or_contract_says_which_file_it_lacks(installed):
     (installed / "attn_kata" / "katas" / "mha" / "stub.py.j2").unlink()
     (installed / "attn_kata" / "katas" / "sdpa" / "prompt.md").unlink()
