@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from attn_kata import catalog, stub
+from attn_kata.authoring import handout
 from attn_kata.catalog import Kata
 from attn_kata.engine.client import Engine, EngineFault
 from attn_kata.errors import UsageError
@@ -63,18 +64,6 @@ def find(name: str) -> Kata:
             f"'{shown(folder)}' is not among the katas.", next_step=f"Move it to '{shown(katas_folder() / folder.name)}'"
         )
     return catalog.load(folder)
-
-
-def write_stubs(kata: Kata) -> list[Path]:
-    """Write the kata's stubs into its folder; those that were not there or were others."""
-    written = []
-    for level in stub.LEVELS:
-        path, source = stub.path(kata, level), stub.render(kata, level)
-        if not path.is_file() or path.read_text("utf-8") != source:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(source, "utf-8")
-            written.append(path)
-    return written
 
 
 def specimens(kata: Kata) -> list[Specimen]:
@@ -145,13 +134,14 @@ def check(kata: Kata, engine: Engine) -> Check:
         if unknown:
             say(f"{finding.property} needs {unknown[0]}, which is no property")
 
-    for level in stub.LEVELS:
-        if not stub.path(kata, level).is_file() or stub.read(kata, level) != stub.render(kata, level):
-            say(f"stubs/{level}.py is not what the template makes of kata.toml: attn-kata dev stubs {kata.slug}")
-            continue
-        report = grade(f"the {level} stub", stub.read(kata, level).encode())
-        if not report.not_written:
-            say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
+    given = handout.problems(kata)
+    result.problems.extend(given)
+    if not given:
+        result.problems.extend(handout.problems_when_run(kata, engine))
+        for level in stub.LEVELS:
+            report = grade(f"the {level} stub", stub.render(kata, level).encode())
+            if not report.not_written:
+                say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
 
     found = specimens(kata)
     rights = [specimen for specimen in found if specimen.kind == "right"]
@@ -163,9 +153,8 @@ def check(kata: Kata, engine: Engine) -> Check:
     if len(kata.hints) < MIN_HINTS:
         say(f"kata.toml has {len(kata.hints)} hints; it takes {MIN_HINTS}")
 
-    for name in ("mistakes.py", "prompt.md", "interview.toml"):
-        if not (kata.folder / name).is_file():
-            say(f"there is no {name}")
+    if not (kata.folder / "mistakes.py").is_file():
+        say("there is no mistakes.py")
 
     for specimen in rights:
         report = grade(specimen.path.name, specimen.path.read_bytes())

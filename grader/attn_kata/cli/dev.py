@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.group(short_help="For authors: check katas, write their stubs.")
+@click.group(short_help="For authors: check katas.")
 def dev() -> None:
     """For authors of katas. CONTRIBUTING.md says how a kata is written."""
 
@@ -34,18 +34,6 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
                 for mistake, properties in rules.kill_matrix(kata).items():
                     click.echo(f"  {mistake:<32} {len(properties):>3}  {', '.join(sorted(properties)) or 'SURVIVES'}")
     raise SystemExit(1 if failed else 0)
-
-
-@dev.command()
-@click.argument("names", metavar="[KATA]...", nargs=-1)
-def stubs(names: tuple[str, ...]) -> None:
-    """Write the stubs of katas anew from kata.toml, into their folders. All where none is named."""
-    from attn_kata import catalog
-    from attn_kata.authoring import rules
-
-    for kata in [rules.find(name) for name in names] or catalog.katas():
-        written = rules.write_stubs(kata)
-        click.echo(f"{kata.slug}: {', '.join(path.name for path in written) or 'as they were'}")
 
 
 command = dev
