@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from attn_kata.cli.arguments import complete_kata
+from attn_kata.cli.output import emit
+
 
 @click.group(short_help="For authors: check katas, write their stubs.")
 def dev() -> None:
@@ -14,7 +17,7 @@ def dev() -> None:
 @click.argument("names", metavar="[KATA]...", nargs=-1)
 @click.option("--matrix", is_flag=True, help="Also print which wrong attempt and which mistake breaks which property.")
 def check(names: tuple[str, ...], matrix: bool) -> None:
-    """Hold katas to the rules: the reference and right/ pass, stubs and wrong/ fail as they say. All where none is named."""
+    """Hold katas to the rules: right attempts pass, stubs and wrong ones fail as they say. All katas where none is named."""
     from attn_kata import authoring, catalog
     from attn_kata.engine.client import Engine
 
@@ -44,6 +47,20 @@ def stubs(names: tuple[str, ...]) -> None:
     for kata in [authoring.find(name) for name in names] or catalog.katas():
         written = authoring.write_stubs(kata)
         click.echo(f"{kata.slug}: {', '.join(path.name for path in written) or 'as they were'}")
+
+
+@dev.command()
+@click.argument("kata", shell_complete=complete_kata)
+@click.argument("name", required=False)
+def show(kata: str, name: str | None) -> None:
+    """Print the source of NAME, a right or wrong attempt of KATA. Without NAME: what they are called."""
+    from attn_kata import authoring, specimens
+
+    folder = authoring.find(kata).folder
+    if name is None:
+        emit("\n".join(specimen.title for specimen in specimens.read(folder)))
+    else:
+        emit(specimens.find(folder, name).source())
 
 
 command = dev
