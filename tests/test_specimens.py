@@ -93,7 +93,10 @@ def test_an_old_text_that_does_not_occur_exactly_once_is_named(old, said, kata):
     ("change", "said"),
     [
         (("base =", "from ="), "'minus.base' is missing"),
-        (('"plain"', '"fancy"'), "'minus.base' is 'fancy', which is neither the name of a file in right/ nor 'solution'"),
+        (
+            ('"plain"', '"fancy"'),
+            "'minus.base' is 'fancy', which is neither the name of a file in right/ nor 'solution'",
+        ),
         (('["values"]', "[]"), "'minus.breaks' must have 1 or more"),
         (("mistakes = []", ""), "'minus.mistakes' is missing"),
         (("mistakes = []", "mistakes = []\nwhy = 'x'"), "'minus.why' is an unknown key"),
@@ -125,7 +128,10 @@ def test_a_row_that_is_not_as_it_should_be_is_one_sentence_with_file_and_row(cha
     [
         ({"right": PLAIN.replace("# style: plain\n", "")}, "plain.py: there is no '# style: …' at the top"),
         ({"right": PLAIN.replace("edge fails", "edges")}, "plain.py: '# edges:' is unknown here"),
-        ({"whole": WHOLE.replace("# mistake: scale.embed_dim + mask.inverted\n", "")}, "zero.py: there is no '# mistake: …'"),
+        (
+            {"whole": WHOLE.replace("# mistake: scale.embed_dim + mask.inverted\n", "")},
+            "zero.py: there is no '# mistake: …'",
+        ),
         ({"whole": "# breaks: values\n" + WHOLE}, "zero.py: '# breaks:' is there twice"),
     ],
 )
@@ -205,7 +211,7 @@ def test_every_edit_applies_and_gives_python_that_no_other_specimen_is(each):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda folder: (folder / "notes.txt").write_text(""), ["the file 'notes.txt' is unknown; a kata's folder holds kata.toml"]),
+        (lambda folder: (folder / "notes.txt").write_text(""), ["the file 'notes.txt' is unknown; a kata's folder holds"]),
         (lambda folder: (folder / "wrongs").mkdir(), ["the folder 'wrongs' is unknown"]),
         (lambda folder: (folder / "right" / "old").mkdir(), ["'right/old' is unknown; right/ holds Python files alone"]),
         (lambda folder: (folder / "wrong" / "x.toml").write_text(""), ["'wrong/x.toml' is unknown"]),

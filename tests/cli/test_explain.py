@@ -105,7 +105,18 @@ def test_json_holds_what_the_text_says(run: Run) -> None:
     claim = json.loads(run("explain", "output_shape", "--json").stdout)
 
     assert [one["mistake"] for one in listed] == list(catalogue.load())
-    assert set(mistake) == {"mistake", "family", "title", "explanation", "question", "why", "see", "seen", "breaks", "example"}
+    assert set(mistake) == {
+        "mistake",
+        "family",
+        "title",
+        "explanation",
+        "question",
+        "why",
+        "see",
+        "seen",
+        "breaks",
+        "example",
+    }
     assert {one["kata"] for one in claim["katas"]} <= set(catalog.slugs())
     assert {one["tier"] for one in claim["katas"]} <= {"core", "edge"}
 

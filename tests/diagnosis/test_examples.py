@@ -36,7 +36,10 @@ def test_every_mistake_that_a_row_makes_alone_has_an_example_and_breaks_what_is_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[scale.missing]\nexample = "scale_missing"\nbreaks = ["values"]', "'scale.missing.example' must be kata/name"),
+        (
+            '[scale.missing]\nexample = "scale_missing"\nbreaks = ["values"]',
+            "'scale.missing.example' must be kata/name",
+        ),
         ('[scale.missing]\nexample = "sdpa/scale_missing"\nbreaks = []', "'scale.missing.breaks' must have 1 or more"),
         ('[scale.missing]\nexample = "sdpa/x"\nbreaks = ["values"]\nsee = ""', "'scale.missing.see' is an unknown key"),
         ("scale = 3", "'scale' must be a [scale] table"),

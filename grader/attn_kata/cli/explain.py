@@ -152,8 +152,8 @@ def _mistake_text(entry: Entry) -> str:
     found = _example(entry)
     if found is not None:
         example, specimen = found
-        code = textwrap.indent(examples.wrong_lines(specimen), "    ")
-        sections.append(_section("How it looks", _item(f"in {example.kata}"), code))
+        code = [_code(line) for line in examples.wrong_lines(specimen).splitlines()]
+        sections.append(_section("How it looks", _item(f"in {example.kata}"), *code))
         sections.append(_section("Properties that it breaks", *(_item(name) for name in example.breaks)))
     if entry.seen:
         places = [f"{_item(sighting.what)}\n    {sighting.url}" for sighting in entry.seen]
@@ -219,6 +219,12 @@ def _item(text: str, indent: str = "  ") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def _code(line: str) -> str:
+    """A line of code, its indentation kept; what is too wide goes on below, further in."""
+    indent = "    " + line[: len(line) - len(line.lstrip())]
+    return _item(line.strip(), indent)
 
 
 # ---------------------------------------------------------------------------------------------------------- JSON
