@@ -36,9 +36,13 @@ class Table:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
             raise KataFileError(f"{file} cannot be read: {problem}.") from problem
 
+    def place(self, key: str) -> str:
+        """The file and the place of `key` in it, for errors."""
+        return f"{self._file}: '{self._place}{key}'"
+
     def wrong(self, key: str, why: str) -> KataFileError:
         """The error that says what is wrong with `key`."""
-        return KataFileError(f"{self._file}: '{self._place}{key}' {why}.")
+        return KataFileError(f"{self.place(key)} {why}.")
 
     def nothing_else(self) -> None:
         """Every key was asked for."""
@@ -62,6 +66,13 @@ class Table:
         if not value.strip() and default is _REQUIRED:
             raise self.wrong(key, "is empty")
         return value.strip("\n").rstrip()
+
+    def exact_text(self, key: str) -> str:
+        """Text just as it is written, which may be empty."""
+        value = self._value(key)
+        if not isinstance(value, str):
+            raise self.wrong(key, f"must be text, not {type(value).__name__}")
+        return value
 
     def texts(self, key: str, *, at_least: int) -> tuple[str, ...]:
         """A list of texts, none of them empty."""
@@ -134,6 +145,16 @@ class Table:
             raise self.wrong(key, f"must be there {at_least} times or more, not {len(value)}")
         places = [f"{self._place}{key}[{number}]." for number in range(1, len(value) + 1)]
         return [Table(item, self._file, place) for item, place in zip(value, places, strict=True)]
+
+    def named_tables(self) -> list[tuple[str, Table]]:
+        """Every key with its table, in the order of the file; a key is a Python name."""
+        for key, value in self._raw.items():
+            if not isinstance(value, dict):
+                raise self.wrong(key, f"must be a [{self._place}{key}] table")
+            if not key.isidentifier():
+                raise self.wrong(key, "must be a Python name")
+        self._asked.update(self._raw)
+        return [(key, Table(value, self._file, f"{self._place}{key}.")) for key, value in self._raw.items()]
 
     def _value(self, key: str, default: object = _REQUIRED) -> object:
         self._asked.add(key)

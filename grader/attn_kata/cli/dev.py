@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from attn_kata.cli.arguments import complete_kata
+from attn_kata.cli.output import emit
+
 
 @click.group(short_help="For authors: check katas.")
 def dev() -> None:
@@ -34,6 +37,21 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
                 for mistake, properties in rules.kill_matrix(kata).items():
                     click.echo(f"  {mistake:<32} {len(properties):>3}  {', '.join(sorted(properties)) or 'SURVIVES'}")
     raise SystemExit(1 if failed else 0)
+
+
+@dev.command()
+@click.argument("kata", shell_complete=complete_kata)
+@click.argument("name", required=False)
+def show(kata: str, name: str | None) -> None:
+    """Print the source of NAME, a right or wrong attempt of KATA. Without NAME: what they are called."""
+    from attn_kata import specimens
+    from attn_kata.authoring import rules
+
+    folder = rules.find(kata).folder
+    if name is None:
+        emit("\n".join(specimen.title for specimen in specimens.read(folder)))
+    else:
+        emit(specimens.find(folder, name).source())
 
 
 command = dev
