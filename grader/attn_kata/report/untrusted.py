@@ -24,10 +24,6 @@ _OUR_OWN = re.compile(
     r"|it ran out of memory"
     r"|it was killed \(SIGKILL\)"
     r"|it ended its process"
-    r"|its values are right only where something ready-made can be called, though none was seen to run"
-    r"|something ready-made is part of how its values are made, though it was not seen to run"
-    r"|how its values are made could not be followed"
-    r"|what a call does could not be followed"
 )
 
 
