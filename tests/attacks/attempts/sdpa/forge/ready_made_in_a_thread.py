@@ -1,7 +1,7 @@
 # The ready-made attention runs in a thread, where no profiler sees it.
 # outcome: failed
 # fails: from_scratch
-# says: calls F.scaled_dot_product_attention (line 12)
+# says: calls F.scaled_dot_product_attention (line 
 import threading
 
 import torch
