@@ -53,7 +53,7 @@ class Devices(TorchFunctionMode):
 
     def look_for_legacy_constructors(self) -> None:
         """Take a tensor for a stray that this call made and no operation showed: `torch.FloatTensor(…)` and its like."""
-        self._old = {id(value) for value in gc.get_objects() if isinstance(value, Tensor)}
+        self._old = {id(value) for value in gc.get_objects() if type(value) is Tensor}
 
     def strays(self) -> list[Tensor]:
         """What lies on the default device now."""

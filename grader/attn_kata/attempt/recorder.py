@@ -132,7 +132,7 @@ def _ready_made(code: types.CodeType) -> str:
     is_function = code.co_flags & inspect.CO_OPTIMIZED  # not the body of a class or of a module that is imported now
     if not is_function or not code.co_filename.startswith(_TORCH) or not _CALLED_SO(name):
         return ""
-    module = code.co_filename[len(_TORCH) :].removesuffix(".py").replace(os.sep, ".")
+    module = code.co_filename[len(_TORCH) :].removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")
     return f"torch.{module}.{name}"[:200]
 
 

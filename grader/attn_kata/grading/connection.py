@@ -110,7 +110,10 @@ class Connection:
     def block(self, words: tuple[str, ...]) -> None:
         """From now on have operations refuse whose names contain one of these words, in every process to come too."""
         self._blocks = Block(words=words)
-        self.ask(self._blocks)
+        if self._process is None:
+            self._alive()  # a fresh process is blocked before it is asked anything
+        else:
+            self.ask(self._blocks)
 
     def _alive(self) -> AttemptProcess:
         """The process, a fresh one where the one before died. Raises AttemptDied."""

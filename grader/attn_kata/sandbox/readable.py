@@ -38,7 +38,7 @@ def ours() -> list[str]:
 
     The answers lie beside it, and an editable installation leaves files that name their place.
     """
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     found = {package}
     for folder in sys.path:
         try:

@@ -7,6 +7,7 @@ import torch
 
 from attn_kata.attempt.executor import Executor
 from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Call, Load
 
 BESIDE = {
     "told where": "torch.arange(3, device=x.device) + x",
@@ -37,10 +38,9 @@ def strays(body: str) -> list[str]:
     """What is told of a call with three numbers."""
     executor = Executor()
     source = wire.source_tensor(f"import torch\ndef call(x):\n    {body}\n".encode())
-    fields = {"filename": "a.py", "wanted": ["call"]}
-    executor.execute(wire.Request(op="load", fields=fields, tensors=(source,)))
-    fields = {"name": "call", "args": [{"tensor": 0}], "record": True}
-    status, texts, _ = executor.execute(wire.Request(op="call", fields=fields, tensors=(torch.ones(3),)))
+    executor.execute(Load(filename="a.py", wanted=("call",), tensors=(source,)))
+    call = Call(name="call", args=(("tensor", 0),), record=True, tensors=(torch.ones(3),))
+    status, texts, _ = executor.execute(call)
     assert status == wire.OK, texts
     return [text for text in texts if text.startswith("stray ")]
 

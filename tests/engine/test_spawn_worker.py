@@ -10,6 +10,8 @@ import threading
 
 import pytest
 
+from attn_kata.engine import spawn_worker
+
 POSIX_ONLY = ("fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "syslog", "posix_ipc")
 
 
@@ -35,9 +37,9 @@ def test_it_imports_nothing_that_only_posix_has_and_never_forks():
         for name in ("send_fds", "recv_fds"):
             delattr(socket, name)
 
-        from attn_kata.engine import spawned, spawning, client, child, remote
+        from attn_kata.engine import client, spawn_server, spawn_worker
         assert "attn_kata.engine.fork_server" not in sys.modules
-        assert client.Engine and spawning.Engine and set(spawned.ROLES) == {{"grader", "attempt"}}
+        assert client.Engine and spawn_server.SpawnServer and set(spawn_worker.ROLES) == {{"grader", "attempt"}}
     """)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
@@ -45,14 +47,14 @@ def test_it_imports_nothing_that_only_posix_has_and_never_forks():
 
 
 def test_only_who_knows_the_token_gets_on_the_line():
-    token = b"t" * spawned.TOKEN_BYTES
-    with socket.create_server((spawned.LOOPBACK, 0)) as listener:
+    token = b"t" * spawn_worker.TOKEN_BYTES
+    with socket.create_server((spawn_worker.LOOPBACK, 0)) as listener:
         address = listener.getsockname()
         accepted: list[socket.socket] = []
-        accepting = threading.Thread(target=lambda: accepted.append(spawned._accept(listener, token)))
+        accepting = threading.Thread(target=lambda: accepted.append(spawn_worker._accept(listener, token)))
         accepting.start()
         strangers = [socket.create_connection(address) for _ in range(3)]
-        strangers[0].sendall(b"x" * spawned.TOKEN_BYTES)
+        strangers[0].sendall(b"x" * spawn_worker.TOKEN_BYTES)
         strangers[1].close()
         strangers[2].sendall(b"t" * 5)
         strangers[2].shutdown(socket.SHUT_WR)
@@ -66,9 +68,9 @@ def test_only_who_knows_the_token_gets_on_the_line():
 
 
 def test_a_process_that_never_connects_is_waited_for_and_no_longer(monkeypatch):
-    monkeypatch.setattr(spawned, "START_SECONDS", 0.2)
+    monkeypatch.setattr(spawn_worker, "START_SECONDS", 0.2)
     with (
-        socket.create_server((spawned.LOOPBACK, 0)) as listener,
-        pytest.raises(spawned.AttemptDied, match="did not start"),
+        socket.create_server((spawn_worker.LOOPBACK, 0)) as listener,
+        pytest.raises(spawn_worker.AttemptDied, match="did not start"),
     ):
-        spawned._accept(listener, b"t" * spawned.TOKEN_BYTES)
+        spawn_worker._accept(listener, b"t" * spawn_worker.TOKEN_BYTES)

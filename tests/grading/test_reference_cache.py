@@ -1,4 +1,4 @@
-"""A reference that remembers: the same answers, computed once."""
+"""The reference cache: the same answers, computed once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from attn_kata import catalog
-from attn_kata.grading.local import Local, load_namespace
-from attn_kata.grading.reference_cache import Remembering
+from attn_kata.grading.local import Local, load_namespace, local_handle
+from attn_kata.grading.reference_cache import ReferenceCache
 from attn_kata.grading.runner import HiddenTests, with_hidden_tests
-from attn_kata.properties.handle import Handle, local_handle, number_for
+from attn_kata.properties.handle import Handle, number_for
 
 MHA = catalog.find("mha")
 
@@ -45,12 +45,12 @@ def findings(tests: HiddenTests, attempt: Handle, reference: Handle, **named: An
 
 
 def test_what_was_answered_once_is_not_computed_again(transport):
-    remembering = Remembering(transport)
+    cache = ReferenceCache(transport)
 
     def use(tests: HiddenTests) -> None:
         for _ in range(2):
             attempt = local_handle(MHA.solution)
-            found = findings(tests, attempt, Handle(remembering), seed=0, begin=remembering.begin)
+            found = findings(tests, attempt, Handle(cache), seed=0, begin=cache.begin)
             assert {finding["outcome"] for finding in found} == {"passed"}
             counts.append(transport.computed)
 
@@ -61,15 +61,15 @@ def test_what_was_answered_once_is_not_computed_again(transport):
     assert counts[1] == counts[0]
 
 
-def test_wrong_attempts_are_told_the_same_whether_answers_are_remembered_or_not(transport, specimen_handle):
-    remembering = Remembering(transport)
+def test_wrong_attempts_get_the_same_findings_with_the_cache_and_without_it(transport, specimen_handle):
+    cache = ReferenceCache(transport)
 
     def use(tests: HiddenTests) -> None:
-        findings(tests, local_handle(MHA.solution), Handle(remembering), seed=0, begin=remembering.begin)
+        findings(tests, local_handle(MHA.solution), Handle(cache), seed=0, begin=cache.begin)
         for name in ("mask_lost", "dropout_always", "detached_weights", "heads_not_checked"):
             wrong = f"wrong/{name}"
             plain = findings(tests, specimen_handle("mha", wrong), local_handle(MHA.solution), seed=0)
-            told = findings(tests, specimen_handle("mha", wrong), Handle(remembering), seed=0, begin=remembering.begin)
+            told = findings(tests, specimen_handle("mha", wrong), Handle(cache), seed=0, begin=cache.begin)
             assert told == plain, name
             assert "failed" in {finding["outcome"] for finding in told}, name
 
@@ -84,16 +84,16 @@ def answer(reference: Handle, numbers: torch.Tensor) -> torch.Tensor:
     return said
 
 
-def test_another_question_than_the_remembered_one_is_computed_with_the_modules_of_the_case(transport):
-    remembering = Remembering(transport)
+def test_a_question_that_is_not_cached_is_computed_with_the_modules_of_the_case(transport):
+    cache = ReferenceCache(transport)
     numbers = torch.randn(2, 3, 4, dtype=torch.float64)
     drawn = []
 
     def of_the_case(numbers: torch.Tensor) -> torch.Tensor:
-        remembering.begin((0, "case", 0))
+        cache.begin((0, "case", 0))
         torch.default_generator.manual_seed(1)
         number_for(1)
-        said = answer(Handle(remembering), numbers)
+        said = answer(Handle(cache), numbers)
         drawn.append(torch.rand(1).item())
         return said
 
@@ -102,26 +102,26 @@ def test_another_question_than_the_remembered_one_is_computed_with_the_modules_o
     assert transport.computed == 3  # build, load, call
     assert torch.equal(of_the_case(2 * numbers), answer(local_handle(MHA.solution), 2 * numbers))
     assert transport.computed == 6
-    assert len(set(drawn)) == 1, "what is drawn after it does not depend on what is remembered"
+    assert len(set(drawn)) == 1, "what is drawn after it does not depend on the cache"
 
 
-def test_outside_of_a_case_nothing_is_remembered(transport):
-    remembering = Remembering(transport)
-    remembering.begin(None)
+def test_outside_of_a_case_nothing_is_cached(transport):
+    cache = ReferenceCache(transport)
+    cache.begin(None)
     for asked in (3, 6):
-        answer(Handle(remembering), torch.ones(1, 2, 4, dtype=torch.float64))
+        answer(Handle(cache), torch.ones(1, 2, 4, dtype=torch.float64))
         assert transport.computed == asked
 
 
 def test_a_test_may_write_into_what_it_asked_with_and_what_it_was_told(transport):
-    remembering = Remembering(transport)
+    cache = ReferenceCache(transport)
     numbers = torch.randn(2, 3, 4, dtype=torch.float64)
     right = answer(local_handle(MHA.solution), numbers)
     for _ in range(3):
-        remembering.begin((0, "case", 0))
+        cache.begin((0, "case", 0))
         number_for(1)
         asked = numbers.clone()
-        said = answer(Handle(remembering), asked)
+        said = answer(Handle(cache), asked)
         assert torch.equal(said, right)
         said.zero_()
         asked.zero_()
@@ -129,7 +129,7 @@ def test_a_test_may_write_into_what_it_asked_with_and_what_it_was_told(transport
 
 
 def test_what_a_module_draws_changes_nothing_that_is_drawn_for_the_tests(transport):
-    remembering = Remembering(transport)
+    cache = ReferenceCache(transport)
 
     def dropped(handle: Handle) -> tuple[torch.Tensor, float]:
         torch.default_generator.manual_seed(1)
@@ -139,8 +139,8 @@ def test_what_a_module_draws_changes_nothing_that_is_drawn_for_the_tests(transpo
 
     plain = dropped(local_handle(MHA.solution))
     for _ in range(2):
-        remembering.begin((0, "case", 0))
-        told = dropped(Handle(remembering))
+        cache.begin((0, "case", 0))
+        told = dropped(Handle(cache))
         assert torch.equal(told[0], plain[0])
         assert told[1] == plain[1]
     assert transport.computed == 2  # build, call

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Call
 
 NONCE = 77
 LIMIT = 1 << 20
@@ -62,7 +63,7 @@ replies = st.builds(
     ),
     st.lists(st.text(max_size=20), max_size=4),
     st.lists(st.tuples(dtypes, shapes, st.integers(0, 3)), max_size=4),
-    st.integers(0, 5),
+    st.integers(0, wire.REFUSED),
 )
 
 
@@ -132,7 +133,7 @@ def test_absurd_descriptors_allocate_nothing(described):
     [
         wire.REPLY.pack(b"AKr2", NONCE, 0, 0, 0),
         wire.REPLY.pack(wire.REPLY_MAGIC, NONCE + 1, 0, 0, 0),
-        wire.REPLY.pack(wire.REPLY_MAGIC, NONCE, 6, 0, 0),
+        wire.REPLY.pack(wire.REPLY_MAGIC, NONCE, wire.REFUSED + 1, 0, 0),
         header(texts=513),
         header(tensors=513),
         header(texts=0xFFFFFFFF, tensors=0xFFFFFFFF),
@@ -194,10 +195,11 @@ def test_requests_arrive_with_their_strides(dtype, shape, random):
     sent = tensor.permute(order)
 
     request, nonce = wire.decode_request(
-        Bytes(wire.encode_request(wire.Request(op="call", fields={"a": [1, None]}, tensors=(sent,)), NONCE)).read
+        Bytes(wire.encode_request(Call(name="f", args=(("value", 1), ("value", None)), tensors=(sent,)), NONCE)).read
     )
 
-    assert (request.op, request.fields, nonce) == ("call", {"a": [1, None]}, NONCE)
+    assert isinstance(request, Call)
+    assert (request.name, request.args, nonce) == ("f", (("value", 1), ("value", None)), NONCE)
     assert request.tensors[0].dtype == dtype
     assert torch.equal(request.tensors[0], sent)
     if sent.numel():
