@@ -64,11 +64,11 @@ def run(
     line: Line,
     output: int | None,
     confine: Callable[[], sandbox.InForce],
-    meanwhile: Callable[[], None] = lambda: None,
+    once_confined: Callable[[], None] = lambda: None,
 ) -> NoReturn:
     """Serve one attempt over `line` until the other end closes; never returns.
 
-    Prints go to `output`; with None they go where standard output goes already. `meanwhile` is done once it is confined.
+    Prints go to `output`; with None they go where standard output goes already. `once_confined` is done once it is confined.
     """
     try:
         _redirect(output)
@@ -79,7 +79,7 @@ def run(
             os._exit(1)
         gc.enable()
         _write(line, wire.encode_reply(HELLO_NONCE, wire.OK, told(force)))
-        meanwhile()
+        once_confined()
         _serve(line)
     finally:
         os._exit(0)
