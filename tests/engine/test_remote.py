@@ -403,9 +403,9 @@ def started(*scripts: Callable[[int], bytes], **knobs: float) -> tuple[Attempt, 
 
 def test_what_is_asked_ahead_is_answered_once_and_in_its_order():
     remote, supply = started(*numbered(0, 1, 2, 3))
-    remote.ask_ahead(QUESTIONS[:3])
+    remote.prefetch(QUESTIONS[:3])
     assert [told(remote, 0), told(remote, 1)] == [0, 1]
-    remote.ask_ahead(QUESTIONS[2:4])  # its first was asked ahead before
+    remote.prefetch(QUESTIONS[2:4])  # its first was asked ahead before
 
     assert [told(remote, 2), told(remote, 3)] == [2, 3]
     assert (supply.scripts, remote.deaths, supply.started) == ([], 0, 1)
@@ -413,16 +413,16 @@ def test_what_is_asked_ahead_is_answered_once_and_in_its_order():
 
 def test_another_question_than_the_foreseen_one_gets_its_own_reply():
     remote, _ = started(*numbered(0, 1, 2, 7))
-    remote.ask_ahead(QUESTIONS[:3])
+    remote.prefetch(QUESTIONS[:3])
 
     assert [told(remote, 0), told(remote, 7)] == [0, 7]
 
 
 def test_what_was_asked_ahead_for_a_case_that_ended_early_is_dropped():
     remote, supply = started(*numbered(0, 1, 2, 4, 5))
-    remote.ask_ahead(QUESTIONS[:3])
+    remote.prefetch(QUESTIONS[:3])
     assert told(remote, 0) == 0
-    remote.ask_ahead(QUESTIONS[4:6])
+    remote.prefetch(QUESTIONS[4:6])
 
     assert [told(remote, 4), told(remote, 5)] == [4, 5]
     assert (remote.deaths, supply.started) == (0, 1)
@@ -437,10 +437,10 @@ def hanging(_: int) -> bytes:
 def test_one_that_hangs_or_dies_where_nobody_asked_is_replaced_and_not_told(monkeypatch, ending):
     monkeypatch.setattr(remote_module, "HUNG_SECONDS", 0.2)
     remote, supply = started(*numbered(0), ending)
-    remote.ask_ahead(QUESTIONS[:2])
+    remote.prefetch(QUESTIONS[:2])
     assert told(remote, 0) == 0
     began = time.monotonic()
-    remote.ask_ahead(QUESTIONS[4:6])
+    remote.prefetch(QUESTIONS[4:6])
     supply.scripts = numbered(4, 5)
 
     assert [told(remote, 4), told(remote, 5)] == [4, 5]
@@ -450,7 +450,7 @@ def test_one_that_hangs_or_dies_where_nobody_asked_is_replaced_and_not_told(monk
 
 def test_one_that_dies_where_it_was_asked_ahead_dies_when_that_is_asked():
     remote, _ = started(*numbered(0), lambda nonce: b"")
-    remote.ask_ahead(QUESTIONS[:3])
+    remote.prefetch(QUESTIONS[:3])
     assert told(remote, 0) == 0
 
     with pytest.raises(AttemptDied):
