@@ -86,7 +86,7 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
         ("errored", "no answer within 10 s", "no answer within 10 s"),
         ("errored", "it crashed (SIGSEGV)", "it crashed (SIGSEGV)"),
         ("errored", "it ended its process (exit status 77)", "it ended its process"),
-        ("errored", "its process sent something that is not a reply: it promises 12345 texts", "it gave no answer"),
+        ("errored", "its process sent something that is not a reply: it announces 12345 texts", "it gave no answer"),
         ("failed", unaided._NOT_WITHOUT, unaided._NOT_WITHOUT),
         ("failed", unaided._NOT_SEEN.format("aten::softmax_0_123"), unaided._NOT_SEEN.removesuffix(": {}")),
         ("errored", unaided._NOT_FOLLOWED.format("0.123"), "how its values are made could not be followed"),

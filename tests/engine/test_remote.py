@@ -301,7 +301,7 @@ REPLAY = wire.Request(op="replay", fields={"args": CALL.fields["args"], "inputs_
 def test_a_reply_that_answers_something_else_is_the_attempts_end(request_, reply):
     remote = attempt(Scripted(reply))
 
-    with pytest.raises(AttemptDied, match="not an answer to what was asked"):
+    with pytest.raises(AttemptDied, match="does not answer the request"):
         remote.ask(request_)
     assert remote.deaths == 1
 

@@ -124,7 +124,7 @@ class AttemptPool:
         try:
             pid = os.fork()
             if pid == 0:
-                line = child.DescriptorLine(theirs.fileno())
+                line = child.DescriptorStream(theirs.fileno())
                 child.run(line, printing, lambda: sandbox.confine(plan, prepared), once_confined)
         except OSError:
             close(lines)

@@ -89,7 +89,7 @@ def run_attempt() -> NoReturn:
         threading.Thread(target=_exit_with_engine, args=(lifeline,), daemon=True).start()
         return force
 
-    child.run(child.SocketLine(line), None, confine)
+    child.run(child.SocketStream(line), None, confine)
 
 
 ROLES: dict[str, Callable[[], NoReturn]] = {"grader": run_grader, "attempt": run_attempt}
