@@ -1,10 +1,10 @@
-"""The errors that a person may meet: what is wrong, the value in quotes, what to type next. Each owns its exit code."""
+"""The errors that a person may see: what is wrong, the value in quotes, what to type next. Each has its exit code."""
 
 from __future__ import annotations
 
 
 class AttnKataError(Exception):
-    """Said in one sentence, with the next command where there is one; never shown as a traceback."""
+    """An error said in one sentence, with the next command if there is one. It is never shown as a traceback."""
 
     exit_code = 4
 
@@ -15,19 +15,19 @@ class AttnKataError(Exception):
 
 
 class UsageError(AttnKataError):
-    """Something that the person can put right: no such kata, no such file."""
+    """An error that the person can correct: no such kata, no such file."""
 
     exit_code = 2
 
 
 class KataFileError(AttnKataError):
-    """A kata's folder does not keep to the format; names the file and the key. A fault of ours, not of the attempt."""
+    """A kata's folder does not follow the format. Names the file and the key. The attempt is not at fault."""
 
 
 class OwnError(AttnKataError):
-    """A fault of attn-kata's own, with what to report."""
+    """A fault of attn-kata itself, with what to report."""
 
 
 def why(problem: OSError) -> str:
-    """The reason alone: `Permission denied`."""
+    """Only the reason of an OSError: `Permission denied`."""
     return problem.strerror or type(problem).__name__

@@ -1,4 +1,4 @@
-"""Where the data lie: `katas`, `solutions` and `templates`, beside the package, or at the repository's root."""
+"""Finds the data folders `katas`, `solutions` and `templates`: in the package, or at the root of the repository."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def _folder(name: str) -> Path:
-    """The data folder `name`. Raises OwnError where the installation has lost it."""
+    """The data folder `name`. Raises OwnError if the installation does not have it."""
     for parent in (_PACKAGE, _PACKAGE.parents[1]):
         if (parent / name).is_dir():
             return parent / name
@@ -31,5 +31,5 @@ def solutions_folder() -> Path:
 
 
 def templates_folder() -> Path:
-    """The folder with every Jinja2 template. (Jinja2's PackageLoader fails when editable: use FileSystemLoader.)"""
+    """The folder with every Jinja2 template. (PackageLoader fails when editable: use FileSystemLoader.)"""
     return _folder("templates")

@@ -1,4 +1,4 @@
-"""What runs beside the candidate's code: load it, call it, record what runs, block what is forbidden.
+"""The attempt process: it loads the candidate's code, calls it, records its operations, and blocks the forbidden ones.
 
-Nothing here knows an answer. It imports nothing of ours but `protocol` and `sandbox`.
+Nothing here knows an answer. Of attn-kata, it imports only `protocol` and `sandbox`.
 """

@@ -1,11 +1,11 @@
-"""Blocked operations: ready-made ones that refuse from a certain moment on, in the attempt's process, for good.
+"""Blocked operations: once blocked, a ready-made operation raises an error in the attempt process, for good.
 
-`from_scratch` is asked first, with what runs recorded. Where nothing forbidden was seen, the forbidden operations are
-blocked, and everything else is asked in that state: an attempt that hid a call meets a refusal. The dispatcher's kernels are
-overridden, so an alias, `torch.ops`, a scripted function and a thread all meet it. Functions that torch has written in
-Python get a body that refuses.
+`from_scratch` is tested first, and all operations are recorded. If no forbidden one was seen, the forbidden operations are
+blocked. All other properties are tested in this state, so an attempt that hid a call meets a refusal. The kernels are
+overridden in the dispatcher, so an alias, `torch.ops`, a scripted function and a thread all reach the override. Functions that
+torch has written in Python get a body that refuses.
 
-What is in Python cannot undo this. Machine code can (`ctypes`), and nothing here tries to stop it: see the README.
+Python code cannot undo this. Machine code (`ctypes`) can, and nothing here tries to stop it: see the README.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ import torch
 
 from attn_kata.attempt import recorder
 
-# Where a CPU tensor is served, whether or not the operation has a kernel of its own there; then where it may have one.
-_ALWAYS = ("CPU", "AutogradCPU")
-_WHERE_THERE_IS_ONE = (
+# Dispatch keys of CPU tensors: always overridden. The other keys are overridden only if the operation has a kernel there.
+_CPU_KEYS = ("CPU", "AutogradCPU")
+_OTHER_KEYS = (
     "Autograd", "CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor", "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional", "AutocastCPU", "FuncTorchBatched", "FuncTorchBatchedDecomposition",
     "FuncTorchVmapMode", "BatchedNestedTensor", "NestedTensorCPU", "AutogradNestedTensor", "SparseCPU", "SparseCsrCPU",
     "QuantizedCPU", "MkldnnCPU",
 )  # fmt: skip
-# Interpreters that call kernels without the dispatcher, or have kernels of their own.
-_BESIDE_THE_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module", "_te")
-_REFUSE = "__attn_kata_refuse__"  # under this name a Python function that refuses finds `_refuse` in its globals
+# Interpreters that call kernels without the dispatcher, or have their own kernels.
+_BYPASS_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module", "_te")
+_REFUSE = "__attn_kata_refuse__"  # the name of `_refuse` in the globals of a Python function that refuses
 
-_refusals: list[tuple[str, int]] = []  # (operation, line of the attempt or 0) since the last `take_refusals`
+_refusals: list[tuple[str, int]] = []  # (operation, the attempt's line or 0), since the last `take_refusals`
 _filename = ""
 
 
@@ -45,31 +45,31 @@ class Refused(BaseException):
 
 
 def block(words: Iterable[str], filename: str) -> None:
-    """From now on, let every operation and function of torch refuse whose name contains one of the words.
+    """Block every operation and function of torch whose name contains one of the words, for good.
 
-    `filename` is the attempt's own, as its code objects have it: a refusal is told with the attempt's line.
+    `filename` is the attempt's file as its code objects name it. With it a refusal can be reported with the attempt's line.
     """
     global _filename
     _filename = filename
     is_forbidden = re.compile("|".join(map(re.escape, words))).search
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns about every kernel that is overridden
+        warnings.simplefilter("ignore")  # torch warns about every overridden kernel
         for name in filter(is_forbidden, operation_names()):
             _override(*name.split("::", 1))
     for function, name in recorder.READY_MADE.items():
         if is_forbidden(name):
             function.__globals__[_REFUSE] = _refuse
             function.__code__ = _refusing_code(name)
-    recorder.forget()  # it holds the code that was replaced
+    recorder.forget()  # it holds the original functions and their code
     if is_forbidden(recorder.FLEX):
         sys.modules[recorder.FLEX] = None  # type: ignore[assignment]  # importing it raises
-    for name in _BESIDE_THE_DISPATCHER:
+    for name in _BYPASS_DISPATCHER:
         with contextlib.suppress(AttributeError):
             delattr(torch._C, name)
 
 
 def take_refusals() -> list[tuple[str, int]]:
-    """The refusals since the last time, as (operation, the attempt's line or 0)."""
+    """Return and clear the refusals, as (operation, the attempt's line or 0)."""
     taken = _refusals[:]
     _refusals.clear()
     return taken
@@ -84,17 +84,17 @@ def operation_names() -> tuple[str, ...]:
 def _override(space: str, name: str) -> None:
     """Override an operation's kernels with one that refuses.
 
-    The override ends with the object that registered it. That object is never freed, and nobody can reach it.
+    The override lasts as long as the object that registered it. That object is never freed, and nobody can reach it.
     """
 
     def refuse(*_: Any, **__: Any) -> Any:
         _refuse(f"{space}::{name}")
 
     registration = torch._C._dispatch_library("IMPL", space, "", "blocked", 0)
-    for key in _ALWAYS:
+    for key in _CPU_KEYS:
         registration.impl(name, key, refuse)
-    for key in _WHERE_THERE_IS_ONE:
-        with contextlib.suppress(RuntimeError):  # a key that this torch does not know
+    for key in _OTHER_KEYS:
+        with contextlib.suppress(RuntimeError):  # this version of torch does not know the key
             if torch._C._dispatch_has_kernel_for_dispatch_key(f"{space}::{name}", key):
                 registration.impl(name, key, refuse)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(registration))

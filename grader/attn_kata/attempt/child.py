@@ -1,6 +1,6 @@
-"""The attempt child: confined first, then the candidate's source is compiled and run, then requests are answered.
+"""The attempt process: it confines itself, then runs the candidate's source, then answers requests.
 
-It holds no answers and imports nothing of attn-kata but what carries bytes.
+It holds no answers. Of attn-kata, it imports only `attempt`, `protocol` and `sandbox`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NoReturn, Protocol
 import torch
 
 from attn_kata import sandbox
-from attn_kata.attempt.compile_off import leave_uncompiled
+from attn_kata.attempt.compile_off import disable_compile
 from attn_kata.attempt.executor import Executor, Tensors
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Load
@@ -26,16 +26,16 @@ from attn_kata.protocol.messages import Load
 HELLO_NONCE = 0
 
 
-class Line(Protocol):
-    """The child's end of the line to the grader."""
+class Stream(Protocol):
+    """The child's end of the byte stream to the grader."""
 
     def read_into(self, view: memoryview) -> int: ...
 
     def write(self, view: memoryview) -> int: ...
 
 
-class DescriptorLine:
-    """A socket by its descriptor, with read and write alone: seccomp refuses the calls that are a socket's own."""
+class DescriptorStream:
+    """A socket used through its descriptor, with read and write only: seccomp refuses the socket calls."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -47,8 +47,8 @@ class DescriptorLine:
         return os.write(self._descriptor, view)
 
 
-class SocketLine:
-    """A socket as every system has it, where it may be no descriptor."""
+class SocketStream:
+    """A socket used through socket calls, for systems where a socket is not a file descriptor (Windows)."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -61,43 +61,44 @@ class SocketLine:
 
 
 def run(
-    line: Line,
+    stream: Stream,
     output: int | None,
     confine: Callable[[], sandbox.InForce],
-    meanwhile: Callable[[], None] = lambda: None,
+    once_confined: Callable[[], None] = lambda: None,
 ) -> NoReturn:
-    """Serve one attempt over `line` until the other end closes; never returns.
+    """Serve one attempt over `stream` until the other end closes. Never returns.
 
-    Prints go to `output`; with None they go where standard output goes already. `meanwhile` is done once it is confined.
+    Prints go to the descriptor `output`; with None they go to standard output as it is. `once_confined` is called after
+    `confine`.
     """
     try:
         _redirect(output)
         try:
             force = confine()
         except Exception as error:
-            _write(line, wire.encode_reply(HELLO_NONCE, wire.RAISED, (f"{type(error).__name__}: {error}",)))
+            _write(stream, wire.encode_reply(HELLO_NONCE, wire.RAISED, (f"{type(error).__name__}: {error}",)))
             os._exit(1)
         gc.enable()
-        _write(line, wire.encode_reply(HELLO_NONCE, wire.OK, told(force)))
-        meanwhile()
-        _serve(line)
+        _write(stream, wire.encode_reply(HELLO_NONCE, wire.OK, isolation_texts(force)))
+        once_confined()
+        _serve(stream)
     finally:
         os._exit(0)
 
 
-def told(force: sandbox.InForce) -> tuple[str, ...]:
-    """What is in force, as texts of the hello: tier, Landlock ABI, seccomp, then notes."""
+def isolation_texts(force: sandbox.InForce) -> tuple[str, ...]:
+    """The isolation in force, as the texts of the first reply: tier, Landlock ABI, seccomp, then notes."""
     return (str(force.tier), str(force.landlock_abi), str(int(force.seccomp)), *force.notes)
 
 
 def _redirect(output: int | None) -> None:
-    """stdin from nowhere, stdout and stderr into the grader's capped pipe."""
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nowhere, 0)
+    """Connect stdin to the null device, and stdout and stderr to the grader's pipe."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
     if output is not None:
         os.dup2(output, 1)
         os.dup2(output, 2)
-    for descriptor in {nowhere, output} - {None, 0, 1, 2}:
+    for descriptor in {null, output} - {None, 0, 1, 2}:
         os.close(descriptor)  # type: ignore[arg-type]
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - lives as long as the process
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
@@ -106,20 +107,20 @@ def _redirect(output: int | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _serve(line: Line) -> None:
+def _serve(stream: Stream) -> None:
     executor = Executor()
-    leave_uncompiled()
-    _leave_nothing_to_import()
+    disable_compile()
+    _hide_package()
 
     arrived = bytearray()
-    room = memoryview(bytearray(1 << 16))
+    buffer = memoryview(bytearray(1 << 16))
 
     def read(count: int) -> bytearray:
         while len(arrived) < count:
-            got = line.read_into(room)
+            got = stream.read_into(buffer)
             if not got:
                 os._exit(0)  # the grader is done
-            arrived.extend(room[:got])
+            arrived.extend(buffer[:got])
         taken = arrived[:count]
         del arrived[:count]
         return taken
@@ -132,23 +133,23 @@ def _serve(line: Line) -> None:
         del request
         reply = _encoded(nonce, status, texts, tensors)
         _flush()
-        _write(line, reply)
+        _write(stream, reply)
 
 
 def _seed(seed: int) -> None:
-    """One seed, one report: what an attempt draws and prints as well."""
+    """Seed the random generators, so that the attempt draws the same numbers, and prints the same, in every grading."""
     random.seed(seed)
     torch.default_generator.manual_seed(seed)
 
 
-def _leave_nothing_to_import() -> None:
-    """Let `import attn_kata` find nothing: what carries the bytes is not to be patched by its name."""
+def _hide_package() -> None:
+    """Remove attn-kata's modules from `sys.modules`, so that the attempt cannot patch them by name."""
     for name in [name for name in sys.modules if name.partition(".")[0] == __name__.partition(".")[0]]:
         del sys.modules[name]
 
 
 def _encoded(nonce: int, status: int, texts: tuple[str, ...], tensors: Tensors) -> bytes:
-    """The reply's bytes. What came out of an attempt may not be what it looks like: then the reply says that."""
+    """The reply's bytes. If a result cannot be encoded, the reply says so: a tensor of an attempt may be of any kind."""
     try:
         return wire.encode_reply(nonce, status, texts, tensors)
     except ValueError as error:
@@ -160,13 +161,13 @@ def _encoded(nonce: int, status: int, texts: tuple[str, ...], tensors: Tensors) 
 
 
 def _flush() -> None:
-    """Let prints made in a call arrive with it. An attempt may have replaced or closed the streams."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):  # nothing of it matters to the reply
-            stream.flush()
+    """Flush the prints before the reply. An attempt may have replaced or closed the streams."""
+    for output in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):  # whatever fails here, the reply is still valid
+            output.flush()
 
 
-def _write(line: Line, data: bytes) -> None:
+def _write(stream: Stream, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[line.write(view) :]
+        view = view[stream.write(view) :]

@@ -1,7 +1,7 @@
-"""`torch.compile` that leaves things as they are, for the attempt's process.
+"""Switches `torch.compile` off in the attempt process: it returns its argument unchanged.
 
-What is compiled computes what it computed before. Loading the compiler takes seconds, what it makes cannot be followed
-operation by operation, and inductor starts programs, which isolation refuses.
+A compiled function computes the same values, so nothing is lost. Loading the compiler takes seconds, compiled code cannot be
+recorded operation by operation, and inductor starts programs, which the sandbox refuses.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 import torch
 
 
-def leave_uncompiled() -> None:
-    """From now on let `torch.compile`, and `nn.Module.compile` with it, give back what they are given."""
+def disable_compile() -> None:
+    """Make `torch.compile` and `nn.Module.compile` return what they are given."""
     torch.compile = _compile
-    os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torch's own word for it, for whoever asks torch._dynamo
+    os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torch's own switch, for code that uses torch._dynamo directly
 
 
 def _compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    return _as_it_is if model is None else model
+    return _unchanged if model is None else model
 
 
-def _as_it_is(model: Callable[..., Any]) -> Callable[..., Any]:
+def _unchanged(model: Callable[..., Any]) -> Callable[..., Any]:
     return model

@@ -1,4 +1,4 @@
-"""Which device each tensor of a call would lie on, had the inputs lain on another one than the default."""
+"""Finds tensors that would be on the wrong device if the inputs were not on the default device (the CPU)."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-# Functions that make a tensor on the default device unless they are told one.
+# Functions that create a tensor on the default device unless they get a device.
 _FACTORIES = frozenset(
     getattr(torch, name)
     for name in ("arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm",
                  "tensor", "tril_indices", "triu_indices", "zeros", "as_tensor", "from_numpy")
 )  # fmt: skip
-# Functions in which tensors of two devices may meet.
+# Functions that accept tensors on two devices.
 _CROSS_DEVICE = frozenset((
     Tensor.__getitem__, Tensor.__setitem__, Tensor.copy_, Tensor.index_put_,
-    Tensor.expand_as, Tensor.view_as, Tensor.reshape_as,  # where only the shape of the other is read
+    Tensor.expand_as, Tensor.view_as, Tensor.reshape_as,  # these read only the shape of the other tensor
 ))  # fmt: skip
 _DEVICE = Tensor.device.__get__
 _DEFAULT = torch.device("cpu")
-INPUTS = torch.device("cpu", 0)  # what inputs say that they lie on: as good as the default, and told from it
+INPUTS = torch.device("cpu", 0)  # the device that inputs report: it is the CPU too, but differs from the default
 
 
 class Devices(TorchFunctionMode):
-    """Follows tensors of one dimension and more that lie on the default device, until they are moved beside an input.
+    """Follows *stray* tensors: those on the default device, until they are moved to the device of an input.
 
-    A tensor lies there if it was made without a device, or if a device is written out: "cpu". On the CPU all lie together; on
-    a GPU the first operation that mixes such a tensor with an input raises. A tensor without dimensions may be mixed with any
-    device. `names_types` says that "cpu" may also be what the attempt read off an input, as its device's type.
+    A tensor is stray if it was created without a device, or with a device written out as "cpu". On the CPU this does no harm.
+    On a GPU the first operation that mixes it with an input raises. A tensor without dimensions may be mixed with any device,
+    so only tensors with one dimension or more are followed. `reads_device_type` says that the source reads the type of a
+    device: then "cpu" may come from an input, and is accepted.
 
-    `made_before` are tensors that were made on the default device while the attempt was loaded or its module built. `inputs`
-    are the arguments of the call, and what moves with a module: its parameters and buffers.
+    `made_before` are tensors that were created on the default device while the attempt was loaded or its module was built.
+    `inputs` are the arguments of the call, and what moves with a module: its parameters and buffers.
     """
 
     def __init__(
-        self, *, names_types: bool = False, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
+        self, *, reads_device_type: bool = False, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
     ) -> None:
         super().__init__()
         self.mixed: list[str] = []
-        self._names_types = names_types
+        self._reads_device_type = reads_device_type
         moves_along = {id(value) for value in inputs}
-        # By id; the tensor is held so that the id stays its own.
+        # By id; keeping the tensor keeps its id unique.
         self._stray: dict[int, Tensor] = {
             id(value): value for value in made_before if value.dim() > 0 and id(value) not in moves_along
         }
@@ -52,11 +53,11 @@ class Devices(TorchFunctionMode):
         self._old: set[int] | None = None  # tensors that were there before the call; only where the call is recorded
 
     def look_for_legacy_constructors(self) -> None:
-        """Take a tensor for a stray that this call made and no operation showed: `torch.FloatTensor(…)` and its like."""
+        """A tensor that appears during the call, but not as a result of an operation, is stray: `torch.FloatTensor(…)`."""
         self._old = {id(value) for value in gc.get_objects() if type(value) is Tensor}
 
     def strays(self) -> list[Tensor]:
-        """What lies on the default device now."""
+        """The tensors that are stray now."""
         return list(self._stray.values())
 
     def is_stray(self, value: Any) -> bool:
@@ -69,22 +70,22 @@ class Devices(TorchFunctionMode):
             return INPUTS if out == _DEFAULT and not self.is_stray(args[0]) else out
         tensors = list(tensors_in((args, kwargs)))
         self._note_legacy(tensors, out)
-        to = self._device(func, args, kwargs)
+        to = self._device_argument(func, args, kwargs)
         if to is not None:
             if self._is_default(to):
                 return self._moved(out, args)
             self._stray.pop(id(out), None)
         elif func in _FACTORIES:
             if not any(isinstance(value, Tensor) for value in args):
-                self._mark(out)
+                self._mark_stray(out)
         elif func in (Tensor.to, Tensor.type_as):
             beside = any(not self.is_stray(value) for value in tensors[1:])
             if beside:
                 self._stray.pop(id(out), None)
             elif self.is_stray(args[0]):
-                self._mark(out)
+                self._mark_stray(out)
         else:
-            self._meet(func, args, tensors, out)
+            self._check_mixing(func, args, tensors, out)
         return out
 
     def _note_legacy(self, tensors: list[Tensor], out: Any) -> None:
@@ -92,23 +93,23 @@ class Devices(TorchFunctionMode):
             return
         for value in tensors:
             if type(value) is Tensor and id(value) not in self._old and id(value) not in self._known:
-                self._mark(value)
+                self._mark_stray(value)
         for value in tensors_in(out):
             self._known[id(value)] = value
 
-    def _meet(self, func: Any, args: Any, tensors: list[Tensor], out: Any) -> None:
+    def _check_mixing(self, func: Any, args: Any, tensors: list[Tensor], out: Any) -> None:
         strays = [value for value in tensors if self.is_stray(value)]
         if strays and func not in _CROSS_DEVICE:
             if any(value.dim() > 0 and not self.is_stray(value) for value in tensors):
                 self.mixed.append(getattr(func, "__name__", "an operation"))
             else:
                 for value in tensors_in(out):
-                    self._mark(value)
+                    self._mark_stray(value)
         elif strays and func is Tensor.__getitem__ and self.is_stray(args[0]):
-            self._mark(out)
+            self._mark_stray(out)
 
-    def _device(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """The device that a function is told, or None."""
+    def _device_argument(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The device that a function gets as an argument, or None."""
         if func is Tensor.cpu:
             return _DEFAULT
         if func is Tensor.to:
@@ -116,20 +117,20 @@ class Devices(TorchFunctionMode):
         return kwargs.get("device")
 
     def _is_default(self, device: Any) -> bool:
-        """Whether a device is the default one, and not what an input said of itself."""
+        """Whether a device is the default one, and was not read from an input."""
         if isinstance(device, str):
-            return device == _DEFAULT.type and not self._names_types
+            return device == _DEFAULT.type and not self._reads_device_type
         return bool(device == _DEFAULT)
 
     def _moved(self, out: Any, args: Any) -> Any:
-        """`out`, marked; where it is what was there already, as it is on the CPU, another tensor of the same memory."""
+        """Mark `out` as stray. On the CPU a move may return its argument; then an alias is marked instead."""
         if isinstance(out, Tensor):
             if any(out is value for value in args):
                 out = torch.ops.aten.alias(out)
-            self._mark(out)
+            self._mark_stray(out)
         return out
 
-    def _mark(self, value: Any) -> None:
+    def _mark_stray(self, value: Any) -> None:
         if isinstance(value, Tensor) and value.dim() > 0:
             self._stray[id(value)] = value
 

@@ -1,4 +1,4 @@
-"""An attempt's exception as texts, read so that no code of the attempt's decides what it looks like."""
+"""Describes an attempt's exception as texts. The attempt's own code has no say in how its type is described."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MAX_MESSAGE = 4000
 MAX_NAME = 200
 MAX_FRAMES = 12
 
-# Taken before any attempt runs: a class that is only named like one of these is not one of them.
+# Read before any attempt runs. A class that only has the name of one of these is not one of them.
 _BUILTIN = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 
 
-def told(error: BaseException, filename: str) -> tuple[str, ...]:
-    """An exception as texts: the names of its type and its bases, its message, then `line function` per frame of `filename`."""
+def exception_texts(error: BaseException, filename: str) -> tuple[str, ...]:
+    """An exception as texts: the names of its type and bases, its message, then `line function` per frame of `filename`."""
     bases = ",".join(map(type_name, _bases(type(error))))[:MAX_MESSAGE]
     try:
         message = _text(str(error), MAX_MESSAGE)
@@ -32,27 +32,27 @@ def told(error: BaseException, filename: str) -> tuple[str, ...]:
 
 
 def _bases(kind: type) -> tuple[type, ...]:
-    """A class and its bases but object, by C's own reading: a metaclass may have an `__mro__` of its own."""
+    """A class and its bases, without object. Read by `type` itself: a metaclass may define its own `__mro__`."""
     mro: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
     return mro[:-1]
 
 
 def type_name(kind: type) -> str:
-    """A class's name by C's own reading, without commas, which separate names, and of bounded length.
+    """A class's name, read by `type` itself and cut to a bounded length. Commas are removed, because they separate names.
 
-    One that has the name of a built-in class and is another is told as "its own ValueError".
+    A class that only has the name of a built-in one is described as "its own ValueError".
     """
     name = _text(type.__dict__["__name__"].__get__(kind), MAX_NAME).replace(",", " ")
     return f"its own {name}" if _BUILTIN.get(name, kind) is not kind else name
 
 
 def _text(text: str, most: int) -> str:
-    """An exact str of bounded length: a subclass would answer `[:most]` and `encode` as it likes."""
+    """A true str of bounded length: a subclass of str may override slicing and `encode`."""
     return str.__getitem__(text, slice(most)) + ""
 
 
-def is_want_of_memory(error: BaseException) -> bool:
-    """Whether Python or torch's allocator was refused memory."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python or torch's allocator ran out of memory."""
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(
@@ -61,14 +61,14 @@ def is_want_of_memory(error: BaseException) -> bool:
 
 
 def syntax_error(error: SyntaxError | ValueError) -> tuple[str, ...]:
-    """A syntax error as texts: what it is, the line's number, the line."""
+    """A syntax error as texts: the message, the line number, the line."""
     if isinstance(error, SyntaxError):
         return str(error.msg), str(error.lineno or 0), (error.text or "").rstrip()[:200]
     return str(error), "0", ""
 
 
 def remember_lines(source: bytes, filename: str) -> None:
-    """Let tracebacks that the attempt prints itself show its lines."""
+    """Cache the source's lines, so that tracebacks that the attempt prints show them."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
         text = source.decode(encoding, "replace")

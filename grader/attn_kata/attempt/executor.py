@@ -1,7 +1,7 @@
-"""Runs the requests of a grading against an attempt's code, in whichever process it is made.
+"""Runs requests against an attempt's code.
 
-In the attempt's process the code is the candidate's. In the grading and in tests the same executor runs the reference and
-the mutants, so both sides of a comparison are made the same way.
+In the attempt process this is the candidate's code. In the grading and in tests, the same executor runs the reference and the
+mutants, so both sides of a comparison are computed in the same way.
 """
 
 from __future__ import annotations
@@ -19,21 +19,28 @@ from torch import Tensor, nn
 
 from attn_kata.attempt import blocked, exceptions
 from attn_kata.attempt.devices import Devices, tensors_in
-from attn_kata.attempt.modules import copy_in, named_parameters, parameters
+from attn_kata.attempt.modules import copy_weights, named_parameters, parameters
 from attn_kata.attempt.recorder import Recorder
-from attn_kata.attempt.results import BadResult, gradients, kind, of_cross_entropy, one_tensor, with_sharing
+from attn_kata.attempt.results import (
+    BadResult,
+    checked_tensor,
+    cross_entropy_gradient,
+    describe_type,
+    gradients,
+    with_sharing,
+)
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Block, Build, Call, Load, LoadWeights, Request
 
-# Taken before any attempt runs: what an attempt does to torch later does not reach it.
-_manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stacks for devices that nobody uses
+# Read before any attempt runs: later changes that an attempt makes to torch do not affect it.
+_manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stack traces for devices that nobody uses
 
 _READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
 
 MODULE_NAME = "attempt"
 
 Tensors = tuple[tuple[Tensor, int], ...]
-Told = tuple[tuple[str, ...], Tensors]
+Content = tuple[tuple[str, ...], Tensors]
 Answer = tuple[int, tuple[str, ...], Tensors]
 
 
@@ -43,13 +50,13 @@ class MissingEntry(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Built:
-    """A module that was built, and the parameters' names that the contract gives."""
+    """A module that was built, and the parameter names of the contract."""
 
     module: nn.Module
     contract: tuple[str, ...]
 
     def parameters(self) -> list[tuple[str, nn.Parameter]]:
-        """Its parameters by name, each once."""
+        """The module's parameters with their names, each once."""
         return named_parameters(self.module, self.contract)
 
 
@@ -60,46 +67,46 @@ class Executor:
         self._namespace = namespace or types.ModuleType(MODULE_NAME)
         self._filename = filename
         self._modules: dict[int, _Built] = {}
-        self._names_types = False
-        self._made_on_default: list[Tensor] = []  # by plain code, while it was loaded and while modules were built
-        self._operations: dict[type[Request], Callable[[Any], Told]] = {
+        self._reads_device_type = False
+        self._made_on_default: list[Tensor] = []  # while the attempt was loaded, and while modules were built
+        self._operations: dict[type[Request], Callable[[Any], Content]] = {
             Load: self._load, Block: self._block, Build: self._build, LoadWeights: self._load_weights, Call: self._call,
         }  # fmt: skip
 
     def execute(self, request: Request) -> Answer:
-        """The answer to one request. An exception of the attempt's is an answer, whatever its type."""
+        """The answer to one request. An exception of the attempt is an answer too, whatever its type."""
         try:
             answer = self._execute(request)
         except BaseException as error:
             answer = wire.RAISED, (exceptions.type_name(type(error)), "(what it raised could not be read)"), ()
-        for operation, line in blocked.take_refusals():  # whatever became of it: the attempt may have caught the refusal
+        for operation, line in blocked.take_refusals():  # even if the attempt has caught the refusal
             return wire.REFUSED, (operation, str(line)), ()
         return answer
 
     def _execute(self, request: Request) -> Answer:
         try:
             return wire.OK, *self._operations[type(request)](request)
-        except _SyntaxFault as fault:
+        except _NotPython as fault:
             return wire.SYNTAX, fault.texts, ()
         except MissingEntry as missing:
             return wire.NO_ENTRY, (str(missing), *self._names()), ()
         except BadResult as bad:
             return wire.BAD_RESULT, (str(bad),), ()
         except BaseException as error:
-            no_memory = exceptions.is_want_of_memory(error)
-            return wire.NO_MEMORY if no_memory else wire.RAISED, exceptions.told(error, self._filename), ()
+            no_memory = exceptions.is_out_of_memory(error)
+            return wire.NO_MEMORY if no_memory else wire.RAISED, exceptions.exception_texts(error, self._filename), ()
 
-    # ------------------------------------------------------------------------------------------------- operations
+    # ------------------------------------------------------------------------------------------------- requests
 
-    def _load(self, request: Load) -> Told:
-        """Run the attempt's source, as a module whose name is not `__main__`."""
+    def _load(self, request: Load) -> Content:
+        """Run the attempt's source as a module. Its name is not `__main__`."""
         source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.filename
-        self._names_types = _READS_A_TYPE.search(source) is not None
+        self._reads_device_type = _READS_A_TYPE.search(source) is not None
         try:
             code = compile(source, self._filename, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
-            raise _SyntaxFault(exceptions.syntax_error(error)) from None
+            raise _NotPython(exceptions.syntax_error(error)) from None
         exceptions.remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
@@ -110,19 +117,19 @@ class Executor:
             raise MissingEntry(" ".join(missing))
         return (), ()
 
-    def _block(self, request: Block) -> Told:
-        """Let forbidden operations refuse from now on."""
+    def _block(self, request: Block) -> Content:
+        """Block the forbidden operations."""
         blocked.block(request.words, self._filename)
         return (), ()
 
-    def _build(self, request: Build) -> Told:
-        """Build a module. Its parameters' names, and their shapes."""
+    def _build(self, request: Build) -> Content:
+        """Build a module. Returns the names and shapes of its parameters."""
         _seed(request.seed)
         entry = self._entry(request.name)
         with self._noting_devices():
             module = entry(*_arguments(request.args, request.tensors))
         if not isinstance(module, nn.Module):
-            raise BadResult(f"{request.name}(…) is {kind(module)}, not an nn.Module")
+            raise BadResult(f"{request.name}(…) is {describe_type(module)}, not an nn.Module")
         built = _Built(module=module, contract=request.weights)
         self._modules[request.module] = built
         # A plain attribute does not move with its module, whatever made it (`torch.FloatTensor` is seen by no mode).
@@ -133,16 +140,16 @@ class Executor:
             weights = _weights(request)
             found = {name: value.shape for name, value in built.parameters()}
             if found == {name: weight.shape for name, weight in weights.items()}:
-                copy_in(module, weights)
+                copy_weights(module, weights)
         return parameters(built.parameters())
 
-    def _load_weights(self, request: LoadWeights) -> Told:
-        """Copy weights in by name, after converting the module to their dtype."""
-        copy_in(self._modules[request.module].module, _weights(request))
+    def _load_weights(self, request: LoadWeights) -> Content:
+        """Convert a module to the dtype of the weights, and copy them in by name."""
+        copy_weights(self._modules[request.module].module, _weights(request))
         return (), ()
 
-    def _call(self, request: Call) -> Told:
-        """Call a function or a module: what comes of it, in the order that `Call` says."""
+    def _call(self, request: Call) -> Content:
+        """Call a function or a module. Returns the result, then what else `Call` asks for, in its order."""
         target, built = self._target(request)
         arguments = _arguments(request.args, request.tensors)
         given = [value for value in arguments if isinstance(value, Tensor)]
@@ -159,27 +166,27 @@ class Executor:
             if request.record:
                 moves_along = [] if built is None else [*built.module.parameters(), *built.module.buffers()]
                 devices = Devices(
-                    names_types=self._names_types, made_before=self._made_on_default, inputs=[*given, *moves_along]
+                    reads_device_type=self._reads_device_type, made_before=self._made_on_default, inputs=[*given, *moves_along]
                 )  # fmt: skip
                 with Recorder(devices) as recorder:
                     output = target(*arguments)
-                result = one_tensor(output)
+                result = checked_tensor(output)
                 texts = recorder.told(result)
             else:
-                result = one_tensor(target(*arguments))
+                result = checked_tensor(target(*arguments))
         if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
             raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
-        told = [with_sharing(result, given)]
+        parts = [with_sharing(result, given)]
         if request.inputs_after:
-            told += [(value.detach(), 0) for value in given]
+            parts += [(value.detach(), 0) for value in given]
         if labels is not None:
-            cotangent = of_cross_entropy(result, labels)
+            cotangent = cross_entropy_gradient(result, labels)
         if cotangent is not None:
             weights: list[Tensor] = [] if built is None else [value for _, value in built.parameters()]
-            told += gradients(result, leaves + weights, cotangent)
-        return texts, tuple(told)
+            parts += gradients(result, leaves + weights, cotangent)
+        return texts, tuple(parts)
 
-    # ---------------------------------------------------------------------------------------------------- telling
+    # ---------------------------------------------------------------------------------------------------- look-up
 
     @contextlib.contextmanager
     def _noting_devices(self) -> Iterator[None]:
@@ -189,12 +196,12 @@ class Executor:
         self._made_on_default += devices.strays()
 
     def _target(self, request: Call) -> tuple[Any, _Built | None]:
-        """What is called, and the module that it is, in the mode and with the weights that are asked for."""
+        """The function or module to call. A module is put into the mode of the request and gets its weights."""
         if request.module is None:
             return self._entry(request.name or ""), None
         built = self._modules[request.module]
         if request.weights:
-            copy_in(built.module, _weights(request))
+            copy_weights(built.module, _weights(request))
         if request.training is not None:
             built.module.train(request.training)
         return built.module, built
@@ -206,7 +213,7 @@ class Executor:
         return found
 
     def _names(self) -> tuple[str, ...]:
-        """The functions and classes that the attempt defines, for "did you mean"."""
+        """The names of the functions and classes that the attempt defines, for "did you mean"."""
         own = self._namespace.__name__
         return tuple(
             name
@@ -215,8 +222,8 @@ class Executor:
         )[:50]
 
 
-class _SyntaxFault(Exception):
-    """The source is no Python; `texts` say why."""
+class _NotPython(Exception):
+    """The source is not Python. `texts` say why."""
 
     def __init__(self, texts: tuple[str, ...]) -> None:
         super().__init__(texts)
@@ -225,7 +232,7 @@ class _SyntaxFault(Exception):
 
 @contextlib.contextmanager
 def _lenient_views() -> Iterator[None]:
-    """Let `Tensor.view` do what `reshape` does, so that what comes after a mistaken view can be looked at as well."""
+    """Let `Tensor.view` work like `reshape`, so that mistakes after a wrong view can be diagnosed too."""
     view = Tensor.view
     Tensor.view = lambda self, *shape: view(self, *shape) if _is_dtype(shape) else self.reshape(*shape)  # type: ignore[method-assign]
     try:
@@ -239,7 +246,7 @@ def _is_dtype(shape: tuple[Any, ...]) -> bool:
 
 
 def _seed(seed: int | None) -> None:
-    """Seed torch's generator, so that what is drawn does not depend on what was asked before."""
+    """Seed torch's generator, so that random numbers do not depend on earlier requests."""
     if seed is not None:
         _manual_seed(seed)
 

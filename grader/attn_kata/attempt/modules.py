@@ -1,4 +1,4 @@
-"""What is done to a module that an attempt built: its parameters by name, weights into them."""
+"""Reads and sets the parameters of a module that an attempt built."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from attn_kata.protocol import wire
 
 
 def named_parameters(module: nn.Module, contract: tuple[str, ...] = ()) -> list[tuple[str, nn.Parameter]]:
-    """A module's parameters in the order of their names, each once: under the contract's name, or the one most like it.
+    """A module's parameters, sorted by name, each once. A parameter with several names gets the one nearest to the contract's.
 
-    So layers may also be kept in a list, and a weight in an attribute, while one layer under two of the contract's names is
-    one layer.
+    So an attempt may also keep its layers in a list, or a weight in an attribute. A layer that has two of the contract's names
+    still counts as one.
     """
     names: dict[int, str] = {}
     held = dict(module.named_parameters(remove_duplicate=False))
 
     def rank(name: str) -> tuple[bool, bool, bool, int]:
-        """Lower for the contract's names, then for what a layer holds, is called by names and not by places, and is near."""
+        """Lower is better: a name of the contract; then a parameter of a layer, a name without numbers, a short path."""
         *inside, layer, weight = ("", *name.split("."))
         owner = module.get_submodule(name.rpartition(".")[0])
         return name not in contract, bool(owner._modules), layer.isdigit() or weight.isdigit(), len(inside)
@@ -31,16 +31,16 @@ def named_parameters(module: nn.Module, contract: tuple[str, ...] = ()) -> list[
 
 
 def parameters(named: list[tuple[str, nn.Parameter]]) -> tuple[tuple[str, ...], tuple[tuple[Tensor, int], ...]]:
-    """Parameters as a reply tells them: their names, and their shapes alone."""
+    """Parameters for a reply: their names, and tensors of which only the shapes are sent."""
     return tuple(name for name, _ in named), tuple((value.detach(), wire.ABSENT) for _, value in named)
 
 
-def copy_in(module: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Copy weights into a module's parameters, after converting it to their dtype."""
+def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Convert a module to the dtype of the weights, and copy them into its parameters."""
     dtype = next(iter(weights.values())).dtype
     held = dict(module.named_parameters(remove_duplicate=False))
     if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
-        module.to(dtype)  # which keeps the parameters, unless the module has its own way
+        module.to(dtype)  # this keeps the parameter objects, unless the module overrides it
         if any(value.dtype is not dtype for value in held.values()):
             held = dict(module.named_parameters(remove_duplicate=False))
     with torch.no_grad():

@@ -1,7 +1,7 @@
-"""What a spare attempt process does while it waits: it answers a few requests, because the first of each kind is slow.
+"""Prewarms a spare attempt process: it answers a few requests while it waits, because the first of each kind is slow.
 
-Memory pages are copied when they are first written, and torch leaves imports and caches to the first use. The source below is
-a module of layers and some single operations, on numbers that mean nothing. It holds no answer.
+A forked process copies memory pages when it first writes to them, and torch fills imports and caches at the first use. The
+source below has a module of layers and some single operations, on meaningless numbers. It holds no answer.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Layers(nn.Module):
     def forward(self, numbers, kept=None):
         return self.third(self.drop(self.second(self.first(numbers))))
 '''
-_LONG = 130  # tokens of the largest tensors that a hidden test makes: the memory that they will take is written once
+_LONG = 130  # tokens of the largest tensors in a hidden test: this writes to as much memory as they need
 
 
 def prewarm() -> None:
-    """Answer a few requests from bytes to bytes. Leaves torch's generator as it was."""
+    """Answer a few requests, from bytes to bytes. Torch's random generator is left unchanged."""
     state = torch.default_generator.get_state()
     executor = Executor()
     _answer(executor, Load(filename="prewarm.py", wanted=("Layers",), tensors=(wire.source_tensor(_SOURCE),)))
@@ -59,8 +59,8 @@ def prewarm() -> None:
         weights = {f"{name}.weight": torch.ones(6, 6, dtype=dtype) for name in ("first", "second", "third")}
         _answer(executor, Build(module=number, name="Layers", args=(("value", 6),)))
         _answer(executor, LoadWeights(module=number, weights=tuple(weights), tensors=tuple(weights.values())))
-        for asked in (replace(call, module=number), replace(call, name="single")):
-            _answer(executor, asked)
+        for request in (replace(call, module=number), replace(call, name="single")):
+            _answer(executor, request)
         cotangent = torch.ones(2, 3, 4, 6)
         _answer(executor, replace(call, module=number, cotangent=2, tensors=(numbers, kept, cotangent)))
         _answer(executor, replace(call, name="single", record=dtype is torch.float64))

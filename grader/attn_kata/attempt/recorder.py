@@ -1,11 +1,11 @@
-"""Records what runs during a call: torch operations as they are dispatched, ready-made attentions, products, stray devices.
+"""Records what runs during a call: torch operations, ready-made attentions, matrix products, stray tensors.
 
-What is recorded in the attempt child can fail an attempt, never pass one: the child says it.
+The record is made in the attempt process, so it is not trusted. It can fail an attempt, but never pass one.
 
-Three watchers, because none sees everything: the autograd profiler sees every dispatcher operation by name, through aliases,
-`torch.ops` and scripted functions; a Python profile function sees ready-made modules that are written in Python
-(`nn.MultiheadAttention` with `need_weights` runs nothing but matrix products); a function mode sees which device a new
-tensor was asked to lie on (see `devices`).
+There are three watchers, because none sees everything. The autograd profiler sees every dispatcher operation by name, through
+aliases, `torch.ops` and scripted functions. A Python profile function sees ready-made modules that are written in Python
+(`nn.MultiheadAttention` with `need_weights` runs only matrix products). A function mode sees on which device a new tensor was
+created (see `devices`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from torch.nn import functional
 
 from attn_kata.attempt.devices import Devices
 
-# Ready-made attentions (and softmax modules, for the kata that forbids them) that are written in Python; found by their code
-# objects, so that an alias or a subclass is seen.
+# Ready-made attentions that are written in Python, and softmax modules for the kata that forbids them. They are found by their
+# code objects, so that an alias or a subclass is seen too.
 READY_MADE: dict[Any, str] = {
     functional.multi_head_attention_forward: "torch.nn.functional.multi_head_attention_forward",
     **{
@@ -41,10 +41,10 @@ READY_MADE: dict[Any, str] = {
 _CODE: dict[types.CodeType, str] = {function.__code__: name for function, name in READY_MADE.items()}
 FLEX = "torch.nn.attention.flex_attention"
 
-# Others that torch has written in Python (decompositions, references, flex_attention's) are known by where they lie and by
-# what they are called.
+# Other ready-made functions that torch has written in Python (decompositions, references, flex_attention) are known by their
+# file and their name.
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_CALLED_SO = re.compile("attention|sdp|transformer|softm", re.IGNORECASE).search
+_NAMED_ATTENTION = re.compile("attention|sdp|transformer|softm", re.IGNORECASE).search
 
 # The innermost operations that multiply matrices.
 PRODUCTS = frozenset(
@@ -55,11 +55,11 @@ PRODUCTS = frozenset(
 
 
 class Recorder:
-    """A context in which everything that runs is recorded; `told()` gives it as texts.
+    """A context that records everything that runs in it. `told()` returns the record.
 
     Texts: `op NAME` per dispatcher operation, `call NAME` per ready-made attention, `product NAME SIZES` per matrix product
-    in order, `stray NAME` per operation that would mix devices had the inputs lain on another one than the default.
-    `devices` follows where tensors lie.
+    in order, `stray NAME` per operation that would mix devices if the inputs were not on the default device.
+    `devices` follows stray tensors.
     """
 
     def __init__(self, devices: Devices) -> None:
@@ -68,7 +68,8 @@ class Recorder:
         self._calls: set[str] = set()
         self._devices = devices
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
-        self._named: dict[types.CodeType, str] = dict(_CODE)  # what is ready-made of the functions met, "" for the others
+        # By code object: the name of a ready-made function, "" for any other that was called.
+        self._named: dict[types.CodeType, str] = dict(_CODE)
 
     def __enter__(self) -> Recorder:
         self._devices.look_for_legacy_constructors()
@@ -84,9 +85,9 @@ class Recorder:
             self._read(records)
 
     def _read(self, records: Any) -> None:
-        """What one thread did: a push where an operation begins, a pop where it ends.
+        """Read the events of one thread: a push when an operation begins, a pop when it ends.
 
-        Not as the profiler reads it, who works out times and a tree for each of them: that takes ten times as long as the call.
+        The profiler's own reader also computes times and a tree of operations. That takes ten times as long as the call itself.
         """
         running: list[_Running] = []
         for record in records:
@@ -95,7 +96,7 @@ class Recorder:
                 running.append(_Running(record=record, name=record.name()))
                 self._ops.add(running[-1].name)
             elif kind == "pop":
-                at = next((place for place in reversed(range(len(running))) if running[place].began(record)), None)
+                at = next((place for place in reversed(range(len(running))) if running[place].ended_by(record)), None)
                 if at is None:
                     continue
                 ended = running.pop(at)
@@ -103,19 +104,19 @@ class Recorder:
                     continue
                 if not ended.multiplies:
                     self._products.append(f"product {ended.name} {ended.record.shapes()}")
-                if running:  # whoever hands the product on does not make it
+                if running:  # the enclosing operation did not make this product itself
                     running[-1].multiplies = True
 
     def _python_call(self, frame: types.FrameType, event: str, _: Any) -> None:
         if event == "call":
             name = self._named.get(frame.f_code)
             if name is None:
-                name = self._named[frame.f_code] = _ready_made(frame.f_code)
+                name = self._named[frame.f_code] = _ready_made_name(frame.f_code)
             if name:
                 self._calls.add(name)
 
     def told(self, result: Tensor) -> tuple[str, ...]:
-        """What was recorded, one text a fact; `result` is what the call returned."""
+        """The record, one fact per text. `result` is the value that the call returned."""
         if self._devices.is_stray(result):
             self._devices.mixed.append("the result")
         return (
@@ -126,30 +127,30 @@ class Recorder:
         )
 
 
-def _ready_made(code: types.CodeType) -> str:
-    """The whole name of a function of torch's that is called like an attention or a softmax, or ""."""
-    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no other
-    is_function = code.co_flags & inspect.CO_OPTIMIZED  # not the body of a class or of a module that is imported now
-    if not is_function or not code.co_filename.startswith(_TORCH) or not _CALLED_SO(name):
+def _ready_made_name(code: types.CodeType) -> str:
+    """The full name of a function of torch whose name says attention or softmax; "" for other functions."""
+    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no co_qualname
+    is_function = code.co_flags & inspect.CO_OPTIMIZED  # and not the body of a class or module during an import
+    if not is_function or not code.co_filename.startswith(_TORCH) or not _NAMED_ATTENTION(name):
         return ""
     module = code.co_filename[len(_TORCH) :].removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")
     return f"torch.{module}.{name}"[:200]
 
 
 def forget() -> None:
-    """Let go of the ready-made functions and of their code, once they are blocked."""
+    """Drop the ready-made functions and their code, once they are blocked."""
     READY_MADE.clear()
     _CODE.clear()
 
 
 @dataclass(kw_only=True)
 class _Running:
-    """An operation that has begun; `multiplies` where one within it made a product."""
+    """An operation that has begun. `multiplies` says that an operation inside it made a product."""
 
     record: Any
     name: str
     multiplies: bool = False
 
-    def began(self, record: Any) -> bool:
-        """Whether `record` tells its end."""
+    def ended_by(self, record: Any) -> bool:
+        """Whether `record` is the end of this operation."""
         return bool(self.record.handle() == record.handle())

@@ -1,4 +1,4 @@
-"""What an attempt returned: whether it is what a reply can tell, what it shares with an input, its gradients."""
+"""Checks what an attempt returned, finds memory that it shares with an input, and computes gradients."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from torch import Tensor, nn
 
 from attn_kata.protocol import wire
 
-_backward = torch.autograd.backward  # taken before any attempt runs: what an attempt does to torch later does not reach it
+_backward = torch.autograd.backward  # read before any attempt runs: later changes to torch do not affect it
 
 
 class BadResult(Exception):
     """The attempt returned something that is not one plain tensor."""
 
 
-def one_tensor(output: Any) -> Tensor:
-    """What a call returned, where it is what the contract asks for. Raises BadResult."""
+def checked_tensor(output: Any) -> Tensor:
+    """The result of a call, if it is one ordinary tensor, as the contract asks. Raises BadResult."""
     if type(output) not in (Tensor, nn.Parameter):
-        raise BadResult(f"returned {kind(output)}; the contract asks for one torch.Tensor")
+        raise BadResult(f"returned {describe_type(output)}; the contract asks for one torch.Tensor")
     if output.layout is not torch.strided or output.is_quantized or output.is_nested:
         raise BadResult(f"returned a tensor of layout {output.layout}; the contract asks for an ordinary one")
     if output.dtype not in wire.DTYPES or output.dim() > wire.MAX_RANK:
@@ -28,8 +28,8 @@ def one_tensor(output: Any) -> Tensor:
     return result
 
 
-def kind(value: Any) -> str:
-    """What a value is, in words: "None", "a tuple of 2", "an object of type numpy.ndarray"."""
+def describe_type(value: Any) -> str:
+    """A value's type in words: "None", "a tuple of 2", "an object of type numpy.ndarray"."""
     if value is None:
         return "None"
     if type(value) in (tuple, list, dict):
@@ -38,7 +38,7 @@ def kind(value: Any) -> str:
 
 
 def with_sharing(result: Tensor, given: list[Tensor]) -> tuple[Tensor, int]:
-    """A result and the flag that says whether it shares memory with an input."""
+    """A result, with a flag that says whether it shares memory with an input."""
     if result.device.type != "cpu" or result.numel() == 0:
         return result, 0
     pointer = result.untyped_storage().data_ptr()
@@ -49,8 +49,8 @@ def with_sharing(result: Tensor, given: list[Tensor]) -> tuple[Tensor, int]:
     return result, wire.SHARES_INPUT if shares else 0
 
 
-def of_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The gradient of the mean cross-entropy by the logits (N, classes)."""
+def cross_entropy_gradient(logits: Tensor, labels: Tensor) -> Tensor:
+    """The gradient of the mean cross-entropy with respect to the logits (N, classes)."""
     if logits.dim() != 2 or len(logits) != len(labels):
         raise BadResult(f"returned shape {tuple(logits.shape)}; expected logits for {len(labels)} samples")
     right = torch.zeros_like(logits).scatter_(1, labels[:, None], 1.0)
@@ -58,15 +58,15 @@ def of_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def gradients(result: Tensor, leaves: list[Tensor], cotangent: Tensor) -> list[tuple[Tensor, int]]:
-    """The gradient for each leaf; ABSENT where none reaches it. Raises BadResult."""
+    """The gradient of each leaf, with the flag ABSENT if it has none. Raises BadResult."""
     if result.shape != cotangent.shape:
         raise BadResult(f"returned shape {tuple(result.shape)}; expected {tuple(cotangent.shape)}")
     for leaf in leaves:
         leaf.grad = None
     if result.requires_grad:
-        # A scalar, because the first `grad_outputs` that torch is given makes it import half a second's worth of sympy.
-        with torch.enable_grad():  # an attempt may have switched it off for itself
-            # As training does it: torch.autograd.grad, which leaves no .grad behind, is refused by a reentrant checkpoint.
+        # Backward from a scalar: the first `grad_outputs` makes torch import sympy, which takes half a second.
+        with torch.enable_grad():  # the attempt may have switched gradients off
+            # With backward, as in training: a reentrant checkpoint refuses torch.autograd.grad.
             _backward((result * cotangent.to(result.dtype)).sum())
     found = [(leaf.detach(), wire.ABSENT) if leaf.grad is None else (leaf.grad.detach(), 0) for leaf in leaves]
     for leaf in leaves:

@@ -1,1 +1,1 @@
-"""For authors: the rules that a kata is held to, and the mutants that its hidden tests have to fail."""
+"""For authors of katas: the rules that every kata must follow, and the mutants that its hidden tests must fail."""

@@ -1,4 +1,4 @@
-"""Every known mistake as an attempt of its own: what the hidden tests must fail, alone and in pairs."""
+"""Mutants: the reference with one known mistake or a pair of them. The hidden tests must fail each one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SEED = 0
 
 
 def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipeline, tuple[Variant, ...]]]:
-    """Every single variant of the kata's pipelines, or every pair; none that computes what the reference computes.
+    """Every single variant of the kata's pipelines, or every pair of them, if it computes something else than the reference.
 
-    A pair that equals a single one is left out as well.
+    A pair that computes the same as a single variant is left out too.
     """
     reference = local_handle(solution)
     for pipeline in load(folder).PIPELINES:
         torch.manual_seed(SEED)
-        begun = _begun(pipeline, reference)
+        begun = _initial_states(pipeline, reference)
         singles = [(variant,) for variant in pipeline.variants]
         chosen: list[tuple[Variant, ...]] = list(singles)
         if pairs:
@@ -50,7 +50,7 @@ def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipe
 
 
 def handle(solution: Path, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> Handle:
-    """The reference with these mistakes made in this entry point."""
+    """A handle on the reference with these mistakes in this entry point."""
     namespace = load_namespace(solution)
     if pipeline.module:
         setattr(namespace, pipeline.entry, _module(getattr(namespace, pipeline.entry), pipeline, chosen))
@@ -95,14 +95,14 @@ def killers(
     seed: int = SEED,
     begin: Callable[[Case], None] = lambda _: None,
 ) -> list[str]:
-    """The core properties that fail the mutant and whose needs hold. `begin` is told of each case before it is run.
+    """The core properties that the mutant fails, among those whose needs hold. `begin` is called with each case before it runs.
 
-    With `first`, one that fails it is enough, its needs held or not: what it needs and does not hold fails the mutant, too.
-    Most fail `values`, which is tried before anything else.
+    With `first`, one such property is enough. `values` is then tested before all others, because most mutants fail it, and
+    its needs are not checked: if one of them does not hold, the mutant fails that property anyway.
     """
     if first:
         for test in tests:
-            with contextlib.suppress(Exception):  # such as of an index that the needs are there for
+            with contextlib.suppress(Exception):  # such as an index error, which the needs would have excluded
                 if test.property.name == "values" and not _holds(test, mutant, reference, seed, begin):
                     return ["values"]
     found: list[str] = []
@@ -134,7 +134,7 @@ def _holds(test: Any, mutant: Handle, reference: Handle, seed: int, begin: Calla
     return True
 
 
-def _begun(pipeline: Pipeline, reference: Handle) -> list[State]:
+def _initial_states(pipeline: Pipeline, reference: Handle) -> list[State]:
     states = []
     for probe in pipeline.probes():
         if pipeline.module:

@@ -1,4 +1,4 @@
-"""The attempt processes of a forking engine: the one that is graded, and a spare that is confined and waits."""
+"""The attempt processes of a forking engine: the current one, and a spare that is confined and waits."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from attn_kata.engine import exit_status
 from attn_kata.grading.attempt_process import Lines
 from attn_kata.protocol.messages import Job
 
-del executor  # imported here so that the children find it loaded
+del executor  # it is imported here so that the children inherit it
 
 CPU_SECONDS = 120
 MEMORY = 2 << 30
 FILES = 1 << 20
-PATIENCE_SECONDS = 0.25  # for a child that is dying by itself, to tell a crash from our kill: a busy machine takes its time
-_ROUNDS = 125  # of looking whether it has
+GRACE_SECONDS = 0.25  # a crashing child gets this long to end by itself, so that a crash is not mistaken for our kill
+_POLLS = 125  # how often we look, within that time, whether it has ended
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PooledProcess:
-    """An attempt child: its process, its folder, the grader's ends of its lines, and what it was confined by."""
+    """An attempt process: its id, its folder, the grader's ends of its connection, and what confines it."""
 
     pid: int
     folder: str
@@ -37,7 +37,7 @@ class _PooledProcess:
 
 
 class AttemptPool:
-    """Forks attempt children and ends them. `others` are the engine's children that are none of them."""
+    """Forks attempt processes and ends them. `others` lists the engine's other children, which must not be killed."""
 
     def __init__(self, others: Callable[[], list[int]]) -> None:
         self._others = others
@@ -47,11 +47,11 @@ class AttemptPool:
 
     @property
     def pid(self) -> int | None:
-        """The process that is graded."""
+        """The id of the process that is graded now."""
         return None if self._graded is None else self._graded.pid
 
     def start(self, job: Job) -> Lines:
-        """The lines of a new attempt child: of the one that waits, where it is confined as it should be."""
+        """Start an attempt process and return its connection. Use the spare if it is alive and confined as the job asks."""
         self.end()
         waiting, self._spare = self._spare, None
         if waiting is not None and (waiting.prepared is not self._prepare(job) or _has_ended(waiting.pid)):
@@ -62,32 +62,32 @@ class AttemptPool:
         return self._graded.lines
 
     def prepare_spare(self, job: Job) -> None:
-        """Have a process wait for a grading like this one."""
+        """Fork a spare process for a grading like this one."""
         if self._spare is None:
-            self._spare = self._fork(job, meanwhile=prewarm)
+            self._spare = self._fork(job, once_confined=prewarm)
 
     def close_spare(self) -> None:
-        """In another process than the engine: close what belongs to the one that waits."""
+        """Close the connection of the spare. For a forked process that is not the engine."""
         if self._spare is not None:
             close(self._spare.lines)
 
     def end(self, *, patient: bool = False) -> str:
-        """Kill the one that is graded and whatever it left; how it had ended by itself, in words, or "".
+        """Kill the current process and every process that it left. Return how it ended by itself, in words, or "".
 
-        A child whose socket closed may be about to die of what closed it: being patient tells a crash from our kill.
+        A child whose socket closed may be crashing. With `patient` it gets a moment to end, so that a crash is reported as one.
         """
         graded, self._graded = self._graded, None
         return "" if graded is None else self._end(graded, patient=patient)
 
     def _end(self, attempt: _PooledProcess, *, patient: bool = False) -> str:
-        rounds = _ROUNDS if patient else 1
+        polls = _POLLS if patient else 1
         by_itself = False
-        for left in reversed(range(rounds)):
+        for left in reversed(range(polls)):
             by_itself = _has_ended(attempt.pid)
             if by_itself:
                 break
             if left:
-                select.select([], [], [], PATIENCE_SECONDS / rounds)
+                select.select([], [], [], GRACE_SECONDS / polls)
         status = sandbox.end(attempt.pid)
         spare = [] if self._spare is None else [self._spare.pid]
         sandbox.end_strays((*self._others(), *spare))
@@ -95,7 +95,7 @@ class AttemptPool:
         return exit_status.describe(os.waitstatus_to_exitcode(status)) if by_itself else ""
 
     def _prepare(self, job: Job) -> sandbox.Prepared:
-        """What children of this tier inherit; made anew when a package was installed since."""
+        """What the children of this tier inherit. It is built again if a package was installed since."""
         tier, denied = job.tier, job.denied
         prepared = self._prepared.pop((tier, denied), None)
         if prepared is not None and not sandbox.is_current(prepared):
@@ -106,7 +106,7 @@ class AttemptPool:
         self._prepared[tier, denied] = prepared
         return prepared
 
-    def _fork(self, job: Job, meanwhile: Callable[[], None] = lambda: None) -> _PooledProcess:
+    def _fork(self, job: Job, once_confined: Callable[[], None] = lambda: None) -> _PooledProcess:
         prepared = self._prepare(job)
         folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
         ours, theirs = socket.socketpair()
@@ -124,8 +124,8 @@ class AttemptPool:
         try:
             pid = os.fork()
             if pid == 0:
-                line = child.DescriptorLine(theirs.fileno())
-                child.run(line, printing, lambda: sandbox.confine(plan, prepared), meanwhile)
+                line = child.DescriptorStream(theirs.fileno())
+                child.run(line, printing, lambda: sandbox.confine(plan, prepared), once_confined)
         except OSError:
             close(lines)
             shutil.rmtree(folder, ignore_errors=True)
@@ -137,7 +137,7 @@ class AttemptPool:
 
 
 def close(lines: Lines) -> None:
-    """Let go of lines that now are another process's."""
+    """Close our copies of a connection that another process uses now."""
     lines.channel.close()
     if lines.output is not None:
         os.close(lines.output)

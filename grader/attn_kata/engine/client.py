@@ -19,11 +19,11 @@ from attn_kata.protocol import channel, messages
 from attn_kata.protocol.messages import Job, Message
 from attn_kata.report.model import Report
 
-# What may reach the engine of the caller's environment: enough to start, nothing that steers Python, pytest or torch.
+# The engine gets only these variables of the caller: enough to start, and nothing that changes Python, pytest or torch.
 KEPT_ENVIRONMENT = ("PATH", "SYSTEMROOT", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 DEFAULT_TIER = 1 if sys.platform == "linux" else 0
 START_SECONDS = 120.0
-MARGIN_SECONDS = 20.0  # for the engine, beyond the grading's own time
+MARGIN_SECONDS = 20.0  # the engine gets this much more than the grading's own time
 CALL_SECONDS = 10.0
 
 
@@ -31,7 +31,7 @@ _M = TypeVar("_M", bound=Message)
 
 
 class EngineFault(Exception):
-    """The engine itself failed: a fault of attn-kata's own. `details` is for whoever mends it."""
+    """The engine failed: this is a bug in attn-kata. `details` is for the person who fixes it."""
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class GradingCancelled(Exception):
 
 
 class TooWeak(Exception):
-    """The isolation in force is less than `least_tier`: nothing of the attempt was run. `notes` say what is missing."""
+    """The isolation is weaker than `least_tier`, so the attempt was not run. `notes` say what is missing."""
 
     def __init__(self, notes: list[str]) -> None:
         super().__init__(" ".join(notes))
@@ -51,9 +51,9 @@ class TooWeak(Exception):
 
 
 class Engine:
-    """A running engine. Making one starts its process at once, so that torch loads while the caller goes on.
+    """A running engine. The constructor starts its process at once, so that torch loads while the caller continues.
 
-    Use as a context manager: leaving it ends the engine and whatever it started.
+    It is a context manager: leaving it ends the engine and all its children.
     """
 
     def __init__(self, *, tier: int | None = None, _role: str = "engine") -> None:
@@ -71,7 +71,7 @@ class Engine:
                 stderr=log,
                 cwd=self._folder,
                 env={name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ},
-                start_new_session=True,  # Ctrl-C is the face's to handle
+                start_new_session=True,  # the face handles Ctrl-C
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -94,7 +94,7 @@ class Engine:
                 with contextlib.suppress(OSError):
                     stream.close()
         try:
-            self._process.wait(5)  # it ends with its standard input, and takes its children along
+            self._process.wait(5)  # it ends when its standard input closes, and it ends its children
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -121,10 +121,10 @@ class Engine:
     ) -> Report:
         """Grade one attempt's source.
 
-        Raises EngineFault where the engine itself fails, GradingCancelled after `cancel`, and TooWeak where less isolation
-        than `least_tier` is in force, before anything of the attempt is run.
-        `attempt` is the name shown for it, `timeout` the seconds for the whole grading and `call_seconds` those for one
-        call, `properties` the ones to test (with what they need); none means all.
+        Raises EngineFault if the engine fails, and GradingCancelled after `cancel`. Raises TooWeak, before the attempt is
+        run, if the isolation is weaker than `least_tier`.
+        `attempt` is the name that the report shows. `timeout` is in seconds for the whole grading, `call_seconds` for one
+        call. `properties` names the properties to test; those that they need are tested too. An empty tuple means all.
         """
         from attn_kata import resources
 
@@ -140,7 +140,7 @@ class Engine:
                 channel.send(self._requests, messages.Source(source=source))
                 self._grading = True
         except channel.ChannelClosed as error:
-            raise self._fault("the engine ended before it was asked anything") from error
+            raise self._fault("the engine ended before the grading began") from error
         try:
             self.wait_until_ready()
             loaded = time.perf_counter()
@@ -152,9 +152,9 @@ class Engine:
         return Report.from_dict(body)
 
     def cancel(self) -> None:
-        """Drop the running grading, from another thread: its `grade` raises GradingCancelled, and the engine goes on.
+        """Cancel the running grading, from another thread: its `grade` raises GradingCancelled, and the engine stays usable.
 
-        Does nothing where none runs. A grading that ends at this moment gives its report all the same.
+        Does nothing if no grading runs. A grading that ends at this moment still returns its report.
         """
         with self._sending, contextlib.suppress(channel.ChannelClosed):
             if self._grading:
@@ -187,7 +187,7 @@ class Engine:
 
 
 class _Watchdog:
-    """Kills a process at a deadline, so that a read from it ends."""
+    """Kills a process at a deadline, so that a blocked read from it returns."""
 
     def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         self.fired = False
@@ -207,9 +207,9 @@ class _Watchdog:
 
 
 def _import_folders() -> list[str]:
-    """The folders that hold attn-kata and torch, for an engine that is started without the caller's path."""
+    """The folders that hold attn-kata and torch. The engine needs them because it starts without the caller's path."""
     ours = Path(__file__).resolve().parents[2]
-    # Never the folder that the caller stands in, whatever put it on the path: it may hold a torch/ of the attempt's.
+    # Never use the current folder, even if it is on the path: beside the attempt there may be another torch/.
     here = _current_folder()
     path = [entry for entry in sys.path if os.path.isabs(entry) and os.path.realpath(entry) != here]
     found = importlib.machinery.PathFinder.find_spec("torch", path)

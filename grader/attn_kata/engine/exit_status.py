@@ -12,14 +12,14 @@ _OF_SIGNALS = {
     "SIGFPE": "it crashed (SIGFPE)",
     "SIGXCPU": "it used up its CPU time (SIGXCPU)",
     "SIGXFSZ": "it wrote a file larger than it may (SIGXFSZ)",
-    # By its own hand, or by the kernel's when memory ran out: a parent is not told which.
+    # The attempt killed itself, or the kernel killed it because memory ran out: the parent cannot see which.
     "SIGKILL": "it was killed (SIGKILL), most likely because memory ran out",
     "SIGSYS": "it made a system call that is not allowed (SIGSYS)",
 }
 
 
 def describe(code: int) -> str:
-    """The end of a process by its return code, negative for a signal as `subprocess` has it."""
+    """How a process ended, by its return code. As in `subprocess`, a negative code is a signal."""
     if code >= 0:
         return f"it ended its process (exit status {code})"
     try:

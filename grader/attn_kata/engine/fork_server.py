@@ -1,11 +1,11 @@
-"""The engine where fork is to be had: one loop over the face's requests and the grader child's.
+"""The engine on systems that can fork: one loop over the requests of the face and of the grader.
 
-The grader child asks for attempt processes over a socket of its own; they are forked from here, where no answer was ever
-loaded, and never from the grader. For the same reason the grader child itself reads the source from the face and writes the
-report to it: what passed through this process would lie in the memory of the attempts to come, to be found by whoever looks.
+The grader asks for attempt processes over its own socket. The engine forks them, because it never loads an answer; the grader
+does. For the same reason the grader itself reads the source from the face and writes the report to it. Anything that passed
+through the engine would stay in its memory, and every later attempt process inherits that memory and could read it.
 
-When nobody waits after a grading, or a kata comes twice, the next one is made ready: a template process that has the kata
-loaded, from which grader children are forked from then on, and one attempt child, confined and waiting.
+After a grading, when nobody waits, or when the same kata comes twice, the engine prepares the next grading. It forks a grader
+zygote, which has the kata loaded and from then on forks the graders, and a spare attempt process, confined and waiting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from attn_kata import sandbox
 from attn_kata.engine import memory
 from attn_kata.engine.attempt_pool import AttemptPool, close
 from attn_kata.engine.fork_worker import serve_job
-from attn_kata.engine.zygote import GraderZygote, key_of
+from attn_kata.engine.zygote import GraderZygote, zygote_key
 from attn_kata.grading import processors
 from attn_kata.grading.attempt_process import Lines
 from attn_kata.protocol import channel, messages
@@ -42,9 +42,9 @@ class ForkServer:
 
     def __init__(self, *, requests: int, reports: int) -> None:
         self._requests, self._reports = requests, reports
-        self._attempts = AttemptPool(self._other_children)
+        self._attempts = AttemptPool(self._non_attempt_children)
         self._grader: int | None = None
-        self._last: Job | None = None  # the last grading: the next is likely of the same kata
+        self._last: Job | None = None  # the last job: the next one is probably for the same kata
         self._zygote: GraderZygote | None = None
 
     def serve(self) -> None:
@@ -52,24 +52,25 @@ class ForkServer:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sandbox.guard_engine()
         memory.keep_freed_memory()
-        memory.share_what_is_loaded()
+        memory.freeze_loaded_objects()
         channel.send(self._reports, messages.Ready())
         while True:
             if not select.select([self._requests], [], [], IDLE_SECONDS)[0]:
-                self._make_ready()
+                self._prepare_next_grading()
             try:
                 asked = channel.receive(self._requests)
                 if isinstance(asked, messages.Grade):
                     before, self._last = self._last, asked.job
-                    if before is not None and key_of(before) == key_of(asked.job):
-                        self._prepare_zygote(asked.job)  # many of one kata: they do not wait, and yet each is quicker
+                    if before is not None and zygote_key(before) == zygote_key(asked.job):
+                        # In a batch of one kata the engine is never idle, but a zygote makes the batch quicker.
+                        self._prepare_zygote(asked.job)
                     self._grade(asked.job)
-                # A Cancel came after the grading that it meant had ended.
+                # A Cancel may arrive when its grading has just ended. It is ignored.
             except channel.ChannelClosed:
                 return
 
-    def _make_ready(self) -> None:
-        """Use the time in which nobody waits. What goes wrong here goes wrong again, and is told, when it is needed."""
+    def _prepare_next_grading(self) -> None:
+        """Prepare the next grading while nobody waits. Errors are ignored: the next grading meets and reports them."""
         _import_pytest()
         if self._last is None:
             return
@@ -83,37 +84,38 @@ class ForkServer:
             self._drop_zygote()
 
     def _prepare_zygote(self, job: Job) -> None:
-        """Have one of this kata. One that cannot be forked now is not missed."""
-        if self._zygote is not None and self._zygote.key != key_of(job):
+        """Start a zygote for this kata, unless there is one. If it cannot be forked now, the grading works without it."""
+        if self._zygote is not None and self._zygote.key != zygote_key(job):
             self._drop_zygote()
         if self._zygote is None:
             _import_pytest()
             with contextlib.suppress(OSError):
-                self._zygote = GraderZygote(job, self._become_zygote, self._serve_job)
+                self._zygote = GraderZygote(job, self._detach_zygote, self._serve_job)
 
     def _start_from_zygote(
         self, stack: contextlib.ExitStack, job: Job, control: socket.socket, lines: Lines
     ) -> bool:
-        """Have the template fork the grader child, where there is one that has this kata loaded."""
+        """Have the zygote start the grader. Returns False if no zygote is ready for this kata."""
         zygote = self._zygote
-        if zygote is None or zygote.key != key_of(job):
+        if zygote is None or zygote.key != zygote_key(job):
             return False
         try:
             if not zygote.is_ready():
                 return False
-            # The attempt child stays here, the grader child beside it. One that has yet to load its kata chooses for itself.
-            processor = processors.this_processor() if job.tier < sandbox.JAIL else None  # its child is another's child
+            # The attempt process stays on this processor, and the grader uses another. Without a zygote, the system chooses.
+            # In tier 2 the attempt runs in a further child, whose process id we do not have.
+            processor = processors.this_processor() if job.tier < sandbox.JAIL else None
             if self._attempts.pid is not None:
                 processors.stay_on(processor, self._attempts.pid)
             zygote.start(replace(job, processor=processor), control, lines)
-        except channel.ChannelClosed:  # it fell over; a grader child of our own will say why
+        except channel.ChannelClosed:  # the zygote died; a grader that the engine forks will report why
             self._drop_zygote()
             return False
-        stack.callback(self._end_child_of, zygote)
+        stack.callback(self._end_grader_of, zygote)
         return True
 
-    def _become_zygote(self) -> None:
-        """In a template's process: what is printed goes to the log, and nothing but a report reaches the face."""
+    def _detach_zygote(self) -> None:
+        """Runs in the zygote: send prints to the log, so that only reports reach the face."""
         printed, self._reports = self._reports, os.dup(self._reports)
         os.dup2(2, printed)
         self._attempts.close_spare()
@@ -130,7 +132,7 @@ class ForkServer:
                 ours, theirs = socket.socketpair()
                 stack.callback(ours.close)
                 stack.callback(theirs.close)
-                stack.callback(self._end_both)
+                stack.callback(self._end_grader_and_attempt)
                 # The attempt process is forked first, so that it confines itself while the grader loads the kata.
                 lines = self._attempts.start(job)
                 try:
@@ -139,14 +141,14 @@ class ForkServer:
                 finally:
                     theirs.close()
                     close(lines)
-                told = self._follow(ours, job)
+                told = self._serve_grader(ours, job)
         except (sandbox.IsolationError, OSError):
             told = messages.Fault(text=traceback.format_exc())
         if told is not None:
             channel.send(self._reports, told)
 
-    def _follow(self, control: socket.socket, job: Job) -> Message | None:
-        """Serve the grader's requests; what to tell the face when it is done, None where the grader has told it."""
+    def _serve_grader(self, control: socket.socket, job: Job) -> Message | None:
+        """Serve the grader's requests. Return the message for the face, or None if the grader has sent the report."""
         watched: list[Any] = [control]
         while True:
             readable, _, _ = select.select(watched, [], [])
@@ -157,7 +159,7 @@ class ForkServer:
                 raise ValueError(f"a {type(asked).__name__} while a grading runs")
             try:
                 wanted = channel.receive(control.fileno())
-                if isinstance(wanted, messages.SourceRead):  # what comes from the face now is for the engine again
+                if isinstance(wanted, messages.SourceRead):  # from now on the face writes to the engine again
                     watched.append(self._requests)
                 elif isinstance(wanted, messages.NewAttempt):
                     lines = self._attempts.start(job)
@@ -173,8 +175,8 @@ class ForkServer:
                     return None
             except (channel.ChannelClosed, BrokenPipeError):
                 if len(watched) == 1:
-                    raise RuntimeError("the grader's own process ended while it read the source") from None
-                return messages.Fault(text="the grader's own process ended without a report")
+                    raise RuntimeError("the grader process ended while it read the source") from None
+                return messages.Fault(text="the grader process ended without a report")
 
     # --------------------------------------------------------------------------------------------- the two children
 
@@ -182,16 +184,16 @@ class ForkServer:
         engine = os.getpid()
         grader = os.fork()
         if grader == 0:
-            self._be_grader(engine, job, control, lines)
+            self._run_grader(engine, job, control, lines)
         self._grader = grader
 
-    def _end_child_of(self, zygote: GraderZygote) -> None:
+    def _end_grader_of(self, zygote: GraderZygote) -> None:
         try:
-            zygote.end_child()
+            zygote.end_grader()
         except channel.ChannelClosed:
             self._drop_zygote()
 
-    def _end_both(self) -> None:
+    def _end_grader_and_attempt(self) -> None:
         grader, self._grader = self._grader, None
         if grader is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -199,12 +201,12 @@ class ForkServer:
             os.waitpid(grader, 0)
         self._attempts.end()
 
-    def _other_children(self) -> list[int]:
+    def _non_attempt_children(self) -> list[int]:
         zygote = None if self._zygote is None else self._zygote.pid
         return [pid for pid in (self._grader, zygote) if pid is not None]
 
-    def _be_grader(self, engine: int, job: Job, control: socket.socket, lines: Lines) -> NoReturn:
-        """The grader child where there is no template: only here are katas and solutions loaded."""
+    def _run_grader(self, engine: int, job: Job, control: socket.socket, lines: Lines) -> NoReturn:
+        """Runs in a grader that has no zygote: load the kata, grade, exit."""
         try:
             sandbox.guard_engine(engine)
             gc.enable()
@@ -217,16 +219,16 @@ class ForkServer:
 
 
 def _import_pytest() -> None:
-    """Every grader child needs it, and no attempt has a use for it."""
+    """Import pytest, so that every grader inherits it."""
     if "pytest" not in sys.modules:
         import pytest  # noqa: F401
 
-        memory.share_what_is_loaded()
+        memory.freeze_loaded_objects()
 
 
 def _wait_until_sent(control: socket.socket) -> None:
-    """Wait until the grader has told the face. Half a message is no message: then the face is to see an end."""
+    """Wait until the grader has sent the report. If it dies halfway, the engine ends too, so that the face sees the end."""
     try:
         channel.receive(control.fileno())
     except channel.ChannelClosed:
-        raise RuntimeError("the grader's own process ended in the middle of its report") from None
+        raise RuntimeError("the grader process ended in the middle of its report") from None

@@ -1,4 +1,4 @@
-"""What a forked grader does: one grading, with the source from the face and the report to it."""
+"""The work of a forked grader: one grading. It reads the source from the face and sends the report to the face."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def serve_job(
     requests: int, reports: int, job: Job, control: socket.socket, lines: Lines, loaded: Loaded | None
 ) -> NoReturn:
-    """Grade once. `requests` and `reports` are the engine's; both are closed as soon as they can be."""
+    """Grade once and exit. `requests` and `reports` are the engine's descriptors, replaced here as soon as possible."""
     try:
         processors.keep_off(job.processor)
         told = channel.receive(requests)
@@ -30,10 +30,10 @@ def serve_job(
         nowhere = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nowhere, requests)
         os.close(nowhere)
-        os.dup2(2, reports)  # what pytest prints goes to the log, not between the reports
+        os.dup2(2, reports)  # pytest's prints go to the log, not between the reports
         answer = _graded(job, told.source, ForkedSupply(control, lines), loaded)
         channel.send(control.fileno(), messages.GradingDone())
-        channel.receive(control.fileno())  # SendReport: from here on it is not cancelled in the middle of a message
+        channel.receive(control.fileno())  # SendReport: from here on nothing is cancelled in mid-message
         channel.send(telling, answer)
         channel.send(control.fileno(), messages.ReportSent())
     except channel.ChannelClosed:
@@ -43,7 +43,7 @@ def serve_job(
 
 
 def _graded(job: Job, source: bytes, supply: ForkedSupply, loaded: Loaded | None) -> Message:
-    """What to tell the face: the report, or the fault."""
+    """The message for the face: the report, or the fault."""
     try:
         from attn_kata.grading.grade import grade
 
@@ -57,14 +57,14 @@ def _graded(job: Job, source: bytes, supply: ForkedSupply, loaded: Loaded | None
 
 
 class ForkedSupply:
-    """The grader's way to attempt processes: the engine forks them and passes their lines."""
+    """Starts attempt processes for a grader: the engine forks them and passes their connections."""
 
     def __init__(self, control: socket.socket, first: Lines) -> None:
         self._control = control
         self._first: Lines | None = first
 
     def fresh(self) -> Lines:
-        """The lines of a new attempt process; the one before is ended."""
+        """Start an attempt process and return its connection. The engine ends the one before."""
         if self._first is not None:
             lines, self._first = self._first, None
             return lines

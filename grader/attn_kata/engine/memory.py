@@ -1,4 +1,4 @@
-"""Memory settings that make gradings quicker. Where the system does not have them, gradings are slower and just as right."""
+"""Memory settings that make gradings quicker. On systems without them, gradings are slower and the results are the same."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import ctypes
 import gc
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-LARGE = 32 << 20  # bytes; glibc's limit for the second
+LARGE = 32 << 20  # bytes; the most that glibc allows for M_MMAP_THRESHOLD
 
 
-def share_what_is_loaded() -> None:
-    """Share it with every child to come: a collection there would copy its pages."""
+def freeze_loaded_objects() -> None:
+    """Exclude what is loaded now from garbage collection, in this process and in every child.
+
+    A collection in a child would write to the shared pages, and so copy them.
+    """
     gc.collect()
     gc.freeze()
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what the children to come free, for what they allocate next.
+    """Have glibc keep freed memory for the next allocation, in this process and its children.
 
-    Every page that a process gets anew takes microseconds, and a tensor of 130 by 130 numbers would be given back and got
-    again at every operation.
+    Every new page costs microseconds. Without this, a tensor of 130 by 130 numbers would be returned to the system and
+    requested again at every operation.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
     if mallopt is not None:

@@ -1,4 +1,4 @@
-"""An engine that is kept between gradings: begun anew where it fell over, and where the package changed under it."""
+"""An engine that is kept between gradings. It is restarted after a fault, and when the package's files have changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attn_kata import resources
 from attn_kata.engine.client import Engine, EngineFault
 from attn_kata.report.model import Report
 
-_READ = (".py", ".toml")
+_SUFFIXES = (".py", ".toml")
 
 
 class PersistentEngine:
@@ -23,8 +23,8 @@ class PersistentEngine:
         self._tier = tier
         self._lock = threading.Lock()
         self._closed = False
-        self._seen = _state()
-        self._engine: Engine | None = Engine(tier=tier)  # torch loads while the caller goes on
+        self._states = _file_states()
+        self._engine: Engine | None = Engine(tier=tier)  # torch loads while the caller continues
 
     def __enter__(self) -> PersistentEngine:
         return self
@@ -32,31 +32,31 @@ class PersistentEngine:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
         self.close()
 
-    def grade(self, slug: str, source: bytes, **asked: Any) -> Report:
-        """As `Engine.grade`. After a fault the next grading has a new engine."""
+    def grade(self, slug: str, source: bytes, **options: Any) -> Report:
+        """Like `Engine.grade`. After a fault the next grading gets a new engine."""
         try:
-            return self._current().grade(slug, source, **asked)
+            return self._current().grade(slug, source, **options)
         except EngineFault:
             self._drop()
             raise
 
     def cancel(self) -> None:
-        """As `Engine.cancel`."""
+        """Like `Engine.cancel`."""
         with self._lock:
             if self._engine is not None:
                 self._engine.cancel()
 
     def close(self) -> None:
-        """End the engine; none is begun after this."""
+        """End the engine. No other is started after this."""
         with self._lock:
             self._closed = True
         self._drop()
 
     def _current(self) -> Engine:
-        seen = _state()
-        if seen != self._seen:
+        states = _file_states()
+        if states != self._states:
             self._drop()
-            self._seen = seen
+            self._states = states
         with self._lock:
             if self._closed:
                 raise EngineFault("the engine was ended")
@@ -71,8 +71,8 @@ class PersistentEngine:
             engine.close()
 
 
-def _state() -> frozenset[tuple[str, int, int]]:
-    """What the package and its katas are now: every file that an engine may have read, its size and time."""
+def _file_states() -> frozenset[tuple[str, int, int]]:
+    """Every file of the package and its katas that an engine may have read, with its time of change and size."""
     folders = (Path(__file__).parents[1], resources.katas_folder(), resources.solutions_folder())
     return frozenset(entry for folder in folders for entry in _files(str(folder)))
 
@@ -81,10 +81,10 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith(_READ):
+                if entry.name.endswith(_SUFFIXES):
                     state = entry.stat()
                     yield entry.path, state.st_mtime_ns, state.st_size
                 elif entry.is_dir() and entry.name not in ("__pycache__", "right", "wrong"):  # no engine reads specimens
                     yield from _files(entry.path)
-    except OSError:  # it is being replaced at this moment
+    except OSError:  # the folder is being replaced at this moment
         return

@@ -1,8 +1,8 @@
-"""The engine process, and the children of one that cannot fork. Run as `python -I server.py ROLE FOLDER ...`.
+"""The entry point of the engine process, and of its children where they are spawned. `python -I server.py ROLE FOLDER ...`.
 
-The folders are those to import from. As `engine` it forks an attempt child and a grader child for every grading, or spawns
-them where fork is not to be had; until then it is single-threaded, loads nothing of attn-kata but what carries bytes, and
-holds no answers. It ends when its standard input does.
+The folders are the ones to import from. In the role `engine` it starts an attempt process and a grader for every grading: it
+forks them, or spawns them on systems that cannot fork. The engine loads no answers. One that forks has a single thread when it
+forks, and loads only the modules that its children need. The engine ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import shutil
 import sys
 import traceback
 
-# Before the first import of torch: OpenMP reads it once, and a child forked after a parallel operation would hang in the next.
+# Set before torch is imported: OpenMP reads it once. A child forked after a parallel operation would hang in its next one.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def main() -> None:
     """Play the role that argv names."""
-    gc.disable()  # importing torch makes no garbage, and looking for it costs a third of the import
+    gc.disable()  # importing torch leaves almost no garbage, and collecting takes a third of the import's time
     role, *folders = sys.argv[1:]
     _import_from(*folders)
     if role == "engine" and _forks():
@@ -27,7 +27,7 @@ def main() -> None:
     elif role in ("engine", "spawning"):
         from attn_kata.engine.spawn_server import SpawnServer
 
-        _until_the_face_is_gone(SpawnServer(requests=0, reports=1, folders=folders).serve)
+        _serve_and_exit(SpawnServer(requests=0, reports=1, folders=folders).serve)
     else:
         _import_torch()
         from attn_kata.engine import spawn_worker
@@ -36,9 +36,9 @@ def main() -> None:
 
 
 def _import_from(ours: str, *others: str) -> None:
-    """Find attn-kata where the face found it, and the rest behind what this Python finds by itself.
+    """Import attn-kata from where the face found it. Other folders go to the end of the path.
 
-    Only a folder of our own goes first: one of many packages might hold a module of the standard library's name.
+    Only attn-kata's folder goes first. A folder with many packages may hold a module named like one of the standard library.
     """
     if ours not in sys.path and ours not in others:
         sys.path.insert(0, ours)
@@ -46,16 +46,16 @@ def _import_from(ours: str, *others: str) -> None:
 
 
 def _forks() -> bool:
-    # macOS forks, and then hangs or crashes in frameworks that the parent had loaded.
+    # macOS can fork, but then hangs or crashes in frameworks that the parent had loaded.
     return sys.platform == "linux" and hasattr(os, "fork")
 
 
 def _serve_forking() -> None:
-    with _leaving_with_the_face():
+    with _exit_with_face():
         _import_torch()
     from attn_kata.engine.fork_server import ForkServer
 
-    _until_the_face_is_gone(ForkServer(requests=0, reports=1).serve)
+    _serve_and_exit(ForkServer(requests=0, reports=1).serve)
 
 
 def _import_torch() -> None:
@@ -64,33 +64,33 @@ def _import_torch() -> None:
     torch.set_num_threads(1)
 
 
-class _leaving_with_the_face:
-    """While torch is imported nobody reads standard input: a thread sees that the face is gone. It is gone before any fork."""
+class _exit_with_face:
+    """While torch is imported, a thread exits the process if the face goes. The thread ends before any fork."""
 
     def __enter__(self) -> None:
         import threading
 
-        self._over = threading.Event()
+        self._import_done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def __exit__(self, *error: object) -> None:
-        self._over.set()
+        self._import_done.set()
         self._thread.join()
 
     def _watch(self) -> None:
         import select
 
         standard_input = select.poll()
-        standard_input.register(0, 0)  # nothing but its end is waited for
-        while not self._over.wait(0.2):
+        standard_input.register(0, 0)  # report only the end of the stream
+        while not self._import_done.wait(0.2):
             if standard_input.poll(0):
                 _remove_folder()
                 os._exit(0)
 
 
-def _until_the_face_is_gone(serve) -> None:  # type: ignore[no-untyped-def]  # typing is not worth its import here
-    """Serve, then leave without torch's teardown. What goes wrong here is in the log, which the face reads."""
+def _serve_and_exit(serve) -> None:  # type: ignore[no-untyped-def]  # importing typing would cost time here
+    """Serve until the face is gone, then exit without torch's teardown. Errors go to the log, which the face reads."""
     try:
         serve()
     except BaseException:
@@ -102,7 +102,7 @@ def _until_the_face_is_gone(serve) -> None:  # type: ignore[no-untyped-def]  # t
 
 
 def _remove_folder() -> None:
-    """Remove the engine's folder, where it works, for a face that was killed and cannot."""
+    """Remove the engine's working folder. The face does this too, but not if it was killed."""
     here = os.getcwd()
     if os.path.basename(here).startswith("attn-kata-"):
         os.chdir(os.path.dirname(here))

@@ -1,7 +1,7 @@
-"""The engine where fork is not to be had (macOS once frameworks are loaded, Windows): fresh processes, tier 0.
+"""The engine on systems that cannot fork (Windows, and macOS once frameworks are loaded): spawned processes, tier 0.
 
-A grader child and an attempt child that have torch loaded stand ready; used ones are replaced when their grading is over.
-Nothing here imports torch, forks, selects on pipes or names what only POSIX has at import.
+A grader and an attempt process with torch loaded are always ready. Each serves one grading and is then replaced. This module
+does not import torch, does not fork, does not select on pipes, and at import uses no name that only POSIX has.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from attn_kata.protocol import channel, messages
 from attn_kata.protocol.messages import Message
 
 OUTPUT_KEPT = 64 << 10
-PATIENCE_SECONDS = 0.2  # for a child that is dying by itself, to tell a crash from our kill
-REST_SECONDS = 0.5  # for the rest of the prints of a process that is gone
+GRACE_SECONDS = 0.2  # a crashing child gets this long to end by itself, so that a crash is not mistaken for our kill
+LAST_PRINTS_SECONDS = 0.5  # for reading the last prints of a process that has ended
 
 
-Event = tuple[object, Message | None]  # who sent it, and what; None where the sender is gone
+Event = tuple[object, Message | None]  # the sender and the message; None when the sender is gone
 
 
 class SpawnServer:
-    """Spawns two children per grading and passes the report on. What happens, happens in one queue."""
+    """Spawns two children per grading and passes the report on. All messages arrive in one queue."""
 
     def __init__(self, *, requests: int, reports: int, folders: list[str]) -> None:
         self._requests, self._reports, self._folders = requests, reports, folders
@@ -44,9 +44,9 @@ class SpawnServer:
         """Answer requests until the face is gone."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sandbox.guard_engine()
-        threading.Thread(target=_pump, args=(self._requests, self, self._events), daemon=True).start()
+        threading.Thread(target=_forward_messages, args=(self._requests, self, self._events), daemon=True).start()
         try:
-            self._stand_ready()
+            self._start_missing_children()
             ready = False
             while True:
                 sender, told = self._events.get()
@@ -54,11 +54,11 @@ class SpawnServer:
                     channel.send(self._reports, messages.Ready())
                     ready = True
                 elif sender is self._grader and told is None and not ready:
-                    raise RuntimeError("the grader's process did not start")
+                    raise RuntimeError("the grader process did not start")
                 elif sender is self and isinstance(told, messages.Grade):
                     self._grade(told, self._next_request(), ready=ready)
                     ready = True
-                    self._stand_ready()
+                    self._start_missing_children()
                 elif sender is self and told is None:
                     return
         except channel.ChannelClosed:
@@ -68,8 +68,8 @@ class SpawnServer:
                 if child is not None:
                     child.end()
 
-    def _stand_ready(self) -> None:
-        """Have a fresh grader child and an attempt child in spare, with torch loading in both."""
+    def _start_missing_children(self) -> None:
+        """Start a grader and a spare attempt process where they are missing. Both begin to import torch."""
         if self._grader is None:
             self._grader = _SpawnedGrader(self._folders, self._events)
         if self._spare is None:
@@ -82,24 +82,24 @@ class SpawnServer:
                 if told is None:
                     raise channel.ChannelClosed("the face is gone")
                 return told
-            self._events.put((sender, told))  # the grader's, for later: it only says that it is there
+            self._events.put((sender, told))  # a Ready of the grader: keep it for later
 
     def _grade(self, asked: messages.Grade, source: Message, *, ready: bool) -> None:
         grader = self._grader
         assert grader is not None
         try:
-            with contextlib.suppress(channel.ChannelClosed):  # its end is among the events
+            with contextlib.suppress(channel.ChannelClosed):  # its end will arrive as an event
                 channel.send(grader.requests, asked)
                 channel.send(grader.requests, source)
-            told = self._follow(grader, ready=ready)
+            told = self._serve_grader(grader, ready=ready)
         finally:
             self._grader = None
             grader.end()
             self._end_attempt()
         channel.send(self._reports, told)
 
-    def _follow(self, grader: _SpawnedGrader, *, ready: bool) -> Message:
-        """Serve the grader's requests for processes; what to tell the face when it is done."""
+    def _serve_grader(self, grader: _SpawnedGrader, *, ready: bool) -> Message:
+        """Serve the grader's requests for attempt processes. Return the message for the face when the grading is over."""
         while True:
             sender, told = self._events.get()
             if sender is self:
@@ -109,10 +109,10 @@ class SpawnServer:
                     return messages.Cancelled()
                 raise ValueError(f"a {type(told).__name__} while a grading runs")
             if sender is not grader:
-                continue  # the last words of an earlier one
+                continue  # a late message of an earlier grader
             try:
                 if told is None:
-                    return messages.Fault(text="the grader's own process ended without a report")
+                    return messages.Fault(text="the grader process ended without a report")
                 if isinstance(told, messages.Ready):
                     if not ready:
                         channel.send(self._reports, told)
@@ -125,10 +125,10 @@ class SpawnServer:
                 else:
                     return told
             except channel.ChannelClosed:
-                continue  # its end is among the events
+                continue  # its end will arrive as an event
 
     def _end_attempt(self) -> messages.AttemptEnded:
-        """End the attempt process: how it had ended by itself, in words, and what it printed."""
+        """End the attempt process. Return how it ended by itself, in words, and its prints."""
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return messages.AttemptEnded()
@@ -137,7 +137,7 @@ class SpawnServer:
 
 
 class _Child:
-    """A process of ours with torch, started as a fresh interpreter that reads nothing of the caller's."""
+    """A spawned process with torch: a fresh, isolated interpreter (-I), which ignores PYTHON variables and user packages."""
 
     def __init__(self, role: str, folders: list[str], *, errors: int | None) -> None:
         self._process = subprocess.Popen(
@@ -145,18 +145,18 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            start_new_session=os.name == "posix",  # so that what it starts ends with it
+            start_new_session=os.name == "posix",  # so that everything it starts can be killed with it
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.requests = self._process.stdin.fileno()
         self.answers = self._process.stdout.fileno()
 
-    def end(self, *, patience: float = 0.0) -> str:
-        """Kill it and what it left in its session; how it had ended by itself, in words, or ""."""
+    def end(self, *, grace_seconds: float = 0.0) -> str:
+        """Kill the process and its session. Return how it ended by itself, in words, or ""."""
         how = ""
         try:
-            how = exit_status.describe(self._process.wait(patience))
+            how = exit_status.describe(self._process.wait(grace_seconds))
         except subprocess.TimeoutExpired:
             self._process.kill()
         if os.name == "posix":
@@ -171,15 +171,15 @@ class _Child:
 
 
 class _SpawnedGrader(_Child):
-    """A grader child: it answers to the engine's queue."""
+    """A grader. Its messages go to the engine's queue."""
 
     def __init__(self, folders: list[str], events: queue.Queue[Event]) -> None:
         super().__init__("grader", folders, errors=None)
-        threading.Thread(target=_pump, args=(self.answers, self, events), daemon=True).start()
+        threading.Thread(target=_forward_messages, args=(self.answers, self, events), daemon=True).start()
 
 
 class _SpawnedAttempt(_Child):
-    """An attempt child: it connects to the grader when it is told where, and prints into a pipe that a thread reads."""
+    """An attempt process. It connects to the grader when `join` names the port. A thread reads the pipe that it prints into."""
 
     def __init__(self, folders: list[str]) -> None:
         super().__init__("attempt", folders, errors=subprocess.STDOUT)
@@ -193,15 +193,15 @@ class _SpawnedAttempt(_Child):
         return bytes(self._output)
 
     def join(self, where: messages.NewAttempt) -> None:
-        """Have it connect to the grader, where that listens, and serve."""
+        """Have it connect to the grader's port and serve."""
         self._folder = tempfile.mkdtemp(prefix="attempt-", dir=os.getcwd())
-        with contextlib.suppress(channel.ChannelClosed):  # the grader waits for it, but not for ever
+        with contextlib.suppress(channel.ChannelClosed):  # the grader stops waiting after a while
             joining = messages.Join(port=where.port, token=where.token, folder=self._folder, engine=os.getpid())
             channel.send(self.requests, joining)
 
-    def end(self, *, patience: float = PATIENCE_SECONDS) -> str:
-        how = super().end(patience=patience)
-        self._reader.join(REST_SECONDS)
+    def end(self, *, grace_seconds: float = GRACE_SECONDS) -> str:
+        how = super().end(grace_seconds=grace_seconds)
+        self._reader.join(LAST_PRINTS_SECONDS)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         return how
@@ -212,8 +212,8 @@ class _SpawnedAttempt(_Child):
                 self._output += part[: max(0, OUTPUT_KEPT - len(self._output))]
 
 
-def _pump(descriptor: int, sender: object, events: queue.Queue[Event]) -> None:
-    """Put every message of a pipe among the events; its end too, as None."""
+def _forward_messages(descriptor: int, sender: object, events: queue.Queue[Event]) -> None:
+    """Put every message of a pipe into the queue. The end of the pipe is put as None."""
     try:
         while True:
             events.put((sender, channel.receive(descriptor)))

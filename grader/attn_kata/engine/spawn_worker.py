@@ -1,4 +1,4 @@
-"""What the spawned children do: the grader child and the attempt child, each a fresh process that has just loaded torch."""
+"""The work of the spawned children: a grader and an attempt process, each a fresh process that has just loaded torch."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ATTEMPT_MEMORY = 2 << 30
 ATTEMPT_FILES = 1 << 20
 
 
-def be_grader() -> NoReturn:
-    """Grade once, as standard input asks, and answer on standard output."""
+def run_grader() -> NoReturn:
+    """Read one job from standard input, grade it, and send the report on standard output."""
     requests, answers = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.close(nowhere)
-    os.dup2(2, 1)  # what pytest prints goes to the log, not between the answers
+    os.dup2(2, 1)  # pytest's prints go to the log, not between the messages
     try:
         sandbox.guard_engine(os.getppid())
         channel.send(answers, messages.Ready())
@@ -61,8 +61,8 @@ def be_grader() -> NoReturn:
         os._exit(0)
 
 
-def be_attempt() -> NoReturn:
-    """Connect to the grader, as standard input says, confine this process to tier 0, and serve."""
+def run_attempt() -> NoReturn:
+    """Read the grader's port from standard input, connect to it, confine this process to tier 0, and serve."""
     try:
         lifeline = os.dup(0)
         where = channel.receive(0)
@@ -72,7 +72,7 @@ def be_attempt() -> NoReturn:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line.sendall(bytes.fromhex(where.token))
     except (channel.ChannelClosed, OSError):
-        os._exit(1)  # the grader does not wait for it for ever
+        os._exit(1)  # the grader stops waiting after a while
     plan = sandbox.Plan(
         tier=sandbox.PRACTICE,
         keep_descriptors=(line.fileno(), lifeline),
@@ -85,18 +85,18 @@ def be_attempt() -> NoReturn:
 
     def confine() -> sandbox.InForce:
         force = sandbox.confine(plan, sandbox.prepare(tier=sandbox.PRACTICE))
-        # Not every system kills a child with its parent: the engine's end of standard input closes with it.
-        threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+        # Not every system kills a child with its parent. But standard input closes when the engine ends.
+        threading.Thread(target=_exit_with_engine, args=(lifeline,), daemon=True).start()
         return force
 
-    child.run(child.SocketLine(line), None, confine)
+    child.run(child.SocketStream(line), None, confine)
 
 
-ROLES: dict[str, Callable[[], NoReturn]] = {"grader": be_grader, "attempt": be_attempt}
+ROLES: dict[str, Callable[[], NoReturn]] = {"grader": run_grader, "attempt": run_attempt}
 
 
 class SpawnedSupply:
-    """The grader child's way to attempt processes: the engine spawns them, and they connect to a port of this machine."""
+    """Starts attempt processes for a grader: the engine spawns them, and they connect to a local port."""
 
     def __init__(self, requests: int, answers: int) -> None:
         self._requests, self._answers = requests, answers
@@ -108,7 +108,7 @@ class SpawnedSupply:
             channel.send(self._answers, messages.NewAttempt(port=port, token=token.hex()))
             return Lines(channel=_accept(listener, token), output=None)
 
-    def end(self, *, patient: bool) -> Ended:  # whoever spawned it is always patient
+    def end(self, *, patient: bool) -> Ended:  # the engine always waits a moment here, with or without `patient`
         channel.send(self._answers, messages.EndAttempt(patient=patient))
         told = channel.receive(self._requests)
         assert isinstance(told, messages.AttemptEnded)
@@ -116,7 +116,7 @@ class SpawnedSupply:
 
 
 def _accept(listener: socket.socket, token: bytes) -> socket.socket:
-    """The connection of whoever knows the token; others of this machine may knock, and are sent away."""
+    """Accept the connection that sends the token. Other local processes may connect too; they are disconnected."""
     deadline = time.monotonic() + START_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         listener.settimeout(left)
@@ -135,7 +135,7 @@ def _accept(listener: socket.socket, token: bytes) -> socket.socket:
     raise AttemptDied("its process did not start")
 
 
-def _end_with(lifeline: int) -> None:
+def _exit_with_engine(lifeline: int) -> None:
     with contextlib.suppress(OSError):
         while os.read(lifeline, 1):
             pass

@@ -1,13 +1,13 @@
 """The grader zygote: a process with one kata loaded, which forks a grader for every grading.
 
-The engine forks it when nobody waits, and tells it over a socket what to grade. It holds answers, as every grader child
-does; the engine, from which attempts are forked, holds none, and no attempt is forked from here.
+The engine forks it when nobody waits, and sends it jobs over a socket. The zygote holds answers, as every grader does.
+Attempts are forked from the engine, which holds none, and never from here.
 
-A grader child is forked ahead as well, and has graded the reference once: a forked process copies every page that it writes
-for the first time, which takes as long as half of a grading.
+The zygote also forks one grader ahead, and this one grades the reference once while it waits. A forked process copies every
+page when it first writes to it, and that takes as long as half of a grading.
 
-Messages to it: ForkAhead, StartJob (the descriptors of the grading's lines follow it) and EndGrader. From it: Prewarmed once,
-GraderEnded after every EndGrader.
+It receives ForkAhead, StartJob (the descriptors of the grading follow) and EndGrader. It sends Prewarmed once, and GraderEnded
+after every EndGrader.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 Serve = Callable[[Job, socket.socket, Lines, "Loaded"], NoReturn]
 Key = tuple[object, ...]
 
-_LINES = 3  # descriptors of a job: the engine's line, the attempt's, the attempt's prints
+_DESCRIPTORS = 3  # of a job: the socket to the engine, the socket to the attempt, the pipe with the attempt's prints
 
 
-def key_of(job: Job) -> Key:
-    """What a zygote depends on: the kata, and the files that it reads of it."""
+def zygote_key(job: Job) -> Key:
+    """Everything that a zygote depends on: the kata, and the state of the kata's files that it reads."""
     slug, katas, solutions = job.slug, Path(job.katas), Path(job.solutions)
     read = [katas / slug / name for name in ("kata.toml", f"test_{slug}.py", "mistakes.py")] + [solutions / f"{slug}.py"]
     return (slug, str(katas), str(solutions), *(_state(path) for path in read))
@@ -57,46 +57,46 @@ def _state(path: Path) -> tuple[int, int] | None:
 class GraderZygote:
     """The engine's side of a zygote process."""
 
-    def __init__(self, job: Job, become: Callable[[], None], serve: Serve) -> None:
-        """`become` lets go, in the new process, of what is the engine's; `serve` is what a grader child does."""
-        self.key = key_of(job)
-        self._ready, self._prepared = False, True  # it prepares the first one by itself
+    def __init__(self, job: Job, detach: Callable[[], None], serve: Serve) -> None:
+        """In the new process, `detach` closes what belongs to the engine. `serve` is the work of a grader."""
+        self.key = zygote_key(job)
+        self._ready, self._prepared = False, True  # the zygote forks the first grader without being asked
         self._control, theirs = socket.socketpair()
         engine = os.getpid()
         try:
             self.pid = os.fork()
             if self.pid == 0:
                 self._control.close()
-                _Process(theirs, serve).run(engine, become, job)
+                _ZygoteProcess(theirs, serve).run(engine, detach, job)
         finally:
             theirs.close()
 
     def is_ready(self) -> bool:
-        """Whether it has loaded its kata. Raises ChannelClosed when it is gone."""
+        """Whether the zygote has loaded its kata. Raises ChannelClosed when it is gone."""
         if not self._ready and select.select([self._control], [], [], 0)[0]:
             channel.receive(self._control.fileno())
             self._ready = True
         return self._ready
 
     def prepare(self) -> None:
-        """Have it fork the next grader child, where it has none that waits. Raises ChannelClosed when it is gone."""
+        """Have the zygote fork the next grader, unless one waits already. Raises ChannelClosed when it is gone."""
         if self.is_ready() and not self._prepared:
             channel.send(self._control.fileno(), messages.ForkAhead())
             self._prepared = True
 
     def start(self, job: Job, control: socket.socket, lines: Lines) -> None:
-        """Have a grader child begin. Raises ChannelClosed when the zygote is gone."""
+        """Have a grader begin this job. Raises ChannelClosed when the zygote is gone."""
         assert lines.output is not None
         self._prepared = False
         _send_job(self._control, job, [control.fileno(), lines.channel.fileno(), lines.output])
 
-    def end_child(self) -> None:
-        """Kill the grader child. Raises ChannelClosed when the zygote is gone."""
+    def end_grader(self) -> None:
+        """Kill the grader. Raises ChannelClosed when the zygote is gone."""
         channel.send(self._control.fileno(), messages.EndGrader())
         channel.receive(self._control.fileno())
 
     def close(self) -> None:
-        """Kill the zygote; its child dies with it."""
+        """Kill the zygote. Its grader dies with it."""
         self._control.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -104,35 +104,35 @@ class GraderZygote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Waiting:
-    """A grader child that was forked ahead, and the zygote's end of its line."""
+class _ForkedAhead:
+    """A grader that was forked ahead, and the zygote's end of the socket to it."""
 
     pid: int
     line: socket.socket
 
     def is_prewarmed(self) -> bool:
-        """Whether it has come so far that it is quicker than a new one."""
+        """Whether it is prewarmed. If not, forking a new grader is quicker."""
         return bool(select.select([self.line], [], [], 0)[0])
 
 
-class _Process:
+class _ZygoteProcess:
     """What runs in the zygote process."""
 
     def __init__(self, control: socket.socket, serve: Serve) -> None:
         self._control = control
         self._serve = serve
         self._child: int | None = None
-        self._waiting: _Waiting | None = None
+        self._waiting: _ForkedAhead | None = None
 
-    def run(self, engine: int, become: Callable[[], None], job: Job) -> NoReturn:
+    def run(self, engine: int, detach: Callable[[], None], job: Job) -> NoReturn:
         try:
             sandbox.guard_engine(engine)
-            become()
+            detach()
             gc.enable()
             self._load(job)
         except channel.ChannelClosed:
             pass  # the engine is gone
-        except BaseException:  # a grader child of the engine's will meet it again, and tell it
+        except BaseException:  # a grader that the engine forks will meet it again, and report it
             traceback.print_exc()
         finally:
             os._exit(0)
@@ -147,20 +147,20 @@ class _Process:
             loaded = Loaded.of(folder, Path(job.solutions) / f"{job.slug}.py", tests)
             loaded.prewarm()
             gc.collect()
-            gc.freeze()  # shared with every child; a collection there would copy its pages
+            gc.freeze()  # a collection in a child would copy the shared pages
             channel.send(self._control.fileno(), messages.Prewarmed())
             self._fork_ahead(loaded)
-            self._wait_for_orders(loaded)
+            self._serve_engine(loaded)
 
         with_hidden_tests(folder / f"test_{job.slug}.py", use)
 
-    def _wait_for_orders(self, loaded: Loaded) -> NoReturn:
+    def _serve_engine(self, loaded: Loaded) -> NoReturn:
         while True:
             order = channel.receive(self._control.fileno())
             if isinstance(order, messages.ForkAhead):
                 self._fork_ahead(loaded)
             elif isinstance(order, messages.StartJob):
-                self._start(order.job, _receive_lines(self._control), loaded)
+                self._start(order.job, _receive_descriptors(self._control), loaded)
             else:
                 child, self._child = self._child, None
                 _end(child)
@@ -175,22 +175,22 @@ class _Process:
             channel.send(theirs.fileno(), messages.Prewarmed())
             order = channel.receive(theirs.fileno())
             assert isinstance(order, messages.StartJob)
-            self._be_grader(order.job, _receive_lines(theirs), loaded)
+            self._run_grader(order.job, _receive_descriptors(theirs), loaded)
         theirs.close()
-        self._waiting = _Waiting(pid=child, line=ours)
+        self._waiting = _ForkedAhead(pid=child, line=ours)
 
     def _start(self, job: Job, descriptors: list[int], loaded: Loaded) -> None:
         waiting, self._waiting = self._waiting, None
-        self._child = None if waiting is None else self._hand_over(waiting, job, descriptors)
+        self._child = None if waiting is None else self._give_job(waiting, job, descriptors)
         if self._child is None:
             self._child = self._fork()
             if self._child == 0:
-                self._be_grader(job, descriptors, loaded)
+                self._run_grader(job, descriptors, loaded)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _hand_over(self, waiting: _Waiting, job: Job, descriptors: list[int]) -> int | None:
-        """Give the job to the child that waits; None where it is not ready for it."""
+    def _give_job(self, waiting: _ForkedAhead, job: Job, descriptors: list[int]) -> int | None:
+        """Give the job to the grader that waits. Returns its process id, or None if it is not prewarmed."""
         with waiting.line:
             if waiting.is_prewarmed():
                 with contextlib.suppress(channel.ChannelClosed):
@@ -207,7 +207,7 @@ class _Process:
             self._control.close()
         return child
 
-    def _be_grader(self, job: Job, descriptors: list[int], loaded: Loaded) -> NoReturn:
+    def _run_grader(self, job: Job, descriptors: list[int], loaded: Loaded) -> NoReturn:
         control, line = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
         self._serve(job, control, Lines(channel=line, output=descriptors[2]), loaded)
 
@@ -220,8 +220,8 @@ def _send_job(line: socket.socket, job: Job, descriptors: list[int]) -> None:
         raise channel.ChannelClosed(str(error)) from error
 
 
-def _receive_lines(line: socket.socket) -> list[int]:
-    return list(socket.recv_fds(line, 1, _LINES)[1])
+def _receive_descriptors(line: socket.socket) -> list[int]:
+    return list(socket.recv_fds(line, 1, _DESCRIPTORS)[1])
 
 
 def _end(child: int | None) -> None:

@@ -1,4 +1,4 @@
-"""One attempt process as the grading sees it: requests out and replies in, every read and write with a deadline."""
+"""One attempt process, seen from the grading: requests go out, replies come in, and every wait has a deadline."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 from attn_kata.properties.failures import AttemptDied, OutOfTime
 from attn_kata.protocol import wire
 
-OUTPUT_KEPT = 64 << 10  # bytes of an attempt's prints that are kept; the rest is read and dropped
+OUTPUT_KEPT = 64 << 10  # bytes of an attempt's prints that are kept; the rest is read and discarded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """The grader's ends of one attempt process."""
+    """The grader's ends of its connection to one attempt process."""
 
     channel: socket.socket
-    output: int | None  # the read end of the pipe that the attempt prints into; None where somebody else reads it
+    output: int | None  # read end of the pipe that the attempt prints into; None if the engine reads it
 
 
 class AttemptProcess:
-    """One attempt process. Replies are decoded as what they are: bytes of somebody else's."""
+    """One attempt process. Its replies are untrusted bytes, and decoded as such."""
 
     def __init__(self, lines: Lines, output: bytearray) -> None:
         self._channel = lines.channel
@@ -35,18 +35,18 @@ class AttemptProcess:
             os.set_blocking(lines.output, False)
         self._output = output
         self._unsent = bytearray()
-        self._pending = bytearray()  # what has arrived and was not asked for yet
+        self._pending = bytearray()  # bytes that have arrived and are not decoded yet
         self._deadline = 0.0
 
     def hello(self, seconds: float) -> wire.Reply:
-        """What the child says once it is confined, before it runs anything of the attempt's."""
+        """The child's first reply: it is confined, and has run nothing of the attempt yet."""
         self._deadline = time.monotonic() + seconds
         return self._decode(0)
 
     def post(self, question: bytes) -> int:
-        """Ask, and do not wait: for nothing, not even for room. The number that the reply will have.
+        """Send a request without waiting, even if the socket is full. Returns the nonce that the reply will carry.
 
-        Replies come in the order of the questions. Whether the process is gone is seen when they are read.
+        Replies come in the order of the requests. Only reading a reply shows that the process is gone.
         """
         nonce = secrets.randbits(63) + 1
         self._unsent += wire.numbered(question, nonce)
@@ -54,22 +54,22 @@ class AttemptProcess:
         return nonce
 
     def reply(self, nonce: int, seconds: float) -> wire.Reply:
-        """The reply of that number. Raises OutOfTime, or AttemptDied where none comes."""
+        """The reply with this nonce. Raises OutOfTime, or AttemptDied if none comes."""
         self._deadline = time.monotonic() + seconds
         return self._decode(nonce)
 
     @property
     def prints_to_us(self) -> bool:
-        """Whether the prints come here, and not to somebody else."""
+        """Whether this process reads the attempt's prints. If not, the engine does."""
         return self._pipe is not None
 
     def drain(self) -> None:
-        """Take what has been printed."""
+        """Read the prints that have arrived."""
         if self._pipe is not None:
             self._drain()
 
     def close(self) -> None:
-        """Take what is left of the prints, and let go of both ends."""
+        """Read the last prints, and close the socket and the pipe."""
         self._channel.close()
         self.drain()
         if self._pipe is not None:
@@ -85,17 +85,17 @@ class AttemptProcess:
             raise AttemptDied("its reply does not fit in memory") from error
 
     def _send(self) -> None:
-        """Send what there is room for."""
+        """Send as many bytes as the socket takes now."""
         try:
             while self._unsent:
                 del self._unsent[: self._channel.send(self._unsent)]
         except BlockingIOError:
             pass
-        except OSError:  # nobody reads it any more; what was answered before that can still be read
+        except OSError:  # nobody reads it any more; replies that were sent before can still be read
             self._unsent.clear()
 
     def _receive(self, count: int) -> bytearray:
-        # Grown as bytes arrive, so that a promised size costs nothing before it is kept.
+        # The buffer grows as bytes arrive, so a reply that only announces a large size costs no memory.
         while len(self._pending) < count:
             try:
                 part = self._channel.recv(min(max(count - len(self._pending), 1 << 16), 1 << 20))
@@ -107,14 +107,14 @@ class AttemptProcess:
             if not part:
                 raise AttemptDied("")
             self._pending += part
-            if time.monotonic() > self._deadline:  # a flood is always ready to be read
+            if time.monotonic() > self._deadline:  # in a flood of bytes there is always something to read
                 raise OutOfTime("it did not answer in time")
         taken = self._pending[:count]
         del self._pending[:count]
         return taken
 
     def _wait(self) -> None:
-        """Wait until something has arrived, sending and reading the prints meanwhile, so that nothing full blocks anybody."""
+        """Wait until bytes of a reply arrive. Meanwhile send requests and read prints, so that no full buffer blocks anyone."""
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
@@ -130,7 +130,7 @@ class AttemptProcess:
 
     def _drain(self) -> None:
         assert self._pipe is not None
-        for _ in range(16):  # bounded, so that a flood of prints does not keep the deadline from being seen
+        for _ in range(16):  # bounded, so that the deadline is checked even during a flood of prints
             try:
                 part = os.read(self._pipe, 1 << 16)
             except BlockingIOError:

@@ -13,34 +13,34 @@ from attn_kata.properties.failures import AttemptDied, OutOfTime
 from attn_kata.protocol import replies, wire
 from attn_kata.protocol.messages import Block, Load, Request
 
-START_SECONDS = 30.0  # for a process to be there and confined; a spawned one imports torch first
+START_SECONDS = 30.0  # a process must have started and be confined by then; a spawned one imports torch first
 MAX_DEATHS = 3
-HUNG_SECONDS = 2.0  # for a call of an attempt that did not answer before: most likely it will not again
+HUNG_SECONDS = 2.0  # per call, once the attempt has failed to answer a call: it will probably hang again
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a process ended, in words, or "" where it was ended by us; and its prints where somebody else read them."""
+    """How a process ended, in words, or "" if we ended it; and its prints, if the engine read them."""
 
     how: str = ""
     printed: bytes = b""
 
 
 class Supply(Protocol):
-    """Where attempt processes come from."""
+    """Starts and ends attempt processes."""
 
     def fresh(self) -> Lines:
-        """The lines of a new attempt process; the one before is ended."""
+        """Start an attempt process and return its connection. The one before is ended."""
 
     def end(self, *, patient: bool) -> Ended:
-        """End the current process and say how it ended. Being patient lets one that is dying of itself do so."""
+        """End the current process and say how it ended. With `patient`, a crashing one first gets a moment to end by itself."""
 
 
 class Connection:
-    """The attempt as the hidden tests' handle needs it: `ask`, with a fresh process after each death.
+    """The connection that the hidden tests' handle uses: `ask`, with a fresh process after each death.
 
-    Raises AttemptDied from `ask` once for each death; `deaths` counts them. A fresh process is given the source with `load`,
-    and what was blocked is blocked in it, before it is asked anything.
+    For each death, `ask` raises AttemptDied once; `deaths` counts them. A fresh process first gets the source with `load`, and
+    the same operations are blocked in it again.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Connection:
         self._call_seconds = call_seconds
         self._deadline = deadline
         self._process: AttemptProcess | None = None
-        self._posted: deque[tuple[bytes, int]] = deque()  # questions asked ahead, with the numbers of their replies
-        self._asks_ahead = True
+        self._open_requests: deque[tuple[bytes, int]] = deque()  # requests that were sent ahead, with their nonces
+        self._prefetches = True
         self.output = bytearray()
         self.deaths = 0
         self.generation = 0  # counts processes: modules built in an earlier one are gone
@@ -61,13 +61,13 @@ class Connection:
         self._blocks: Block | None = None
 
     def start(self) -> wire.Reply:
-        """Start a process and load the attempt in it; the reply to the load. Raises AttemptDied."""
+        """Start a process and load the attempt in it. Returns the reply to the load. Raises AttemptDied."""
         self.stop()
         self.generation += 1
         process = AttemptProcess(self._supply.fresh(), self.output)
         self._process = process
         try:
-            hello = process.hello(min(START_SECONDS, self._left()))
+            hello = process.hello(min(START_SECONDS, self._seconds_left()))
             if hello.status != wire.OK:
                 raise ConfinementFailed("; ".join(hello.texts))
             self.force = hello.texts
@@ -80,27 +80,29 @@ class Connection:
         except AttemptDied as death:
             raise self._died(death) from None
 
-    def ask_ahead(self, questions: Sequence[bytes]) -> None:
-        """Ask what is most likely asked next, in this order and no two alike, so that it is answered meanwhile."""
-        if self._process is None or not self._asks_ahead:
+    def prefetch(self, questions: Sequence[bytes]) -> None:
+        """Send the likely next requests, in order, so that the attempt computes meanwhile. No two may be equal."""
+        if self._process is None or not self._prefetches:
             return
         try:
-            self._settle(min(HUNG_SECONDS, self._left()), until=questions[0] if questions else None)
-        except AttemptDied:  # of what nobody asks: one that hangs or dies there does so once
-            self._asks_ahead = False
+            first = questions[0] if questions else None
+            self._discard_open_replies(min(HUNG_SECONDS, self._seconds_left()), until=first)
+        except AttemptDied:  # on a request that no test makes: stop, so that this costs time only once
+            self._prefetches = False
             self._end(patient=False)
             return
-        # What is left was asked ahead the last time, and is the beginning of this.
-        self._posted.extend((question, self._process.post(question)) for question in questions[len(self._posted) :])
+        # Requests that are still open were sent by the last prefetch. They are the first of these.
+        to_send = questions[len(self._open_requests) :]
+        self._open_requests.extend((question, self._process.post(question)) for question in to_send)
 
     def post(self, request: Request) -> None:
-        """Ask, and do not wait: the reply is that of `ask`, in the same order. Raises AttemptDied."""
+        """Send a request without waiting; `ask` with an equal request later reads the reply. Raises AttemptDied."""
         process = self._alive()
         question = wire.encode_question(request)
-        self._posted.append((question, process.post(question)))
+        self._open_requests.append((question, process.post(question)))
 
     def ask(self, request: Request) -> wire.Reply:
-        """The reply to a request; a dead process is replaced first. Raises AttemptDied."""
+        """The reply to a request. If the process has died, a fresh one is started first. Raises AttemptDied."""
         self._alive()
         try:
             return self._answer(request)
@@ -108,7 +110,7 @@ class Connection:
             raise self._died(death) from None
 
     def block(self, words: tuple[str, ...]) -> None:
-        """From now on have operations refuse whose names contain one of these words, in every process to come too."""
+        """Block the operations whose names contain one of these words, in this process and in every later one."""
         self._blocks = Block(words=words)
         if self._process is None:
             self._alive()  # a fresh process is blocked before it is asked anything
@@ -116,8 +118,8 @@ class Connection:
             self.ask(self._blocks)
 
     def _alive(self) -> AttemptProcess:
-        """The process, a fresh one where the one before died. Raises AttemptDied."""
-        if self.deaths >= MAX_DEATHS:  # a diagnosis would wait for as many deadlines as it has probes
+        """The process. If it has died, a fresh one is started. Raises AttemptDied."""
+        if self.deaths >= MAX_DEATHS:  # otherwise a diagnosis would wait for one deadline per probe
             raise AttemptDied(f"not tried: the attempt's process died {MAX_DEATHS} times")
         if self._process is None:
             loaded = self.start()
@@ -131,7 +133,7 @@ class Connection:
             self._end(patient=False)
 
     def collect(self) -> None:
-        """Take what has been printed; where somebody else reads that, the process is ended for it."""
+        """Collect the attempt's prints. If the engine reads them, the process is ended: only then does the engine send them."""
         if self._process is None:
             return
         if self._process.prints_to_us:
@@ -141,34 +143,34 @@ class Connection:
 
     def _answer(self, request: Request) -> wire.Reply:
         assert self._process is not None
-        seconds = min(self._call_seconds, self._left())
+        seconds = min(self._call_seconds, self._seconds_left())
         question = wire.encode_question(request)
-        if self._posted and self._posted[0][0] == question:
-            _, nonce = self._posted.popleft()
+        if self._open_requests and self._open_requests[0][0] == question:
+            _, nonce = self._open_requests.popleft()
         else:
-            self._settle(seconds)
+            self._discard_open_replies(seconds)
             nonce = self._process.post(question)
         reply = self._process.reply(nonce, seconds)
         if reply.status == wire.NO_MEMORY:
             raise AttemptDied("it ran out of memory")
         if not replies.answers(request, reply):
-            raise AttemptDied("its process sent something that is not an answer to what was asked")
+            raise AttemptDied("its process sent a reply that does not answer the request")
         return reply
 
-    def _settle(self, seconds: float, *, until: bytes | None = None) -> None:
-        """Read the replies to what was asked ahead and is not asked after all. Raises AttemptDied."""
+    def _discard_open_replies(self, seconds: float, *, until: bytes | None = None) -> None:
+        """Read and discard replies to prefetched requests, up to the request `until`. Raises AttemptDied."""
         assert self._process is not None
         deadline = time.monotonic() + seconds
-        while self._posted and self._posted[0][0] != until:
-            self._process.reply(self._posted[0][1], deadline - time.monotonic())
-            self._posted.popleft()
+        while self._open_requests and self._open_requests[0][0] != until:
+            self._process.reply(self._open_requests[0][1], deadline - time.monotonic())
+            self._open_requests.popleft()
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return self._deadline - time.monotonic()
 
     def _end(self, *, patient: bool) -> str:
         ended = self._supply.end(patient=patient)
-        self._posted.clear()
+        self._open_requests.clear()
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -180,16 +182,16 @@ class Connection:
         how = self._end(patient=not isinstance(death, OutOfTime))
         if isinstance(death, OutOfTime):
             waited, self._call_seconds = self._call_seconds, min(self._call_seconds, HUNG_SECONDS)
-            return OutOfTime("the grading ran out of time" if self._left() <= 0 else f"no answer within {waited:g} s")
+            return OutOfTime("the grading ran out of time" if self._seconds_left() <= 0 else f"no answer within {waited:g} s")
         return AttemptDied(death.reason or how or "its process ended without an answer")
 
 
 class ConfinementFailed(Exception):
-    """The isolation that was promised could not be put in force; nothing of the attempt was run."""
+    """The isolation could not be set up, so the attempt was not run."""
 
 
 class TooWeak(Exception):
-    """The isolation in force is less than was asked for at least; nothing of the attempt was run. `notes` say why."""
+    """The isolation is weaker than the job requires, so the attempt was not run. `notes` say why."""
 
     def __init__(self, notes: tuple[str, ...]) -> None:
         super().__init__(" ".join(notes))

@@ -1,4 +1,4 @@
-"""One grading, in the grader child: load the attempt remotely, run the hidden tests, diagnose, and make the Report."""
+"""One grading, in the grader: load the attempt in its process, run the hidden tests, diagnose, and make the Report."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from attn_kata.protocol import messages, wire
 from attn_kata.protocol.messages import Job
 from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
 
-DIAGNOSIS_SECONDS = 30.0  # far beyond what the counted search takes: a source may be made to be slow to look at
-MOST_READ = 64 << 10  # bytes of a source that is looked at for lines: a megabyte of it takes a parser half a minute
+DIAGNOSIS_SECONDS = 30.0  # far more than the bounded search needs: a hostile source may make looking at it slow
+MAX_SOURCE_FOR_LINES = 64 << 10  # bytes; no lines are looked for in more: parsing a megabyte can take half a minute
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A kata that was loaded before it is asked for: its hidden tests, its reference and its mistakes."""
+    """A kata that is loaded ahead of its gradings: hidden tests, reference and mistakes."""
 
     kata: catalog.Kata
     tests: HiddenTests
@@ -45,7 +45,7 @@ class Loaded:
 
     @classmethod
     def of(cls, folder: Path, solution: Path, tests: HiddenTests) -> Loaded:
-        """The kata in `folder`, whose hidden tests are collected already."""
+        """Load the kata in `folder`. Its hidden tests are collected already."""
         known = (folder / "mistakes.py").is_file()
         return cls(
             kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None,
@@ -53,7 +53,7 @@ class Loaded:
         )
 
     def prewarm(self) -> None:
-        """Do once what a grading does, with the reference for an attempt: what is slow the first time is slow here."""
+        """Grade the reference once, as if it were an attempt, because every first operation is slow."""
 
         def begin(case: Case | None) -> None:
             self.answers.begin(case)
@@ -67,8 +67,10 @@ class Loaded:
 
 
 def grade(job: Job, source: bytes, supply: Supply, loaded: Loaded | None = None) -> Report:
-    """Grade `source` as the job says, with what is `loaded` already. Raises ConfinementFailed before anything of the
-    attempt's is run. Whoever supplied the attempt's process ends it: the report does not wait for that.
+    """Grade `source` as the job says. `loaded` is the kata, if it is loaded already.
+
+    Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
+    report need not wait for that.
     """
     return _Grading(job, source, supply, loaded).run()
 
@@ -108,26 +110,26 @@ class _Grading:
         outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
         not_written = outcome == "failed" and _nothing_written(findings)
         diagnosed = Diagnosed()
-        known = (folder / "mistakes.py").is_file()  # a kata that is being written may have none yet
-        # What hangs or dies whatever it is asked would do so again, as long as the deadline lets it.
+        known = (folder / "mistakes.py").is_file()  # a kata that is still being written may have none
+        # An attempt that never answered would hang or die at every probe too, until the deadline.
         answers = any(finding.outcome in ("passed", "failed") for finding in findings)
         if outcome == "failed" and answers and not not_written and known and self._job.diagnose:
             started = time.perf_counter()
-            processors.stay_on(self._job.processor)  # from here on they take turns
+            processors.stay_on(self._job.processor)  # from here on the grader and the attempt take turns
             try:
                 left = max(1.0, self._deadline - time.monotonic())
-                with _at_most(min(DIAGNOSIS_SECONDS, left)):
+                with _time_limit(min(DIAGNOSIS_SECONDS, left)):
                     diagnosed = diagnose(
                         (self._loaded and self._loaded.mistakes) or load(folder),
                         handle,
                         reference,
                         findings,
                         failures,
-                        self._source if len(self._source) <= MOST_READ else b"",
+                        self._source if len(self._source) <= MAX_SOURCE_FOR_LINES else b"",
                     )
-            except _TooLate:
+            except _DiagnosisTimeout:
                 diagnosed = Diagnosed(notes=["the diagnosis took too long and was left out"])
-            except Exception as error:  # the verdict stands without its diagnosis
+            except Exception as error:  # the verdict is valid without a diagnosis
                 diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
             self._seconds["diagnosis"] = time.perf_counter() - started
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
@@ -151,10 +153,10 @@ class _Grading:
         )  # fmt: skip
 
     def _begin(self, case: Case | None) -> None:
-        """A case begins: what was learnt from the reference about it is of use."""
+        """A case begins: tell the reference cache, and prefetch the case's requests."""
         if self._loaded is not None:
             self._loaded.answers.begin(case)
-            self.attempt.ask_ahead(self._loaded.prefetch.after(case))
+            self.attempt.prefetch(self._loaded.prefetch.requests_from(case))
 
     def _ungraded(self, because: str) -> Report:
         return self._report("ungraded", because=because)
@@ -169,7 +171,7 @@ class _Grading:
         not_written: bool = False,
     ) -> Report:
         self.attempt.collect()
-        tier, landlock, seccomp, *less = self.attempt.force or ("0", "0", "0")
+        tier, landlock, seccomp, *notes = self.attempt.force or ("0", "0", "0")
         diagnosed = diagnosed or Diagnosed()
         return Report(
             kata=self._job.slug,
@@ -180,7 +182,7 @@ class _Grading:
             diagnosis=diagnosed.diagnoses,
             ungraded_because=because,
             attempt_output=bytes(self.attempt.output).decode("utf-8", "replace"),
-            isolation=Isolation(tier=int(tier), landlock=int(landlock), seccomp=seccomp == "1", notes=list(less)),
+            isolation=Isolation(tier=int(tier), landlock=int(landlock), seccomp=seccomp == "1", notes=list(notes)),
             seconds=self._seconds,
             versions={"attn_kata": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
             pictures=diagnosed.pictures,
@@ -191,24 +193,24 @@ class _Grading:
         )
 
 
-class _TooLate(BaseException):
-    """The diagnosis took longer than it may; no `except Exception` on the way is to swallow it."""
+class _DiagnosisTimeout(BaseException):
+    """The diagnosis took too long. Not an Exception, so that no `except Exception` hides it."""
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """Raise _TooLate when it takes longer: a source or an output may be made to be slow to look at.
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise _DiagnosisTimeout after this many seconds: a source or an output may be made so that it is slow to look at.
 
-    Where there are no timer signals (Windows), the face's own deadline is what is left.
+    Windows has no timer signals. There only the face's deadline applies.
     """
     if not hasattr(signal, "setitimer"):
         yield
         return
 
-    def late(*_: object) -> None:
-        raise _TooLate
+    def on_alarm(*_: object) -> None:
+        raise _DiagnosisTimeout
 
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -218,7 +220,7 @@ def _at_most(seconds: float) -> Iterator[None]:
 
 
 def _nothing_written(findings: list[Finding]) -> bool:
-    """Whether every property that was tried met the stub's NotImplementedError."""
+    """Whether every property that was tested met the stub's NotImplementedError."""
     tried = [finding for finding in findings if finding.outcome != "skipped"]
     return bool(tried) and all((finding.message or "").startswith("not written yet") for finding in tried)
 

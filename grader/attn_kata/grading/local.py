@@ -1,4 +1,4 @@
-"""Our own code asked as an attempt is: in this process, with requests and replies like those that pass between two."""
+"""Runs our own code (the reference, mutants) in this process, behind the same requests and replies as an attempt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attn_kata.protocol.messages import Request
 
 
 class Local:
-    """Answers requests in this process: for our own code only. Nothing is ever blocked here."""
+    """A Transport that answers requests in this process. For our own code only. It never blocks operations."""
 
     generation = 0
 
@@ -24,7 +24,7 @@ class Local:
         self._executor = Executor(namespace, filename=str(namespace.__dict__.get("__file__")))
 
     def ask(self, request: Request) -> wire.Reply:
-        """The reply. Torch's generator is left as it was: in another process it would not be touched either."""
+        """The reply. Torch's random generator is left unchanged, as it would be if the request went to another process."""
         state = torch.default_generator.get_state()
         try:
             return self._answer(request)
@@ -32,7 +32,7 @@ class Local:
             torch.default_generator.set_state(state)
 
     def block(self, words: tuple[str, ...]) -> None:
-        """Nothing: this is the process that judges."""
+        """Do nothing: the grading itself runs in this process."""
 
     def _answer(self, request: Request) -> wire.Reply:
         fresh = tuple(same_strides(tensor) for tensor in request.tensors)
@@ -51,12 +51,12 @@ class Local:
 
 
 def local_handle(source: Path) -> Handle:
-    """A handle on our own source file, run in this process."""
+    """A handle on one of our own source files, run in this process."""
     return Handle(Local(load_namespace(source)))
 
 
 def load_namespace(source: Path) -> types.ModuleType:
-    """Our own source file, run as a module."""
+    """Run one of our own source files as a module."""
     namespace = types.ModuleType(source.stem)
     namespace.__file__ = str(source)
     exec(compile(source.read_bytes(), str(source), "exec", dont_inherit=True), namespace.__dict__)
@@ -64,7 +64,7 @@ def load_namespace(source: Path) -> types.ModuleType:
 
 
 def same_strides(tensor: Tensor) -> Tensor:
-    """A copy of a tensor with the same strides, as the wire makes one."""
+    """A copy of a tensor with the same strides, as it would arrive over the wire."""
     if tensor.numel() == 0 or tensor.is_contiguous():
         return tensor.detach().clone()
     return wire.window(tensor.detach()).clone().as_strided(tensor.shape, tensor.stride())

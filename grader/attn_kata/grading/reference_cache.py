@@ -1,8 +1,8 @@
-"""The reference cache: the reference's answers, kept case by case, so that a second grading does not compute them again.
+"""The reference cache: the reference's answers to each case, so that a second grading does not compute them again.
 
-Every case of a hidden test is seeded, so it asks the reference the same in every grading, bit for bit. Where a case asks
-something else (another seed, or an attempt that leads the test another way), the cache computes what the case asked so far,
-and everything that follows.
+Every case of a hidden test is seeded, so it makes the same requests to the reference in every grading, bit for bit. A case may
+still make another request: with another seed, or when a wrong attempt leads the test another way. Then the cache computes all
+requests of the case, from its first one on.
 """
 
 from __future__ import annotations
@@ -20,70 +20,70 @@ from attn_kata.protocol.messages import Request
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """One request as a case made it, and the reply."""
+class _Exchange:
+    """One request that a case made, and its reply."""
 
     request: Request
     reply: wire.Reply
 
-    def again(self) -> wire.Reply:
-        """The reply, to be written into as one likes."""
+    def copy_of_reply(self) -> wire.Reply:
+        """A copy of the reply, which the test may write into."""
         parts = tuple(replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors)
         return replace(self.reply, tensors=parts)
 
 
 @dataclass(kw_only=True)
-class _Now:
-    """The case that runs, and what was asked in it."""
+class _CaseState:
+    """The state of the current case: its requests so far, and whether they are computed."""
 
     requests: list[Request] = field(default_factory=list)
     computes: bool = False
 
 
 class ReferenceCache:
-    """A Transport that answers as the one under it does, and keeps the answers of each case, which `begin` names."""
+    """A Transport that keeps the answers of the underlying one, case by case. `begin` names the case."""
 
     generation = 0
 
     def __init__(self, transport: Local) -> None:
         self._transport = transport
-        self._known: dict[Case, list[_Asked]] = {}
+        self._known: dict[Case, list[_Exchange]] = {}
         self._case: Case | None = None
-        self._now = _Now(computes=True)
+        self._state = _CaseState(computes=True)
         self._keeps = False
 
     def begin(self, case: Case | None) -> None:
-        """From now on this case asks; None is none, and then everything is computed and nothing kept."""
+        """From now on, requests belong to this case. With None, everything is computed and nothing is kept."""
         self._case = case
         self._keeps = case is not None and case not in self._known
-        self._now = _Now(computes=case is None or self._keeps)
+        self._state = _CaseState(computes=case is None or self._keeps)
         if case is not None and self._keeps:
             self._known[case] = []
 
     def ask(self, request: Request) -> wire.Reply:
-        """The reply, remembered or computed."""
-        now = self._now
-        if not now.computes and self._case is not None:
+        """The reply, cached or computed."""
+        state = self._state
+        if not state.computes and self._case is not None:
             known = self._known[self._case]
-            place = len(now.requests)
-            now.requests.append(_copied(request))  # a test may write into what it has asked with
+            place = len(state.requests)
+            state.requests.append(_copied(request))  # the test may write into its inputs later
             if place < len(known) and _same(known[place].request, request):
-                return known[place].again()
-            self._catch_up()
+                return known[place].copy_of_reply()
+            self._compute_skipped()
             return self._transport.ask(request)
         reply = self._transport.ask(request)
         if self._keeps and self._case is not None:
-            self._known[self._case].append(_Asked(request=_copied(request), reply=reply))
-            return self._known[self._case][-1].again()
+            self._known[self._case].append(_Exchange(request=_copied(request), reply=reply))
+            return self._known[self._case][-1].copy_of_reply()
         return reply
 
     def block(self, words: tuple[str, ...]) -> None:
-        """Nothing: the reference is never blocked."""
+        """Do nothing: no operation is blocked for the reference."""
 
-    def _catch_up(self) -> None:
-        """Compute what was answered from memory, so that the modules of this case are there."""
-        self._now.computes = True
-        for request in self._now.requests[:-1]:
+    def _compute_skipped(self) -> None:
+        """Compute the requests that were answered from the cache, so that the modules of this case exist."""
+        self._state.computes = True
+        for request in self._state.requests[:-1]:
             self._transport.ask(request)
 
 

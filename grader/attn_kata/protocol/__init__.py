@@ -1,5 +1,6 @@
-"""What passes between the processes of a grading: typed messages, the bytes that carry them, and the checks on replies.
+"""The messages between the processes of a grading, the bytes that carry them, and the checks on replies.
 
-`messages` has every message as a value. `channel` carries those between trusted processes (face, engine, grading).
-`wire` carries requests to the attempt's process and replies from it, with their tensors; replies are not trusted.
+`messages` defines every message as a dataclass. `channel` carries messages between trusted processes (face, engine, grading).
+`wire` carries requests to the attempt process and its replies, with their tensors. Replies are not trusted; `replies` checks
+that a reply fits its request.
 """

@@ -1,6 +1,6 @@
 """Carries messages between trusted processes (face, engine, grading): four bytes of kind, a length, a payload.
 
-Nothing that an attempt wrote is ever read with this; `wire` is for that.
+It never reads bytes that an attempt wrote: `wire` does that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def read_exactly(descriptor: int, count: int) -> bytes:
-    """Read `count` bytes. Raises ChannelClosed when the writer is gone first."""
+    """Read `count` bytes. Raises ChannelClosed if the writer goes before that."""
     parts: list[bytes] = []
     while count:
         try:
@@ -51,7 +51,7 @@ def send(descriptor: int, message: Message) -> None:
 
 
 def receive(descriptor: int) -> Message:
-    """Receive one message. Raises ChannelClosed, or ValueError for an absurd length or an unknown kind."""
+    """Receive one message. Raises ChannelClosed, and ValueError for a message that is too long or of an unknown kind."""
     kind, length = _FRAME.unpack(read_exactly(descriptor, _FRAME.size))
     if length > MAX_MESSAGE:
         raise ValueError(f"a message of {length} bytes")

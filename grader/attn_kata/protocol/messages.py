@@ -1,12 +1,12 @@
-"""Every message that passes between the processes of attn-kata, as a value; and how one becomes bytes and a value again.
+"""Every message between the processes of attn-kata, as a dataclass, with its encoding.
 
-Three conversations use them:
+There are three conversations:
 
-    face ⇄ engine ⇄ grading      one grading: its job, its source, its report; and the attempt processes that it needs
+    face ⇄ engine ⇄ grading      one grading: its job, its source, its report, and its attempt processes
     engine ⇄ grader zygote       jobs for a process that has one kata loaded
-    grading → attempt            requests (`Load` to `Call`), which `wire` carries together with their tensors
+    grading → attempt            requests (`Load` to `Call`), which `wire` carries with their tensors
 
-Everything here is trusted. What comes back from an attempt is a reply, which `wire` checks.
+All of these are trusted. An attempt sends only replies, and `wire` checks those.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One grading: what is graded, with what, and within which limits.
+    """One grading: the kata, the attempt's name, and the limits.
 
-    `katas` and `solutions` are folders. `timeout` is the seconds for the whole grading and `call_seconds` those for one
-    call. No `properties` means all. `denied` are folders that the attempt must not read. With less isolation than
-    `least_tier` nothing of the attempt is run. `processor` is the one that the attempt's process runs on, where known.
+    `katas` and `solutions` are folders. `timeout` is in seconds for the whole grading, `call_seconds` for one call. Empty
+    `properties` means all. `denied` are folders that the attempt must not read. If the isolation is weaker than `least_tier`,
+    the attempt is not run. `processor` is the processor of the attempt process, if known.
     """
 
     slug: str
@@ -46,22 +46,22 @@ class Job:
     processor: int | None = None
 
 
-# ------------------------------------------------------------------------------------ requests to an attempt's process
+# ------------------------------------------------------------------------------------ requests to an attempt process
 
-# An argument of a call: ("tensor", its place among the request's tensors), ("device", its name) or ("value", as it is).
+# An argument of a call: ("tensor", its index in the request's tensors), ("device", its name) or ("value", the value).
 Argument = tuple[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One thing asked of an attempt's process. `tensors` travel as bytes, with their strides; the rest as JSON."""
+    """One request to an attempt process. `tensors` are sent as bytes with their strides, all other fields as JSON."""
 
     tensors: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Request):
-    """Run the attempt's source, which is the only tensor (bytes,). It has to define every name in `wanted`."""
+    """Run the attempt's source, which is the only tensor, (bytes,). The source must define every name in `wanted`."""
 
     filename: str
     wanted: tuple[str, ...] = ()
@@ -70,16 +70,16 @@ class Load(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class Block(Request):
-    """From now on refuse operations whose names contain one of these words."""
+    """Block the operations whose names contain one of these words, for good."""
 
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build(Request):
-    """Build a module of the class `name`, to be called `module` from then on.
+    """Build a module of the class `name`. Later requests name it by the number `module`.
 
-    The last tensors are weights of the names in `weights`; they are copied in where the module has exactly these parameters.
+    The last tensors are weights, with the names in `weights`. They are copied in if the module has exactly these parameters.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Build(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class LoadWeights(Request):
-    """Copy weights into a module by name, after converting it to their dtype. The tensors are in the order of the names."""
+    """Convert a module to the dtype of the weights, and copy them in. The tensors are in the order of the names."""
 
     module: int
     weights: tuple[str, ...]
@@ -99,18 +99,18 @@ class LoadWeights(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Request):
-    """Call the function `name`, or a module that was built, with `args`.
+    """Call the function `name`, or the built module `module`, with `args`.
 
-    cotangent        the place of a tensor: gradients of (result * cotangent).sum() are wanted, of each floating tensor among
-                     the arguments and then of each parameter by name
-    labels           the place of a tensor: the gradients are those of the mean cross-entropy
-    weights          the last tensors are weights of these names, copied in first
-    seed             torch's generator is seeded with it first
-    training         the module's mode is set first
-    inputs_after     the arguments' bytes are wanted as the call left them
-    record           what runs is wanted as well
-    lenient_views    `Tensor.view` copies where it would raise
-    of_answers       its tensors are made of earlier answers, so nobody can ask it ahead
+    cotangent        index of a tensor: also return gradients of (result * cotangent).sum(), for each floating-point argument
+                     and then for each parameter by name
+    labels           index of a tensor: return gradients of the mean cross-entropy instead
+    weights          the last tensors are weights with these names; copy them in first
+    seed             seed torch's generator with it first
+    training         set the module's mode first
+    inputs_after     also return the arguments as the call left them
+    record           also return a record of the operations
+    lenient_views    `Tensor.view` copies instead of raising
+    of_answers       its tensors are made from earlier answers, so it cannot be prefetched
     """
 
     name: str | None = None
@@ -131,27 +131,27 @@ REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Load, Blo
 
 
 def request_to_json(request: Request, tensors: list[list[Any]]) -> bytes:
-    """A request's fields, with what describes its tensors."""
-    told = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "tensors"}
-    return json.dumps([type(request).__name__, told, tensors]).encode()
+    """A request's fields and the descriptions of its tensors, as JSON."""
+    values = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "tensors"}
+    return json.dumps([type(request).__name__, values, tensors]).encode()
 
 
 def request_of_json(data: bytes) -> tuple[type[Request], dict[str, Any], list[list[Any]]]:
-    """The class, the fields and what describes the tensors of a request."""
-    name, told, tensors = json.loads(data)
-    return REQUESTS[name], {key: _as_tuples(value) for key, value in told.items()}, tensors
+    """The class, the fields and the descriptions of the tensors of a request."""
+    name, values, tensors = json.loads(data)
+    return REQUESTS[name], {key: _as_tuples(value) for key, value in values.items()}, tensors
 
 
 # --------------------------------------------------------------------------------- messages between trusted processes
 
 
 class Message:
-    """A message of a channel. `kind` is its four bytes there."""
+    """A message of a channel. `kind` is four bytes, which identify it there."""
 
     kind: ClassVar[bytes]
 
 
-# The face asks.
+# From the face.
 @dataclass(frozen=True, kw_only=True)
 class Grade(Message):
     """Grade the source that follows."""
@@ -162,7 +162,7 @@ class Grade(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Source(Message):
-    """An attempt's source. It travels past the engine, as it is."""
+    """An attempt's source, as raw bytes. The grading reads it; the engine does not."""
 
     kind = b"SRCE"
     source: bytes
@@ -170,12 +170,12 @@ class Source(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Cancel(Message):
-    """Drop the grading that runs."""
+    """Cancel the running grading."""
 
     kind = b"STOP"
 
 
-# The engine, or the grading itself, answers the face.
+# To the face, from the engine or the grading.
 @dataclass(frozen=True, kw_only=True)
 class Ready(Message):
     """Torch is loaded."""
@@ -185,7 +185,7 @@ class Ready(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Graded(Message):
-    """The report, as `Report.to_dict` gives it."""
+    """The report, as `Report.to_dict` returns it."""
 
     kind = b"REPT"
     report: dict[str, Any]
@@ -193,14 +193,14 @@ class Graded(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Cancelled(Message):
-    """The grading was dropped."""
+    """The grading was cancelled."""
 
     kind = b"STPD"
 
 
 @dataclass(frozen=True, kw_only=True)
 class IsolationTooWeak(Message):
-    """Less isolation is in force than the job asks for at least; nothing of the attempt was run."""
+    """The isolation is weaker than the job requires, so the attempt was not run."""
 
     kind = b"WEAK"
     notes: tuple[str, ...]
@@ -208,23 +208,23 @@ class IsolationTooWeak(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault(Message):
-    """A fault of our own, with a traceback where there is one."""
+    """A fault of attn-kata itself, with a traceback if there is one."""
 
     kind = b"FALT"
     text: str
 
 
-# The grading tells the engine.
+# From the grading to the engine.
 @dataclass(frozen=True, kw_only=True)
 class SourceRead(Message):
-    """The source was read: what comes from the face now is for the engine again."""
+    """The grading has read the source. From now on the engine reads the face's messages again."""
 
     kind = b"READ"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewAttempt(Message):
-    """Start a fresh attempt process. Where it has to connect, `port` and `token` say where to."""
+    """Start a fresh attempt process. A spawned one connects to `port` and sends `token`."""
 
     kind = b"NEXT"
     port: int = 0
@@ -233,7 +233,7 @@ class NewAttempt(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class EndAttempt(Message):
-    """End the attempt process. `patient` lets one that is dying do so, which tells a crash from our kill."""
+    """End the attempt process. With `patient`, a crashing one first gets a moment to end by itself."""
 
     kind = b"KILL"
     patient: bool = False
@@ -241,22 +241,22 @@ class EndAttempt(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class GradingDone(Message):
-    """The report is made."""
+    """The report is ready."""
 
     kind = b"DONE"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSent(Message):
-    """The whole report is with the face."""
+    """The whole report was sent to the face."""
 
     kind = b"TOLD"
 
 
-# The engine tells the grading.
+# From the engine to the grading.
 @dataclass(frozen=True, kw_only=True)
 class AttemptEnded(Message):
-    """The attempt process is gone: `how` in words, or "" where we ended it; what it printed, where the engine read it."""
+    """The attempt process is gone. `how` is in words, or "" if we ended it. `printed` has the prints that the engine read."""
 
     kind = b"DEAD"
     how: str = ""
@@ -265,15 +265,15 @@ class AttemptEnded(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class SendReport(Message):
-    """Send the report to the face now: from here on the grading is not cancelled in the middle of a message."""
+    """Send the report to the face now. From here on the grading is not cancelled, so no message is cut off."""
 
     kind = b"TELL"
 
 
-# The engine and its grader zygote.
+# Between the engine and its grader zygote.
 @dataclass(frozen=True, kw_only=True)
 class ForkAhead(Message):
-    """Fork the next grader, which waits for its job."""
+    """Fork the next grader. It waits for its job."""
 
     kind = b"FORK"
 
@@ -302,15 +302,15 @@ class GraderEnded(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Prewarmed(Message):
-    """What is slow the first time was done once."""
+    """A process has done once what is slow the first time."""
 
     kind = b"WARM"
 
 
-# The spawning engine and its attempt process.
+# From a spawning engine to its attempt process.
 @dataclass(frozen=True, kw_only=True)
 class Join(Message):
-    """Connect to the grading at this port of this machine, show the token, work in `folder`, end with the engine."""
+    """Connect to the grading at this local port, send the token, and work in `folder`. `engine` is the parent's process id."""
 
     kind = b"JOIN"
     port: int
@@ -329,40 +329,40 @@ MESSAGES: dict[bytes, type[Message]] = {
 
 
 def encode(message: Message) -> bytes:
-    """A message's payload: JSON, but for a source, which is sent as it is."""
+    """A message's payload: raw bytes for a source, JSON for all others."""
     if isinstance(message, Source):
         return message.source
     return json.dumps(_fields(message)).encode()
 
 
 def decode(kind: bytes, payload: bytes) -> Message:
-    """The message of this kind and payload. Raises ValueError for a kind that there is not."""
+    """The message of this kind and payload. Raises ValueError for an unknown kind."""
     if kind not in MESSAGES:
         raise ValueError(f"a message of the kind {kind!r}")
     if kind == Source.kind:
         return Source(source=payload)
-    told = json.loads(payload)
-    if "job" in told:
-        told["job"] = Job(**{key: _as_tuples(value) for key, value in told["job"].items()})
-    if "printed" in told:
-        told["printed"] = base64.b64decode(told["printed"])
-    if "notes" in told:
-        told["notes"] = tuple(told["notes"])
-    return MESSAGES[kind](**told)
+    values = json.loads(payload)
+    if "job" in values:
+        values["job"] = Job(**{key: _as_tuples(value) for key, value in values["job"].items()})
+    if "printed" in values:
+        values["printed"] = base64.b64decode(values["printed"])
+    if "notes" in values:
+        values["notes"] = tuple(values["notes"])
+    return MESSAGES[kind](**values)
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    told = {}
+    values = {}
     for field in fields(value):
         part = getattr(value, field.name)
         if isinstance(part, Job):
             part = _fields(part)
         elif isinstance(part, bytes):
             part = base64.b64encode(part).decode()
-        told[field.name] = part
-    return told
+        values[field.name] = part
+    return values
 
 
 def _as_tuples(value: Any) -> Any:
-    """Lists of JSON as the tuples that they were."""
+    """JSON has no tuples: turn its lists back into tuples."""
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

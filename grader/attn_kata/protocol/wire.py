@@ -1,8 +1,8 @@
-"""What passes between a grading and its attempt's process: fixed headers and raw tensor bytes.
+"""The bytes between a grading and its attempt process: fixed headers and raw tensor bytes.
 
 A request (to the attempt) is trusted: a header, JSON fields, tensor bytes with their strides.
-A reply (from the attempt) is not: every count, size, dtype and rank is checked against fixed limits *before* anything is
-allocated, text is bounded, and nothing is unpickled, parsed or evaluated.
+A reply (from the attempt) is not trusted. Every count, size, dtype and rank is checked against fixed limits *before* anything
+is allocated. Text is bounded, and nothing is unpickled, parsed or evaluated.
 
 Layouts (little-endian):
     request  magic[4] nonce:u64 fields:u32 tensors:u32, JSON, then for each tensor its storage bytes
@@ -39,9 +39,9 @@ _ITEM_BYTES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in D
 _DTYPE_CODE = {dtype: code for code, dtype in enumerate(DTYPES)}
 _DTYPE_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
 
-# Devices, as far as they matter here.
+# Devices: only these three are told apart.
 CPU, META, OTHER = 0, 1, 2
-# Descriptor flags. ABSENT: no bytes follow (no gradient, a meta tensor, or only the shape is told).
+# Descriptor flags. ABSENT: no bytes follow (no gradient, a meta tensor, or only the shape is sent).
 ABSENT, SHARES_INPUT = 1, 2
 
 # Statuses of a reply.
@@ -49,7 +49,7 @@ OK, RAISED, BAD_RESULT, SYNTAX, NO_ENTRY, NO_MEMORY, REFUSED = range(7)
 
 MAX_RANK, MAX_SIZE, MAX_TENSORS, MAX_TEXTS, MAX_TEXT = 8, 1 << 31, 512, 512, 1 << 16
 MAX_TEXT_BYTES = 4 * MAX_TEXT  # of all texts together
-# Of sizes whose product torch cannot hold, it cannot make a tensor either, not even an empty one: 0 x 2^31 x 2^31 x 2^31.
+# Torch cannot make a tensor whose sizes have a larger product, not even an empty one such as 0 x 2^31 x 2^31 x 2^31.
 MAX_ELEMENTS = 1 << 48
 MAX_REPLY_BYTES = 64 << 20
 
@@ -57,12 +57,12 @@ Reader = Callable[[int], bytearray]
 
 
 class WireError(Exception):
-    """The attempt child sent bytes that are not a reply."""
+    """The attempt process sent bytes that are not a reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorReply:
-    """One tensor of a reply. `data` is None where no bytes were sent."""
+    """One tensor of a reply. `data` is None if no bytes were sent."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -73,7 +73,7 @@ class TensorReply:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What came back: a status, texts, tensors."""
+    """A reply: a status, texts and tensors."""
 
     status: int
     texts: tuple[str, ...]
@@ -88,7 +88,7 @@ def storage_bytes(tensor: Tensor) -> bytes:
 
 
 def source_tensor(source: bytes) -> Tensor:
-    """A source as a request carries it: its bytes, (bytes,) uint8."""
+    """A source as a tensor of its bytes, (bytes,) uint8, so that a request can carry it."""
     return torch.frombuffer(bytearray(source), dtype=torch.uint8) if source else torch.empty(0, dtype=torch.uint8)
 
 
@@ -101,12 +101,12 @@ def encode_request(request: Request, nonce: int) -> bytes:
 
 
 def numbered(question: bytes, nonce: int) -> bytes:
-    """The bytes of a request that asks this and carries this nonce."""
+    """The bytes of a request: an encoded question with its nonce."""
     return QUESTION.pack(REQUEST_MAGIC, nonce) + question
 
 
 def encode_question(request: Request) -> bytes:
-    """What a request asks, without its nonce. Tensors keep their strides, so a non-contiguous input arrives as one."""
+    """The question of a request: all its bytes except the nonce. Tensors keep their strides, also non-contiguous ones."""
     described, blobs = [], []
     for tensor in request.tensors:
         blob = storage_bytes(tensor if tensor.is_contiguous() else window(tensor))
@@ -117,13 +117,13 @@ def encode_question(request: Request) -> bytes:
 
 
 def window(tensor: Tensor) -> Tensor:
-    """The part of a tensor's storage that it reaches, (reach,): there its strides mean the same again."""
+    """The part of the storage that a tensor uses, (reach,). The same shape and strides describe the tensor in it."""
     reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return torch.as_strided(tensor, (reach if tensor.numel() else 0,), (1,), tensor.storage_offset())
 
 
 def decode_request(read: Reader) -> tuple[Request, int]:
-    """The request and its nonce, read with `read(count)`. Runs in the attempt's process; the sender is trusted."""
+    """Read a request and its nonce with `read(count)`. Runs in the attempt process; the sender is trusted."""
     _, nonce = QUESTION.unpack(read(QUESTION.size))
     length, _ = LENGTHS.unpack(read(LENGTHS.size))
     kind, fields, described = messages.request_of_json(bytes(read(length)))
@@ -142,7 +142,7 @@ def decode_request(read: Reader) -> tuple[Request, int]:
 
 
 def describe(tensor: Tensor, flags: int) -> bytes:
-    """The descriptor of a tensor. Raises ValueError for what a reply cannot carry."""
+    """The descriptor of a tensor. Raises ValueError for a tensor that a reply cannot carry."""
     if tensor.dtype not in _DTYPE_CODE:
         raise ValueError(f"a tensor of dtype {tensor.dtype}")
     if tensor.dim() > MAX_RANK:
@@ -161,11 +161,11 @@ def _sizes_fit(sizes: Sequence[int]) -> bool:
 def encode_reply(
     nonce: int, status: int, texts: tuple[str, ...] = (), tensors: tuple[tuple[Tensor, int], ...] = ()
 ) -> bytes:
-    """The bytes of a reply; `tensors` are (tensor, flags). Raises ValueError for what a reply cannot carry."""
+    """The bytes of a reply. `tensors` are (tensor, flags). Raises ValueError if there is too much for a reply."""
     raw_texts = [text.encode("utf-8", "replace")[:MAX_TEXT] for text in texts]
-    # Never cut short: the names of ten thousand made-up operations would push a forbidden one off the end of the list.
+    # Too long is an error, and nothing is cut off: ten thousand invented operations would push a forbidden one off the list.
     if len(raw_texts) > MAX_TEXTS or sum(map(len, raw_texts)) > MAX_TEXT_BYTES:
-        raise ValueError(f"more than there is to be said: {len(raw_texts)} texts")
+        raise ValueError(f"too much text for a reply: {len(raw_texts)} texts")
     if len(tensors) > MAX_TENSORS:
         raise ValueError(f"{len(tensors)} tensors; at most {MAX_TENSORS} can be sent")
     descriptors, blobs, total = [], [], 0
@@ -176,7 +176,7 @@ def encode_reply(
         if flags & ABSENT:
             continue
         total += tensor.numel() * tensor.element_size()
-        if total > MAX_REPLY_BYTES:  # before it is made contiguous: an expanded tensor has more bytes than memory
+        if total > MAX_REPLY_BYTES:  # checked first: making an expanded tensor contiguous may fill the memory
             raise ValueError(f"a tensor of shape {tuple(tensor.shape)}, more than {MAX_REPLY_BYTES >> 20} MiB")
         blobs.append(storage_bytes(tensor.detach().resolve_conj().resolve_neg().contiguous()))
     head = REPLY.pack(REPLY_MAGIC, nonce, status, len(raw_texts), len(descriptors))
@@ -185,38 +185,38 @@ def encode_reply(
 
 
 def _from_bytes(raw: bytearray, dtype: torch.dtype) -> Tensor:
-    """The numbers that untrusted bytes hold, in one dimension. Raises WireError where they hold none."""
+    """Untrusted bytes as a tensor of one dimension. Raises WireError if a bool is neither 0 nor 1."""
     if dtype is torch.bool:
         numbers = torch.frombuffer(raw, dtype=torch.uint8)
-        if bool((numbers > 1).any()):  # a bool that is neither compares as it likes
+        if bool((numbers > 1).any()):  # such a bool makes comparisons unreliable
             raise WireError("its boolean tensor holds bytes other than 0 and 1")
         return numbers.bool()
     return torch.frombuffer(raw, dtype=dtype)
 
 
 def decode_reply(read: Reader, nonce: int, limit: int = MAX_REPLY_BYTES) -> Reply:
-    """The reply to the request of that nonce, read with `read(count)`.
+    """Read the reply to the request with this nonce, with `read(count)`.
 
-    Allocates nothing whose size was not checked. Raises WireError for whatever is not a reply.
+    Every size is checked before memory is allocated. Raises WireError if the bytes are not a valid reply.
     """
     magic, echoed, status, text_count, tensor_count = REPLY.unpack(read(REPLY.size))
     if magic != REPLY_MAGIC or echoed != nonce or status > REFUSED:
-        raise WireError("its header is not one of ours")
+        raise WireError("its header is not valid")
     if text_count > MAX_TEXTS or tensor_count > MAX_TENSORS:
-        raise WireError(f"it promises {text_count} texts and {tensor_count} tensors")
+        raise WireError(f"it announces {text_count} texts and {tensor_count} tensors")
     lengths = [length for (length,) in LENGTH.iter_unpack(read(text_count * LENGTH.size))]
     if any(length > MAX_TEXT for length in lengths) or sum(lengths) > MAX_TEXT_BYTES:
-        raise WireError(f"it promises {sum(lengths)} bytes of text")
+        raise WireError(f"it announces {sum(lengths)} bytes of text")
     described, total = [], 0
     for code, rank, device, flags, *sizes in DESCRIPTOR.iter_unpack(read(tensor_count * DESCRIPTOR.size)):
         if code >= len(DTYPES) or rank > MAX_RANK or device > OTHER or flags > (ABSENT | SHARES_INPUT):
-            raise WireError("it describes no tensor that we know")
+            raise WireError("it describes a tensor of an unknown kind")
         if not _sizes_fit(sizes[:rank]) or any(sizes[rank:]):
-            raise WireError(f"it promises a tensor of sizes {sizes}")
+            raise WireError(f"it announces a tensor of sizes {sizes}")
         count = 0 if flags & ABSENT else math.prod(sizes[:rank]) * _ITEM_BYTES[DTYPES[code]]
         total += count
         if total > limit:
-            raise WireError(f"it promises more than {limit >> 20} MiB")
+            raise WireError(f"it announces more than {limit >> 20} MiB")
         described.append((DTYPES[code], tuple(sizes[:rank]), device, flags, count))
     texts = tuple(bytes(read(length)).decode("utf-8", "replace") for length in lengths)
     tensors = []

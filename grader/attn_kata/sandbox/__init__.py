@@ -1,15 +1,15 @@
-"""What stands between an attempt and the machine: the kernel's layers around a freshly forked child.
+"""The sandbox: the kernel's protection layers between an attempt and the machine, around a freshly forked child.
 
     once, in the engine     prepared = prepare(tier=GUARDED, denied=[folders with answers])
     in each child           in_force = confine(Plan(tier=GUARDED, ...), prepared)
     to end one              end(child), then end_strays(known=[the other children])
 
-tier 0 (PRACTICE)   own session, death with the parent, limits, no descriptor, no environment: any system
-tier 1 (GUARDED)    and no capability, no user id of root's, Landlock, seccomp: Linux
-tier 2 (JAIL)       and namespaces: no network, no other process, nothing to write to
+tier 0 (PRACTICE)   own session, death with the parent, limits, descriptors closed, environment cleared: any system
+tier 1 (GUARDED)    tier 0, and no capabilities, no root user id, Landlock, seccomp: Linux
+tier 2 (JAIL)       tier 1, and namespaces: no network, no other process, nowhere to write
 
-A layer that the system lacks is left out and said in `InForce.notes`; one that it has and that fails is an
-IsolationError, and then nothing of the attempt may run. This package imports nothing but the standard library.
+A layer that the system lacks is left out, and `InForce.notes` says so. A layer that the system has but that fails raises
+IsolationError, and then the attempt must not run. This package imports only the standard library.
 """
 
 from __future__ import annotations

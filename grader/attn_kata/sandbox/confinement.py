@@ -1,4 +1,4 @@
-"""The layers in their order: what this system has, what is built once in the engine, what each child puts in force."""
+"""Applies the layers in order: finds what this system has, prepares once in the engine, and confines each child."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRACTICE, GUARDED, JAIL = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Available:
-    """What this system has, as far as it tells without being tried; a note says what is missing and what that opens."""
+    """The layers that this system reports. A note says which one is missing, and what the attempt can do without it."""
 
     system: str
     landlock_abi: int
@@ -40,7 +40,7 @@ class Available:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What one child is to be confined to. `folder` exists already; `memory_bytes` come on top of what is mapped."""
+    """How to confine one child. `folder` must exist. `memory_bytes` are added to the memory that is mapped already."""
 
     tier: int
     keep_descriptors: tuple[int, ...]
@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What was built once, in the engine, for all children. The ruleset is an open descriptor that they inherit."""
+    """Built once in the engine, for all children. The ruleset is an open descriptor that the children inherit."""
 
     tier: int
     available: Available
@@ -68,7 +68,7 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class InForce:
-    """What holds a child: `tier` is the one whose every layer holds; a note says each thing that is less than asked."""
+    """The isolation of a child. All layers of `tier` are in force. Each note names something weaker than the plan asked for."""
 
     tier: int
     landlock_abi: int
@@ -80,27 +80,27 @@ class InForce:
 
 
 def probe() -> Available:
-    """Ask the system what it has. Cheap, starts nothing; whether namespaces can be had is known only to `prepare`."""
+    """Ask the system which layers it has. Cheap, and starts no process. Only `prepare` finds out whether namespaces work."""
     if sys.platform != "linux":
-        note = "Only Linux has the layers above tier 0: here a child process, a deadline and limits are all there is."
+        note = "Only Linux has the layers above tier 0: here there are only a child process, a deadline and limits."
         return Available(
             system=platform.system(), landlock_abi=0, seccomp=False, namespaces=False, highest_tier=0, notes=(note,)
         )
     abi, filters, refusal = landlock.abi(), seccomp.available(), namespaces.switched_off()
     highest = PRACTICE if not (abi and filters) else GUARDED if refusal else JAIL
-    notes = [*_missing(abi, filters), *_refused(refusal)]
+    notes = [*_missing_layers(abi, filters), *_refused_namespaces(refusal)]
     return Available(
         system="Linux", landlock_abi=abi, seccomp=filters, namespaces=not refusal, highest_tier=highest,
         notes=tuple(notes),
     )  # fmt: skip
 
 
-def _refused(refusal: str | None) -> Iterator[str]:
+def _refused_namespaces(refusal: str | None) -> Iterator[str]:
     if refusal:
         yield f"No namespaces: {refusal}. The attempt is in the same network and among the same processes as the user."
 
 
-def _missing(abi: int, filters: bool) -> Iterator[str]:
+def _missing_layers(abi: int, filters: bool) -> Iterator[str]:
     if not abi:
         yield "No Landlock (Linux 5.13 and later, and a container that allows it): the attempt reads the user's files."
     elif not filters and abi < landlock.FIRST_ABI_THAT_SEES_TRUNCATION:
@@ -113,11 +113,11 @@ def _missing(abi: int, filters: bool) -> Iterator[str]:
 
 
 def prepare(*, tier: int, denied: Iterable[str] = (), also_readable: Iterable[str] = ()) -> Prepared:
-    """Build, once and after torch's import, what children up to this tier inherit.
+    """Build what children up to this tier inherit: once, after torch is imported.
 
-    `denied` paths are never readable, nor is this package and what names its place; `also_readable` paths are, beside
-    Python, its libraries and a few of the system's files. For tier 2 a child is forked to try the namespaces.
-    Raises IsolationError when a layer that the system has cannot be built.
+    `denied` paths are never readable. Neither is this package, nor files that show where it is. Readable are Python, its
+    libraries, a few system files, and the `also_readable` paths. For tier 2, a child is forked to test the namespaces.
+    Raises IsolationError if the system has a layer but it cannot be built.
     """
     available = probe()
     if sys.platform != "linux" or tier == PRACTICE:
@@ -125,9 +125,9 @@ def prepare(*, tier: int, denied: Iterable[str] = (), also_readable: Iterable[st
             tier=tier, available=available, ruleset=None, filter=None, identity=None, hidden=(), listed=(),
             root_stays=None, namespaces_refused=None,
         )  # fmt: skip
-    nowhere = [*readable.ours(), *denied]
+    unreadable = [*readable.own_files(), *denied]
     python = readable.of_python()
-    allowed, split = landlock.without([*python, *readable.of_system(), *also_readable], nowhere)
+    allowed, split = landlock.without([*python, *readable.of_system(), *also_readable], unreadable)
     readable.remember_import_folders()
     with _layer("user ids"):
         identity = privileges.choose_identity(python)
@@ -143,18 +143,18 @@ def prepare(*, tier: int, denied: Iterable[str] = (), also_readable: Iterable[st
     if available.seccomp:
         blind = available.landlock_abi < landlock.FIRST_ABI_THAT_SEES_TRUNCATION
         program = seccomp.assemble(platform.machine(), refuse_writing=blind)
-    # What Landlock denies needs no covering, and a covered /proc would take /proc/cpuinfo away with it.
-    hidden = () if ruleset is not None else (*filter(os.path.isdir, map(os.path.realpath, nowhere)), "/proc")
+    # Landlock denies these folders already. Covering /proc would also hide /proc/cpuinfo, so do it only without Landlock.
+    hidden = () if ruleset is not None else (*filter(os.path.isdir, map(os.path.realpath, unreadable)), "/proc")
     return Prepared(
         tier=tier, available=available, ruleset=ruleset, filter=program,
         identity=identity if isinstance(identity, privileges.Identity) else None,
-        hidden=hidden, listed=readable.ages(split),
+        hidden=hidden, listed=readable.change_times(split),
         root_stays=identity if isinstance(identity, str) else None, namespaces_refused=refusal,
     )  # fmt: skip
 
 
 def _try_namespaces(identity: privileges.Identity | None) -> str | None:
-    """Enter new namespaces in a child that does nothing else; what the system said when it refused."""
+    """Enter new namespaces in a child that does nothing else. Returns the reason if the system refuses, else None."""
     child = os.fork()
     if child == 0:
         try:
@@ -164,7 +164,7 @@ def _try_namespaces(identity: privileges.Identity | None) -> str | None:
             os._exit(0)
         except OSError as error:
             os._exit(error.errno or 255)
-        finally:  # whatever else went wrong: two engines must not go on from here
+        finally:  # exit whatever happens: two engines must not continue from here
             os._exit(255)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -172,27 +172,27 @@ def _try_namespaces(identity: privileges.Identity | None) -> str | None:
 
 
 def is_current(prepared: Prepared) -> bool:
-    """Whether the import folders are as they were listed; when a package came since, prepare again or start anew."""
-    return all(readable.ages((folder,)) == ((folder, age),) for folder, age in prepared.listed)
+    """Whether the import folders are unchanged. If a package was installed since, prepare again or restart the engine."""
+    return all(readable.change_times((folder,)) == ((folder, age),) for folder, age in prepared.listed)
 
 
 def release(prepared: Prepared) -> None:
-    """Close what the engine holds open for its children."""
+    """Close the ruleset that the engine holds open for its children."""
     if prepared.ruleset is not None:
         os.close(prepared.ruleset)
 
 
 def confine(plan: Plan, prepared: Prepared) -> InForce:
-    """Put every layer of the plan's tier in force for this process: freshly forked, with one thread, and nothing of
-    the attempt in it yet. For good.
+    """Put every layer of the plan's tier in force for this process, for good.
 
-    In tier 2 it returns in a further child, process 1 of its namespaces; the caller's process waits and ends alike.
-    Raises IsolationError when a layer that the tier requires and that the system has fails.
+    The process must be freshly forked, with one thread, and must not have run the attempt. In tier 2 the call returns in a
+    further child, process 1 of its namespaces. The caller's process waits for it and exits in the same way. Raises
+    IsolationError if a layer fails that the tier requires and the system has.
     """
     if plan.tier > prepared.tier:
         raise IsolationError(f"tier {plan.tier} was asked for, and only tier {prepared.tier} was prepared")
     if sys.platform != "linux":
-        return _confine_elsewhere(plan, prepared)
+        return _confine_without_linux(plan, prepared)
     available, guarded = prepared.available, plan.tier >= GUARDED
     jailed = plan.tier >= JAIL and available.namespaces
     identity = prepared.identity if guarded else None
@@ -200,17 +200,17 @@ def confine(plan: Plan, prepared: Prepared) -> InForce:
     program = prepared.filter if guarded else None
     with _layer("the session"):
         process.own_session()
-    with _layer("the folder"):  # before the user id goes: it may be the engine's alone
+    with _layer("the folder"):  # before the user id changes: only the engine's user may be able to enter it
         surroundings.enter(plan.folder)
     with _layer("user ids"):
         if identity is not None:
             privileges.take(identity)
-    with _layer("death with the parent"):  # after the user id, which makes the kernel forget it
+    with _layer("death with the parent"):  # after the user id: changing it makes the kernel forget this setting
         process.die_with(plan.parent_pid)
     with _layer("descriptors"):
         descriptors.close_all_but((*plan.keep_descriptors, *(() if ruleset is None else (ruleset,))))
     if jailed:
-        with _layer("namespaces"):  # before the capabilities go: they give new ones
+        with _layer("namespaces"):  # before the capabilities are dropped: new namespaces give new ones
             namespaces.enter(prepared.hidden)
     with _layer("limits"):
         notes = limits.set_limits(
@@ -228,7 +228,7 @@ def confine(plan: Plan, prepared: Prepared) -> InForce:
         with _layer("Landlock"):
             landlock.restrict_self(ruleset, available.landlock_abi)
     if program is not None:
-        with _layer("seccomp"):  # last: it refuses what the layers before it are made of
+        with _layer("seccomp"):  # last: it refuses the system calls that the other layers need
             seccomp.load(program.for_process(os.getpid()))
     held = 0 if ruleset is None or program is None else JAIL if jailed else GUARDED
     return InForce(
@@ -238,23 +238,23 @@ def confine(plan: Plan, prepared: Prepared) -> InForce:
         namespaces=jailed,
         uid_dropped=identity is not None and identity.reads_as is None,
         capabilities_dropped=guarded,
-        notes=(*(_less_than(plan, prepared) if guarded else ()), *notes),
+        notes=(*(_weaker_than(plan, prepared) if guarded else ()), *notes),
     )
 
 
-def _less_than(plan: Plan, prepared: Prepared) -> Iterator[str]:
-    """A sentence for each thing that is less than the plan's tier promises."""
-    yield from _missing(prepared.available.landlock_abi, prepared.filter is not None)
+def _weaker_than(plan: Plan, prepared: Prepared) -> Iterator[str]:
+    """A sentence for each thing that is weaker than the plan's tier promises."""
+    yield from _missing_layers(prepared.available.landlock_abi, prepared.filter is not None)
     if plan.tier >= JAIL:
-        yield from _refused(prepared.namespaces_refused)
+        yield from _refused_namespaces(prepared.namespaces_refused)
     if prepared.root_stays:
         yield prepared.root_stays
     if prepared.identity is not None and prepared.identity.note:
         yield prepared.identity.note
 
 
-def _confine_elsewhere(plan: Plan, prepared: Prepared) -> InForce:
-    """Tier 0 where there is no Linux: what POSIX has, and on Windows the folder and the environment alone."""
+def _confine_without_linux(plan: Plan, prepared: Prepared) -> InForce:
+    """Tier 0 on other systems than Linux: what POSIX offers; on Windows only the folder and the environment."""
     with _layer("the folder"):
         surroundings.enter(plan.folder)
     if os.name == "posix":
@@ -273,7 +273,7 @@ def _confine_elsewhere(plan: Plan, prepared: Prepared) -> InForce:
 
 @contextmanager
 def _layer(name: str) -> Iterator[None]:
-    """Turn any failure of a layer into an IsolationError that names it: a child must not go on with one missing."""
+    """Turn any failure of a layer into an IsolationError with its name: a child must not continue without the layer."""
     try:
         yield
     except IsolationError:
@@ -283,9 +283,9 @@ def _layer(name: str) -> Iterator[None]:
 
 
 def guard_engine(parent_pid: int | None = None) -> None:
-    """Make this process, the engine or a grader child, unreadable to its neighbours and the parent of its orphans.
+    """Keep the memory of this process (engine or grader) private, and make it the parent of orphaned descendants.
 
-    With a parent_pid it also dies with that parent. Does nothing but on Linux.
+    With a parent_pid, it also dies with that parent. Only on Linux; elsewhere it does nothing.
     """
     if sys.platform != "linux":
         return

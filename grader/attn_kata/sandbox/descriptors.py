@@ -1,4 +1,4 @@
-"""Open files: an attempt keeps its standard streams and its channel, and none that the engine happened to hold."""
+"""Open files: an attempt keeps its standard streams and its channel, and no other descriptor of the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 0xFFFFFFFF
 
 
 def close_all_but(keep: Collection[int]) -> None:
-    """Close every descriptor from 3 on that is not kept: the answers, the report and other attempts hang on them."""
+    """Close every descriptor from 3 on that is not in `keep`: others lead to the answers, the report and other attempts."""
     try:
         first = _FIRST_AFTER_STDIO
         for kept in sorted(fd for fd in keep if fd >= _FIRST_AFTER_STDIO):
@@ -21,7 +21,7 @@ def close_all_but(keep: Collection[int]) -> None:
                 libc.syscall("close_range", CLOSE_RANGE, first, kept - 1, 0)
             first = kept + 1
         libc.syscall("close_range", CLOSE_RANGE, first, _LARGEST, 0)
-    except (OSError, AttributeError, TypeError):  # before Linux 5.9, under an old container's filter, or not Linux
+    except (OSError, AttributeError, TypeError):  # Linux before 5.9, an old container's filter, or another system
         _close_each(keep)
 
 
@@ -30,7 +30,7 @@ def _close_each(keep: Collection[int]) -> None:
         if fd >= _FIRST_AFTER_STDIO and fd not in keep:
             try:
                 os.close(fd)
-            except OSError:  # the listing's own descriptor, closed by now
+            except OSError:  # the descriptor of the listing itself, which is closed already
                 continue
 
 

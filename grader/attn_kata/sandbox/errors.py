@@ -1,7 +1,7 @@
-"""What a layer raises when it was promised and could not be put in force."""
+"""The error of a layer that is required and cannot be put in force."""
 
 from __future__ import annotations
 
 
 class IsolationError(Exception):
-    """A layer that the tier requires, and that this system has, failed: nothing of the attempt may run."""
+    """A layer failed that the tier requires and this system has. The attempt must not run."""

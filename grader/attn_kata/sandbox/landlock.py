@@ -1,7 +1,7 @@
-"""Landlock: which files a process may reach, by path, for any user, and without being asked again.
+"""Landlock: limits the files that a process can open, by path. It needs no privileges and cannot be undone.
 
-A rule allows something beneath a path and nothing can be taken out again, so what is denied is what no rule covers: a
-folder that holds something denied gets one rule per entry instead of one for itself.
+A rule allows access beneath a path, and no rule can take access away. So a denied path must be outside all rules: a folder that
+contains something denied gets one rule per entry, instead of one rule for the whole folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF = 1
 LANDLOCK_ACCESS_FS_WRITE_FILE = 1 << 1
 LANDLOCK_ACCESS_FS_READ_FILE = 1 << 2
 LANDLOCK_ACCESS_FS_READ_DIR = 1 << 3
-# Execute, write, read, read folders, remove (2), make (7): bits 0 to 12. Each later version added what is named here.
+# Bits 0 to 12: execute, write, read, read folders, remove (2), make (7). Later versions added the rights named below.
 _FS_OF_ABI_1 = (1 << 13) - 1
 LANDLOCK_ACCESS_FS_REFER = 1 << 13
 LANDLOCK_ACCESS_FS_TRUNCATE = 1 << 14
@@ -36,7 +36,7 @@ _WRITABLE_DEVICE = "/dev/null"
 
 
 def abi() -> int:
-    """The version of Landlock that this kernel has and has switched on; 0 for none."""
+    """The version of Landlock that is active in this kernel; 0 for none."""
     try:
         version = LANDLOCK_CREATE_RULESET_VERSION
         return libc.syscall("landlock_create_ruleset", LANDLOCK_CREATE_RULESET, None, 0, version)
@@ -45,7 +45,7 @@ def abi() -> int:
 
 
 def handled(version: int) -> tuple[int, int, int]:
-    """The file, network and scope rights that this version can refuse, and that are refused where no rule allows."""
+    """The file, network and scope rights that this version can control. They are refused unless a rule allows them."""
     files = _FS_OF_ABI_1
     files |= LANDLOCK_ACCESS_FS_REFER if version >= 2 else 0
     files |= LANDLOCK_ACCESS_FS_TRUNCATE if version >= 3 else 0
@@ -56,9 +56,9 @@ def handled(version: int) -> tuple[int, int, int]:
 
 
 def create_ruleset(version: int, readable: Iterable[str]) -> int:
-    """Build a ruleset that allows reading beneath these paths and no more; returns its descriptor; raises OSError.
+    """Build a ruleset that only allows reading beneath these paths. Returns its descriptor. Raises OSError.
 
-    One rule costs two system calls, so this is done once in the engine; each child inherits the descriptor.
+    A rule costs two system calls, so this is done once in the engine. Each child inherits the descriptor.
     """
     files, network, scope = handled(version)
     size = 8 if version < 4 else 16 if version < 6 else 24  # an older kernel knows a shorter structure
@@ -75,10 +75,10 @@ def create_ruleset(version: int, readable: Iterable[str]) -> int:
 
 def _allow_reading(ruleset: int, handled_files: int, path: str) -> None:
     try:
-        # O_PATH is Linux's alone, and so absent where other systems check these types.
+        # Only Linux has O_PATH.
         anchor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError, NotADirectoryError):
-        return  # what the engine cannot reach, its child cannot either
+        return  # a path that the engine cannot reach, its child cannot reach either
     try:
         access = LANDLOCK_ACCESS_FS_READ_FILE
         if stat.S_ISDIR(os.fstat(anchor).st_mode):
@@ -92,17 +92,17 @@ def _allow_reading(ruleset: int, handled_files: int, path: str) -> None:
 
 
 def restrict_self(ruleset: int, version: int) -> None:
-    """Put the ruleset in force for this thread and all that it starts, for good, and close it; raises OSError."""
-    # What an attempt is refused is no news: keep it out of the system's audit log.
+    """Put the ruleset in force for this thread and everything that it starts, for good, and close it. Raises OSError."""
+    # Refusals are expected here: keep them out of the system's audit log.
     flags = LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF if version >= 7 else 0
     libc.syscall("landlock_restrict_self", LANDLOCK_RESTRICT_SELF, ruleset, flags)
     os.close(ruleset)
 
 
 def without(paths: Iterable[str], denied: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The paths to allow so that everything beneath `paths` is reached except what is denied, and the folders split.
+    """The paths to allow, so that all of `paths` is readable except the denied ones; and the folders split for that.
 
-    Links are followed first: a link to a denied folder is denied, and one to a folder around it is split too.
+    Links are resolved first. A link to a denied folder is denied. A link to a folder that contains a denied one is split too.
     """
     refused = frozenset(os.path.realpath(path) for path in denied)
     allowed: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Resource limits: what an attempt may use up before the kernel, and not a person, stops it."""
+"""Resource limits: how much an attempt may use before the kernel stops it."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ PENDING_SIGNALS = 256
 
 
 def set_limits(*, cpu_seconds: int, memory_bytes: int, file_bytes: int, private_user: bool) -> list[str]:
-    """Set every limit, soft and hard alike, and return a sentence for each that could not be set.
+    """Set every limit, soft and hard, and return a sentence for each one that could not be set.
 
-    memory_bytes come on top of what the process has mapped already (torch's libraries and the engine's heap).
-    private_user says that no other process has this real user id, so that the count of its threads starts at one.
+    memory_bytes are added to what the process has mapped already (torch's libraries and the engine's heap).
+    private_user says that no other process has this real user id, so that only its own threads are counted.
     """
     if resource is None:
         return ["This system has no resource limits: only the deadline stops an attempt."]
     notes = []
     mapped = mapped_bytes()
     wanted = {
-        # An endless loop that the deadline somehow missed. SIGXCPU first; whoever catches it is killed a second later.
+        # An endless loop that the deadline missed. SIGXCPU comes first; a process that catches it is killed a second later.
         "CPU": (cpu_seconds, cpu_seconds + 1),
-        "AS": None if mapped is None else (mapped + memory_bytes,) * 2,  # memory eaten by Python or by torch
+        "AS": None if mapped is None else (mapped + memory_bytes,) * 2,  # memory that Python or torch allocates
         "FSIZE": (file_bytes,) * 2,  # a full disk
-        "NOFILE": (OPEN_FILES,) * 2,  # descriptors used up, and kernel memory behind each
-        "NPROC": (THREADS + (0 if private_user else _tasks_of_everybody()),) * 2,  # fork and thread bombs
-        "CORE": (0, 0),  # a core file holds what the engine's memory held
+        "NOFILE": (OPEN_FILES,) * 2,  # descriptors, and the kernel memory behind each one
+        "NPROC": (THREADS + (0 if private_user else _threads_on_the_machine()),) * 2,  # fork and thread bombs
+        "CORE": (0, 0),  # a core file would contain memory inherited from the engine
         "MEMLOCK": (0, 0),  # memory that cannot be swapped out
         "MSGQUEUE": (0, 0),  # kernel memory that outlives the process
-        "SIGPENDING": (PENDING_SIGNALS,) * 2,  # kernel memory queued signals and timers take
+        "SIGPENDING": (PENDING_SIGNALS,) * 2,  # kernel memory for queued signals and timers
         "NICE": (0, 0),
         "RTPRIO": (0, 0),  # a real-time loop freezes the machine
     }
     for name, limit in wanted.items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is None:
-            continue  # the system does not know this one (macOS lacks the queues and priorities)
+            continue  # the system does not have this limit (macOS lacks the queues and priorities)
         if limit is None:
             notes.append("Without /proc the memory in use is unknown: memory is not limited.")
             continue
@@ -55,7 +55,7 @@ def set_limits(*, cpu_seconds: int, memory_bytes: int, file_bytes: int, private_
 
 
 def _lower(number: int, limit: tuple[int, int]) -> None:
-    """Set the limit, or leave what is there where that is lower still: a hard limit is not to be raised."""
+    """Set the limit, or keep the present one if it is lower: a hard limit cannot be raised."""
     _, hard = resource.getrlimit(number)
     if hard != resource.RLIM_INFINITY:
         limit = (min(limit[0], hard), min(limit[1], hard))
@@ -63,7 +63,7 @@ def _lower(number: int, limit: tuple[int, int]) -> None:
 
 
 def mapped_bytes() -> int | None:
-    """The size of the address space now (VmSize), or None where /proc does not tell."""
+    """The present size of the address space (VmSize), or None if /proc does not tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -71,11 +71,11 @@ def mapped_bytes() -> int | None:
         return None
 
 
-def _tasks_of_everybody() -> int:
-    """How many threads run on the whole machine: no fewer than the user's own, and told in one short read.
+def _threads_on_the_machine() -> int:
+    """The number of threads on the whole machine: an upper bound for the user's own, and quick to read.
 
-    RLIMIT_NPROC counts all of the user's threads. A limit below what an editor and a browser have would let an attempt
-    start none; this one leaves it at least THREADS, and at most as many more as others run here.
+    RLIMIT_NPROC counts all threads of the user. If the limit were below what an editor and a browser use, the attempt could
+    start no thread. With this bound added, it can start at least THREADS, and at most as many more as other users' threads.
     """
     try:
         with open("/proc/loadavg", "rb") as file:
@@ -85,11 +85,11 @@ def _tasks_of_everybody() -> int:
 
 
 def _die_first_when_memory_runs_out() -> None:
-    """Ask the kernel to choose this process, not the user's editor, when memory runs out; it may refuse."""
+    """Ask the kernel to kill this process first when memory runs out, and not the user's editor. It may refuse."""
     if sys.platform != "linux":
         return
     try:
         with open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
             file.write(b"1000")
     except OSError:
-        pass  # a comfort: the limit on the address space is what counts
+        pass  # not essential: the limit on the address space protects anyway

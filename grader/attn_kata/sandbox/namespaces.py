@@ -1,4 +1,4 @@
-"""Namespaces: a world with no network, no other processes and nothing to write to, in which the child is process 1."""
+"""Namespaces: the child is process 1, and has no network, no other processes and nowhere to write."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOBODY = 65534
 
 
 def switched_off() -> str | None:
-    """Why this system will refuse new namespaces, as far as its settings say; None where they do not."""
+    """Why this system's settings refuse new namespaces; None if they do not."""
     if _setting("/proc/sys/user/max_user_namespaces") == 0:
         return "user namespaces are switched off (user.max_user_namespaces is 0)"
     if os.geteuid() != 0 and _setting("/proc/sys/kernel/unprivileged_userns_clone") == 0:
@@ -49,12 +49,12 @@ def _setting(path: str) -> int | None:
 
 
 def enter(hidden: Iterable[str] = ()) -> None:
-    """Return as process 1 of new namespaces, in a new process; the old one waits, and ends as this one ends.
+    """Return in a new process, which is process 1 of new namespaces. The old one waits for it and exits in the same way.
 
-    `hidden` folders are covered with empty ones. Raises OSError, in the old process, where the system refuses.
+    `hidden` folders are covered with empty ones. Raises OSError, in the old process, if the system refuses.
     """
     user, group = os.geteuid(), os.getegid()
-    process.open_memory()  # the files of a process with private memory belong to root, and the ids are mapped in them
+    process.open_memory()  # needed to write the id maps: the /proc files of a process with private memory belong to root
     libc.call("unshare", _ALL)
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{_NOBODY} {user} 1")
@@ -76,7 +76,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _make_everything_read_only() -> None:
-    """Refuse writing on every mount, of this namespace only; before Linux 5.12 only the separation is to be had."""
+    """Make every mount of this namespace read-only. Before Linux 5.12 the mounts can only be separated."""
     libc.call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
     attributes = struct.pack("=QQQQ", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0, 0, 0)
     try:
@@ -87,24 +87,24 @@ def _make_everything_read_only() -> None:
 
 
 def _become_process_1() -> None:
-    alive, held_by_the_old = os.pipe()
+    new_end, old_end = os.pipe()
     child = os.fork()
     if child:
-        _wait_and_end_alike(child, held_by_the_old)
-    os.close(held_by_the_old)
-    # getppid is 0 here whether the old process lives or not, so die_with cannot check: the pipe's other end tells.
+        _wait_and_exit_alike(child, old_end)
+    os.close(old_end)
+    # getppid is always 0 here, so die_with cannot check that the old process lives. The pipe's other end shows it.
     libc.prctl("PR_SET_PDEATHSIG", process.PR_SET_PDEATHSIG, signal.SIGKILL)
     waiting = select.poll()
-    waiting.register(alive, select.POLLHUP)
+    waiting.register(new_end, select.POLLHUP)
     if waiting.poll(0):
         os._exit(1)
-    os.close(alive)
+    os.close(new_end)
     if os.getpid() != 1:
         raise IsolationError("the new process namespace did not take effect")
 
 
-def _wait_and_end_alike(child: int, held: int) -> None:
-    """Hold nothing open that others wait on, wait for process 1 and pass its end on. Never returns."""
+def _wait_and_exit_alike(child: int, held: int) -> None:
+    """Close all descriptors that others wait on, wait for process 1, and exit in the same way. Never returns."""
     try:
         close_all_but((held,))
         for descriptor in range(3):

@@ -1,10 +1,10 @@
-"""User ids and capabilities: root's powers are put away before the attempt runs, as far as Python stays readable.
+"""User ids and capabilities: a process of root gives up root's powers before the attempt runs, and can still read Python.
 
-As root there are three ways, the best first. (1) Every id becomes one that nobody has. (2) Where Python's files are
-readable to root alone (they often lie under root's home, mode 700), or to one other user, only the *real* id becomes
-one that nobody has, while files are still opened as their owner: without capabilities that owner is bound by modes like
-everybody, and RLIMIT_NPROC, which never binds a process whose real id is root's, counts this one's threads. (3) Where
-ids cannot be changed at all, only the capabilities go. In every case Landlock and seccomp carry the rest.
+There are three ways, the best first. (1) Every id becomes an unused one. (2) Sometimes only root, or one other user, can read
+Python's files (they are often under root's home, mode 700). Then only the *real* id becomes an unused one, and files are still
+opened as their owner. Without capabilities, file modes apply to that owner as to everyone. RLIMIT_NPROC never limits a process
+whose real id is root's, but it limits this one. (3) If ids cannot be changed at all, only the capabilities are dropped. In
+every case Landlock and seccomp do the rest.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ LINUX_CAPABILITY_VERSION_3 = 0x20080522
 CAP_KILL, CAP_SETGID, CAP_SETUID = 5, 6, 7
 _MOST_CAPABILITIES = 64
 
-# Ids that no account and no tool hands out: above the range of containers, or, in a container that has only 65536 of
-# them, systemd's range for services of the moment. A process picks its own by its process id, so that two attempts
-# share none.
+# Ids that no account and no tool uses: above the range of containers, or, in a container with only 65536 ids, systemd's range
+# for temporary services. A process picks its id by its process id, so that no two attempts share one.
 _UNUSED_RANGES = ((0x70000000, 1 << 22), (61184, 4336))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """The ids to take: `reads_as` opens files; the real one is the process's own, from a range of unused ones."""
+    """The ids to take: files are opened as `reads_as`; the real id is private to the process, from a range of unused ids."""
 
     first_id: int
     ids: int
@@ -51,14 +50,14 @@ class Identity:
 
 
 def choose_identity(paths: Iterable[str]) -> Identity | str | None:
-    """The ids a child of this process should take so that it still reads the paths.
+    """The ids that a child of this process should take, so that it can still read the paths.
 
-    None for an ordinary user, who has nothing to give away; a sentence where root's ids have to stay.
+    None for an ordinary user, who has no powers to give up. A sentence with the reason if root's ids must stay.
     """
     if os.geteuid() != 0:
         return None
     if not _has_capabilities(CAP_KILL, CAP_SETGID, CAP_SETUID):
-        return "This root may not change user ids: the attempt keeps root's, without any capability."
+        return "Root may not change user ids here: the attempt keeps root's, without any capability."
     mapped = [(first, count) for first, count in _UNUSED_RANGES if _is_mapped(first, count)]
     if not mapped:
         return "No unused user id exists in this container: the attempt keeps root's, without any capability."
@@ -74,19 +73,19 @@ def choose_identity(paths: Iterable[str]) -> Identity | str | None:
 
 
 def take(identity: Identity) -> int:
-    """Drop root's groups, group and user for the identity's; returns the real user id; raises OSError."""
+    """Replace root's groups, group and user by the identity's. Returns the real user id. Raises OSError."""
     _drop_bounding_set()
     private = identity.first_id + os.getpid() % identity.ids
     reader = private if identity.reads_as is None else identity.reads_as
     os.setgroups([])
     os.setresgid(private, private, private)
-    # Saved as the reader's too: signals from a root that lacks CAP_KILL are allowed by the saved id.
+    # The saved id is the reader's too: it allows signals from a root that lacks CAP_KILL.
     os.setresuid(private, reader, reader)
     return private
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, and every way back to one; raises IsolationError when one is left."""
+    """Give up every capability, and every way to get one back. Raises IsolationError if one is left."""
     _drop_bounding_set()
     with suppress(OSError):  # before Linux 4.3 there were no ambient capabilities
         libc.prctl("PR_CAP_AMBIENT", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
@@ -96,7 +95,7 @@ def drop_capabilities() -> None:
 
 
 def capabilities() -> int:
-    """The effective and permitted capabilities of this thread, as one bit set; raises OSError."""
+    """The effective and permitted capabilities of this thread, as one bit set. Raises OSError."""
     header = libc.buffer(struct.pack("=Ii", LINUX_CAPABILITY_VERSION_3, 0))
     data = libc.buffer(bytes(24))
     libc.call("capget", header, data)
@@ -108,7 +107,7 @@ def _drop_bounding_set() -> None:
     for capability in range(_MOST_CAPABILITIES):
         try:
             libc.prctl("PR_CAPBSET_DROP", PR_CAPBSET_DROP, capability)
-        except OSError:  # past the last one, or not allowed to: no exec follows that could use the set
+        except OSError:  # past the last one, or not allowed: harmless, because no exec follows that could use the set
             return
 
 
@@ -118,7 +117,7 @@ def _has_capabilities(*wanted: int) -> bool:
 
 
 def _is_mapped(first: int, count: int) -> bool:
-    """Whether these ids exist here, for users and for groups: a container's root often has a part of them only."""
+    """Whether these user and group ids exist here: the root of a container often has only a part of all ids."""
     return all(
         any(start <= first and first + count <= start + length for start, length in _mappings(name))
         for name in ("uid_map", "gid_map")
@@ -135,9 +134,9 @@ def _mappings(name: str) -> list[tuple[int, int]]:
 
 
 def _readable(path: str, user: int) -> bool:
-    """Whether the user, in no group and without capabilities, reads this path and what lies directly in it.
+    """Whether the user, in no group and without capabilities, can read this path and its direct entries.
 
-    Every folder above it must let through; a package installed under a strict umask is closed in an open folder.
+    Every folder above it must allow passing. The entries count too: a package installed under a strict umask is closed.
     """
     above = path
     while above != os.path.dirname(above):

@@ -1,4 +1,4 @@
-"""What a process is to its parent and its neighbours: its session, its death with the parent, its memory's privacy."""
+"""A process among others: its session, its death with the parent, the privacy of its memory, its end."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS = 38, 39
 
 
 def own_session() -> None:
-    """Lead a new session, so that one killpg ends everything started here and no terminal is attached."""
+    """Start a new session, so that one killpg ends everything started here, and no terminal is attached."""
     try:
         os.setsid()
-    except PermissionError:  # it leads a process group already: without a terminal of its own that is as good
+    except PermissionError:  # it leads a process group already: that is enough, because it has no terminal
         if os.getpgrp() != os.getpid():
             raise
 
 
 def die_with(parent_pid: int) -> None:
-    """Be killed when the parent dies, so that a killed engine leaves no endless loop behind.
+    """Have the kernel kill this process when its parent dies, so that a killed engine leaves no endless loop.
 
-    Linux forgets the wish whenever user or group ids change: ask after them. Exits if the parent is gone already.
+    Linux drops the setting when user or group ids change, so call this after them. Exits if the parent is gone already.
     """
     libc.prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
@@ -39,34 +39,34 @@ def die_with(parent_pid: int) -> None:
 
 
 def keep_memory_private() -> None:
-    """Let no process of the same user read this one's memory through /proc or ptrace, nor a core file hold it."""
+    """Prevent other processes of the user from reading this one's memory (/proc, ptrace), and prevent core files."""
     libc.prctl("PR_SET_DUMPABLE", PR_SET_DUMPABLE, 0)
 
 
 def open_memory() -> None:
-    """Undo keep_memory_private for as long as the process must own its files in /proc (see namespaces)."""
+    """Undo keep_memory_private, while the process must own its files in /proc (see namespaces)."""
     libc.prctl("PR_SET_DUMPABLE", PR_SET_DUMPABLE, 1)
 
 
 def gain_no_privileges() -> None:
-    """Let no exec raise privileges (set-uid files), which is also what lets an ordinary user load the next layers."""
+    """Ignore set-uid files from now on. An ordinary user needs this setting to load Landlock and seccomp."""
     libc.prctl("PR_SET_NO_NEW_PRIVS", PR_SET_NO_NEW_PRIVS, 1)
     if libc.prctl("PR_GET_NO_NEW_PRIVS", PR_GET_NO_NEW_PRIVS) != 1:
-        raise IsolationError("PR_SET_NO_NEW_PRIVS was accepted and is not in force")
+        raise IsolationError("PR_SET_NO_NEW_PRIVS was accepted, but is not in force")
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, so that none escapes being reaped."""
+    """Become the parent of every descendant whose own parent dies, so that all of them can be reaped."""
     libc.prctl("PR_SET_CHILD_SUBREAPER", PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end(child: int) -> int:
-    """Kill the child with everything in its session's group, reap all of it, and return the child's wait status.
+    """Kill the child and its whole process group, reap them, and return the child's wait status.
 
-    In tier 2 the child only waits for process 1 of its namespaces, which is in its group; nothing can leave a group
-    from tier 1 on. What left it in tier 0 is end_strays's.
+    In tier 2 the child only waits for process 1 of its namespaces, which is in the same group. From tier 1 on no process can
+    leave the group. In tier 0 one can; end_strays ends those.
     """
-    for kill in (os.killpg, os.kill):  # the group first; it has none where it was caught before own_session
+    for kill in (os.killpg, os.kill):  # the group first; a child killed before own_session has none
         with suppress(ProcessLookupError, PermissionError):
             kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -77,10 +77,10 @@ def end(child: int) -> int:
 
 
 def end_strays(known: Collection[int]) -> int:
-    """Kill and reap the children of this process that it does not know: daemons that it adopted. Returns how many.
+    """Kill and reap the children of this process that are not in `known`: daemons that it adopted. Returns how many.
 
-    Killing one makes its own children this process's, so that it looks until it finds none; not for ever, because in
-    tier 0 a chain of processes that each start the next and end may outrun it.
+    When one is killed, this process adopts its children too, so it repeats until it finds none. It stops after
+    STRAYS_SECONDS, because in tier 0 a chain of processes, each starting the next, could go on for ever.
     """
     ended, until = 0, time.monotonic() + STRAYS_SECONDS
     while (strays := [pid for pid in _children() if pid not in known]) and time.monotonic() < until:

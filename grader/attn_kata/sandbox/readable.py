@@ -1,4 +1,4 @@
-"""Which files an attempt needs to read: Python, its libraries and a handful of the system's files; nothing of ours."""
+"""The files that an attempt needs to read: Python, its libraries and a few system files. None of attn-kata's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 _OURS = __name__.partition(".")[0]
 
-# Shared libraries that torch or the standard library load late, their cache, time zones and locales; what the number
-# of processors is read from. Nothing of /proc/self: a rule names the file that exists now, which is the engine's.
+# Shared libraries that torch or the standard library load late, their cache, time zones, locales, and the number of
+# processors. Not /proc/self: a rule would name the engine's files, because the rules are made in the engine.
 _OF_THE_SYSTEM = (
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime",
     "/usr/share/zoneinfo", "/usr/share/locale", "/usr/lib/locale", "/sys/devices/system/cpu",
@@ -21,7 +21,7 @@ _OF_THE_SYSTEM = (
 
 
 def of_python() -> list[str]:
-    """The folders that modules are imported from, and the prefixes that hold their shared libraries."""
+    """The folders that modules are imported from, and the prefixes with their shared libraries."""
     named = [sys.base_prefix, sys.base_exec_prefix, sys.prefix, *sys.path]
     named += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     kept = dict.fromkeys(os.path.realpath(path) for path in named if path and os.path.exists(path))
@@ -29,14 +29,14 @@ def of_python() -> list[str]:
 
 
 def of_system() -> list[str]:
-    """The files outside Python that it reads."""
+    """The system files that an attempt may read."""
     return [path for path in _OF_THE_SYSTEM if os.path.exists(path)]
 
 
-def ours() -> list[str]:
-    """This package wherever it is installed from, and what the import folders say about it.
+def own_files() -> list[str]:
+    """This package's folder, and its entries in the import folders.
 
-    The answers lie beside it, and an editable installation leaves files that name their place.
+    The answers are beside the package, and an editable installation leaves files that name its folder.
     """
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     found = {package}
@@ -50,16 +50,16 @@ def ours() -> list[str]:
 
 
 def remember_import_folders() -> None:
-    """Have the import system list its folders now: a folder split by a denied entry can no longer be listed later."""
+    """Have the import system list its folders now: later, a folder split around a denied entry cannot be listed."""
     importlib.util.find_spec("a_module_that_nobody_has")
 
 
-def ages(folders: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """The folders with the time of their last change, in nanoseconds: what was listed is out of date when it moves."""
+def change_times(folders: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The folders with their times of last change, in nanoseconds. If a time changes, the listing is out of date."""
     return tuple((folder, os.stat(folder).st_mtime_ns) for folder in folders if os.path.isdir(folder))
 
 
 def _too_wide(path: str) -> bool:
-    """Whether the path is the whole machine or holds the user's home, and so says nothing about Python."""
+    """Whether the path is the root or contains the user's home: then it is too wide to stand for Python."""
     home = os.path.realpath(os.path.expanduser("~"))
     return path == os.sep or home == path or home.startswith(path + os.sep)

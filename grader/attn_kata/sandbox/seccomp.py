@@ -1,7 +1,7 @@
-"""seccomp: the system calls that a child may not make, as a program that the kernel runs before each of them.
+"""seccomp: the forbidden system calls, as a program that the kernel runs before each system call.
 
 The program is classic BPF over struct seccomp_data { int nr; u32 arch; u64 instruction_pointer; u64 args[6]; }.
-Arguments that the kernel takes as 32 bits are compared by their lower halves, which is what the kernel itself looks at.
+Arguments that the kernel takes as 32 bits are compared by their lower halves, as the kernel itself does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from attn_kata.sandbox import libc
-from attn_kata.sandbox.syscall_table import LAST_JUDGED, NUMBERS, REFUSED
+from attn_kata.sandbox.syscall_table import LAST_REVIEWED, NUMBERS, REFUSED
 
 SECCOMP_SET_MODE_FILTER, SECCOMP_GET_ACTION_AVAIL = 1, 2
 SECCOMP_RET_KILL_PROCESS = 0x80000000
@@ -32,23 +32,23 @@ CLONE_THREAD = 0x00010000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _CLONE_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 
-# TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty, select and inheritance ask. No others: some
-# type into the terminal or take it over, some have signals sent to others, and FS_IOC_SETFLAGS and its kin change the
-# attributes of whatever file of the user's can be opened for reading.
+# TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: isatty, select and descriptor inheritance need them. No
+# others: some type into the terminal or take it over, and some send signals to other processes. FS_IOC_SETFLAGS and similar
+# ones change the attributes of any of the user's files that can be opened for reading.
 _ALLOWED_IOCTLS = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# F_SETOWN, F_SETSIG and F_SETOWN_EX send a signal of one's choice to anybody; F_SETLEASE and F_NOTIFY make others wait.
+# F_SETOWN, F_SETSIG and F_SETOWN_EX can send any signal to any process; F_SETLEASE and F_NOTIFY make others wait.
 _REFUSED_FCNTLS = (8, 10, 15, 1024, 1026)
-# PR_SET_PDEATHSIG and PR_SET_DUMPABLE undo what was set here; PR_SET_SECCOMP, PR_SET_PTRACER and PR_SET_MM have no use;
-# PR_SCHED_CORE keeps others off half a processor.
+# PR_SET_PDEATHSIG and PR_SET_DUMPABLE would undo the sandbox's settings. An attempt does not need PR_SET_SECCOMP,
+# PR_SET_PTRACER and PR_SET_MM. PR_SCHED_CORE keeps other processes off half a processor.
 _REFUSED_PRCTLS = (1, 4, 22, 0x59616D61, 35, 62)
 # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC: the same bits on both architectures.
 _WRITING = 0o1 | 0o2 | 0o100 | 0o1000
 
-_OWN_PID = -1  # stands in the program for the process id, which is known only in the child
+_OWN_PID = -1  # a placeholder for the process id, which is known only in the child
 
 
 class Instruction(NamedTuple):
-    """One struct sock_filter: `jt` and `jf` say how many instructions to skip when the test holds, and when not."""
+    """One struct sock_filter. `jt` and `jf` are the instructions to skip if the test is true, and if it is false."""
 
     code: int
     jt: int
@@ -58,7 +58,7 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True)
 class Filter:
-    """A program that is complete but for the process id that its signals may go to."""
+    """A complete program, except for the process id that it allows signals to."""
 
     instructions: tuple[Instruction, ...]
 
@@ -69,7 +69,7 @@ class Filter:
 
 
 def available() -> bool:
-    """Whether this kernel filters system calls and this package knows the numbers of the machine's calls."""
+    """Whether this kernel can filter system calls, and this package knows the numbers of the machine's calls."""
     numbers = NUMBERS.get(platform.machine())
     if numbers is None or struct.calcsize("P") != 8:
         return False
@@ -82,18 +82,18 @@ def available() -> bool:
 
 
 def assemble(machine: str, *, refuse_writing: bool) -> Filter:
-    """The program for this architecture; with `refuse_writing`, for where Landlock is missing or sees no truncation."""
+    """The program for this architecture. `refuse_writing` is for systems whose Landlock is missing or ignores truncation."""
     numbers = NUMBERS[machine]
     program = [
-        # The numbers below mean other calls in another architecture's table: int 0x80 on x86-64 uses the 32-bit one.
+        # Check the architecture first: with int 0x80 on x86-64, the same numbers mean calls of the 32-bit table.
         _load(_OFFSET_ARCH),
         Instruction(BPF_JEQ, 1, 0, AUDIT_ARCH[machine]),
         _return(SECCOMP_RET_KILL_PROCESS),
         _load(_OFFSET_NR),
     ]
-    if machine == "x86_64":  # x32 numbers the same calls once more, from this bit up
+    if machine == "x86_64":  # x32 has the same calls again, with this bit set
         program += [Instruction(BPF_JGE, 0, 1, X32_SYSCALL_BIT), _return(SECCOMP_RET_KILL_PROCESS)]
-    program += [Instruction(BPF_JGT, 0, 1, LAST_JUDGED), _refuse(errno.ENOSYS)]
+    program += [Instruction(BPF_JGT, 0, 1, LAST_REVIEWED), _refuse(errno.ENOSYS)]
     for name, body in _judged_by_arguments(refuse_writing=refuse_writing).items():
         if name in numbers:
             program += [Instruction(BPF_JEQ, 0, len(body), numbers[name]), *body]
@@ -106,8 +106,8 @@ def assemble(machine: str, *, refuse_writing: bool) -> Filter:
 
 def _judged_by_arguments(*, refuse_writing: bool) -> dict[str, list[Instruction]]:
     judged = {
-        # A thread is a clone with CLONE_THREAD; without it, it is a process. clone3 keeps its flags behind a pointer,
-        # where a filter cannot look; ENOSYS makes the C library fall back to clone. The same for openat2.
+        # clone with CLONE_THREAD starts a thread, without it a process. clone3 has its flags behind a pointer, which a filter
+        # cannot read; ENOSYS makes the C library use clone instead. The same holds for openat2.
         "clone": [
             _load(_argument(0)),
             Instruction(BPF_JSET, 0, 2, CLONE_THREAD),
@@ -117,9 +117,9 @@ def _judged_by_arguments(*, refuse_writing: bool) -> dict[str, list[Instruction]
         ],
         "clone3": [_refuse(errno.ENOSYS)],
         "openat2": [_refuse(errno.ENOSYS)],
-        # Signals go to itself only (raise and abort use tgkill), never to the group, the parent or everybody.
+        # Signals may only go to the process itself (raise and abort use tgkill).
         **{name: _only(0, (_OWN_PID,)) for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")},
-        # Limits and processors of other processes of the same user, the engine's among them.
+        # Otherwise these would change limits and processors of the user's other processes, the engine included.
         **{name: _only(0, (0, _OWN_PID)) for name in ("prlimit64", "sched_setaffinity")},
         "ioctl": _only(1, _ALLOWED_IOCTLS),
         "fcntl": _none_of(1, _REFUSED_FCNTLS),
@@ -147,7 +147,7 @@ def _no_flag_of(argument: int, flags: int) -> list[Instruction]:
 
 
 def _equals(value: int) -> Instruction:
-    """Go on to the next instruction when equal, else skip it."""
+    """Run the next instruction if equal, else skip it."""
     return Instruction(BPF_JEQ, 0, 1, value)
 
 
@@ -174,9 +174,9 @@ class _Program(ctypes.Structure):
 
 
 def load(program: bytes) -> None:
-    """Put the program in force for this thread and all that it starts, for good; raises OSError.
+    """Put the program in force for this thread and everything that it starts, for good. Raises OSError.
 
-    Needs no_new_privs, and to be the process's only thread.
+    Needs no_new_privs, and a process with a single thread.
     """
     instructions = ctypes.create_string_buffer(program, len(program))
     described = _Program(len(program) // 8, ctypes.addressof(instructions))

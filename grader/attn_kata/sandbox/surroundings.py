@@ -1,4 +1,4 @@
-"""The working folder and the environment of the child: nothing of the caller's is left in either."""
+"""The child's working folder and environment, both new, so that nothing of the caller is left in them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import tempfile
 
 
 def enter(folder: str) -> None:
-    """Make the folder the working one and the only one that the environment names; raises OSError.
+    """Change to the folder, and replace the environment by one that names only this folder. Raises OSError.
 
-    The environment holds tokens and paths of the user's; what replaces it is what the standard library asks for.
+    The user's environment contains tokens and paths. The new one has only variables that the standard library and torch read.
     """
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(
         HOME=folder, TMPDIR=folder, TEMP=folder, USER="attempt", LOGNAME="attempt", LANG="C.UTF-8", PATH="",
         OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
-        # Made, with exist_ok, when parts of torch are imported: one that exists need not be made.
+        # Parts of torch create these folders when they are imported. This one exists already.
         TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=folder,
     )  # fmt: skip
-    # Told, not found: looking for a folder for temporary files means writing to it, which the next layers refuse, and
-    # parts of torch look when they are imported.
+    # Set directly: the standard library finds a temporary folder by writing to it, which the next layers refuse, and parts
+    # of torch ask for one when they are imported.
     tempfile.tempdir = folder

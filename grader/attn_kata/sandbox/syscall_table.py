@@ -1,60 +1,58 @@
-"""System calls by name: which are refused and why, and their numbers on each architecture.
+"""System calls by name: the refused ones with the reasons, and the numbers on each architecture.
 
-The numbers are those of the kernel's asm/unistd_64.h (x86-64) and asm-generic/unistd.h (aarch64); they never change.
+The numbers are from the kernel's asm/unistd_64.h (x86-64) and asm-generic/unistd.h (aarch64); they never change.
 A name that an architecture lacks is absent from its table.
 """
 
 from __future__ import annotations
 
-# What an attempt has no use for, by the attack that it would serve.
+# System calls that an attempt does not need, grouped by the attack that each would allow.
 # fmt: off
 REFUSED = (
     # a fork bomb, a daemon that outlives the grading, another program
     "fork", "vfork", "execve", "execveat",
-    # talking to anything, by TCP, UDP or unix sockets; the descriptors that are open already are read and
-    # written with read and write
+    # communication by TCP, UDP or unix sockets; open descriptors are used with read and write
     "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg",
     "recvfrom", "recvmsg", "recvmmsg", "getsockopt", "setsockopt",
-    # reading, stopping or steering the engine, the grader or another attempt
+    # reading, stopping or controlling the engine, the grader or another attempt
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
     "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "migrate_pages", "move_pages", "setpriority", "ioprio_set",
     "sched_setscheduler", "sched_setparam", "sched_setattr",
-    # escaping the process group that is killed in the end
+    # leaving the process group that is killed at the end
     "setsid", "setpgid",
-    # taking back a user id that was put aside, and with it what the limits do not bind
+    # taking back a user id that was given up, and escaping the limits with it
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid", "setgroups",
     "capset",
-    # a world of its own, in which it would be root
+    # new namespaces and mounts, in which it would be root
     "unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen",
     "fsconfig", "fsmount", "fspick", "mount_setattr", "name_to_handle_at", "open_by_handle_at",
     # what Landlock does not see: modes, owners, times and extended attributes of the user's own files
     "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes",
     "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
-    # and reading those: a browser keeps in them where a file was downloaded from
+    # reading extended attributes: browsers store there where a file was downloaded from
     "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
-    # files emptied, deleted, renamed or planted, also where Landlock is old or missing
+    # emptying, deleting, renaming or creating files, also where Landlock is old or missing
     "creat", "truncate", "ftruncate", "fallocate", "unlink", "unlinkat", "rmdir", "rename", "renameat",
     "renameat2", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat",
-    # leaving something behind, or waiting for something, where others see it; a lock that others wait for
+    # messages, semaphores, memory and keys shared with other processes; a lock that others wait for
     "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl", "shmget", "shmat",
     "shmctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr", "add_key",
     "request_key", "keyctl", "flock",
-    # memory that no limit counts, work that the filter would not see, and corners of the kernel that torch
-    # has no use for
+    # memory that no limit counts, work that the filter would not see, and kernel features that torch does not need
     "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup",
     "io_submit", "bpf", "perf_event_open", "userfaultfd", "seccomp", "personality", "modify_ldt", "vmsplice",
     "sync", "syncfs",
-    # using up what a user has few of
+    # using up small per-user quotas
     "inotify_init", "inotify_init1", "inotify_add_watch", "fanotify_init", "fanotify_mark",
-    # the machine itself, should a capability be left
+    # the machine itself, in case a capability is left
     "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon",
     "swapoff", "sethostname", "setdomainname", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
     "syslog", "acct", "quotactl", "quotactl_fd", "vhangup", "iopl", "ioperm",
 )
 # fmt: on
 
-# Later calls than this one are answered with ENOSYS: nobody has judged them yet.
-LAST_JUDGED = 462  # mseal, Linux 6.10
+# Newer calls than this one get ENOSYS: nobody has reviewed them yet.
+LAST_REVIEWED = 462  # mseal, Linux 6.10
 
 # fmt: off
 X86_64 = {

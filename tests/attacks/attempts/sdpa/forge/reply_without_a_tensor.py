@@ -1,6 +1,6 @@
 # A forged reply that says all is well and holds nothing.
 # outcome: failed
-# says: not an answer to what was asked
+# says: does not answer the request
 import os
 import struct
 import sys
