@@ -8,17 +8,12 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     fit,
     random_weights,
+    standard,
 )
 
 
@@ -69,18 +64,11 @@ def built(side, sizes, weights=None, dtype=torch.float64):
     return side.AttentionClassifier.loaded(weights, sizes.vocab, sizes.E, sizes.H, sizes.classes)
 
 
-def pair(attempt, reference, sizes, weights=None):
-    """The attempt's module and the reference's, with the same weights."""
-    weights = some_weights(sizes) if weights is None else weights
-    return built(attempt, sizes, weights), built(reference, sizes, weights)
-
-
-def rounded_pair(attempt, reference, sizes, dtype):
-    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
-    weights = some_weights(sizes, dtype)
-    return built(attempt, sizes, weights), built(
-        reference, sizes, {name: value.double() for name, value in weights.items()}
-    )
+def pair(attempt, reference, sizes, dtype=torch.float64, weights=None):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`."""
+    weights = some_weights(sizes, dtype) if weights is None else weights
+    exact = {name: value.double() for name, value in weights.items()}
+    return built(attempt, sizes, weights), built(reference, sizes, exact)
 
 
 def tokens(sizes, dtype=torch.int64):
@@ -105,6 +93,19 @@ def gaps(sizes):
     if sizes.T == 1:
         return real_first(sizes)
     return (torch.arange(sizes.T) + torch.arange(sizes.B)[:, None]) % 2 == 1
+
+
+module = standard.module(
+    pair,
+    lambda sizes: [(tokens(sizes),), (tokens(sizes), gaps(sizes))],
+    inputs="token_ids and keep",
+    terms=lambda sizes: sizes.E * sizes.E,
+    rows="sample",
+    columns="class",
+)
+
+
+test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
 
 
 # --------------------------------------------------------------------------------------------------- the module itself
@@ -347,28 +348,23 @@ def test_strong_scores(attempt, reference, sizes):
 # ---------------------------------------------------------------------------------------------- gradients and learning
 
 
-@claims(
-    "Gradients to every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to every parameter are those of the definition.",
+    calls=lambda sizes: [(tokens(sizes),)],
     needs="values",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for training in (True, False):
-        check_gradients(ours, theirs, tokens(sizes), training=training)
 
 
-@claims(
-    "With padding too, gradients to every parameter are those of the definition.",
+test_gradients_with_padding = standard.gradients(
+    module,
+    claim="With padding too, gradients to every parameter are those of the definition.",
     look_at="how padding is kept out of the attention and of the average",
+    calls=lambda sizes: [(tokens(sizes), keep) for keep in (real_first(sizes), gaps(sizes))],
     needs=("gradients", "values_with_padding"),
     cases=SMALL,
 )
-def test_gradients_with_padding(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for keep in (real_first(sizes), gaps(sizes)):
-        check_gradients(ours, theirs, tokens(sizes), keep)
 
 
 @claims(
@@ -431,18 +427,7 @@ def test_learns(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------------ true of every module
 
 
-@claims("Train and eval give the same output.", needs="output_shape", cases=SMALL[:1],
-        look_at="what depends on the mode")  # fmt: skip
-def test_train_and_eval_agree(attempt, sizes):
-    module = built(attempt, sizes)
-    ids = tokens(sizes)
-
-    for flags in ((), (real_first(sizes),)):
-        evaluated = module.run(ids, *flags, training=False).output
-        for _ in range(2):
-            trained = module.run(ids, *flags, training=True).output
-            what = "out in train against eval: out"
-            assert_close(trained, evaluated, atol=1e-5, what=what, rows="sample", columns="class")
+test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
 
 
 @claims("token_ids may be int32 or int64.", needs="values", cases=SMALL[:1],
@@ -456,59 +441,26 @@ def test_any_integers(attempt, reference, sizes):
             assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-5, what=what, rows="sample", columns="class")
 
 
-@claims("The output's dtype is that of the parameters, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        module = built(attempt, sizes, dtype=dtype)
-        for flags in ((), (real_first(sizes),)):
-            check_keeps_dtype(module, tokens(sizes), *flags, dtype=dtype)
+test_output_dtype = standard.output_dtype(
+    module,
+    claim="The output has the dtype of the parameters, in float32 and float64.",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
-@claims("float32 gives right values within float32's rounding.", needs=("values", "values_with_padding"), cases=SMALL,
-        look_at="arithmetic in a narrower dtype than that of the parameters")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
-    for flags in ((), (real_first(sizes),)):
-        check_computes_in_dtype(ours, theirs, tokens(sizes), *flags, dtype=torch.float32, terms=sizes.E * sizes.E)
+test_float32 = standard.float32(module, needs=("values", "values_with_padding"), cases=SMALL)
 
 
-@claims("token_ids and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    module = built(attempt, sizes)
-
-    check_leaves_inputs(module, tokens(sizes))
-    check_leaves_inputs(module, tokens(sizes), real_first(sizes))
+test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("Non-contiguous token_ids and keep give the same output.", needs=("values", "values_with_padding"), cases=SMALL[:1],
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_takes_strided(ours, theirs, tokens(sizes))
-    check_takes_strided(ours, theirs, tokens(sizes), gaps(sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(
+    module, needs=("values", "values_with_padding"), cases=SMALL[:1]
+)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    module = built(attempt, sizes)
-
-    for flags in ((), (real_first(sizes),)):
-        check_stays_on_device(module, tokens(sizes), *flags)
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
-        module = built(attempt, sizes, dtype=dtype)
-        ids = tokens(sizes)
-        module.run(ids, training=training)  # sets the mode
-        for flags in ((), (real_first(sizes),)):
-            check_from_scratch(module, ids, *flags)
+test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
 # ---------------------------------------------------------------------------------------------------- beyond the bar
@@ -535,20 +487,9 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(ours(ids, keep), theirs(ids, keep), atol=1e-3, rtol=1e-3, rows="sample", columns="class")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_padding"), cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
-        for flags in ((), (real_first(sizes),)):
-            check_computes_in_dtype(ours, theirs, tokens(sizes), *flags, dtype=dtype, terms=sizes.T * sizes.E)
+test_half_precision = standard.half_precision(
+    module, needs=("values", "values_with_padding"), cases=SMALL[:1], terms=lambda sizes: sizes.T * sizes.E
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_padding"), cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    ids = tokens(sizes)
-
-    for flags in ((), (real_first(sizes),)):
-        assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-9, rows="sample", columns="class")
+test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_padding"), cases=SMALL)

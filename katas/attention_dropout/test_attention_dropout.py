@@ -10,17 +10,10 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
 )
 
 SIZES = (
@@ -121,6 +114,32 @@ def drawn(kept, axes):
 def near(actual, expected):
     """Whether two tensors are the same to 1e-6, which rounding in float32 is not farther than."""
     return bool(((actual - expected).abs() <= 1e-6).all())
+
+
+undropped = standard.function(
+    "attention_with_dropout",
+    lambda sizes: [(*qkv(sizes), 0.5, False), (*qkv(sizes), 0.0, True)],
+    inputs="q, k and v",
+    terms=lambda sizes: sizes.Tk * sizes.D,
+)
+
+
+def in_both_modes(sizes):
+    return [(*qkv(sizes), 0.5, training) for training in (False, True)]
+
+
+def watched(sizes):
+    """Calls that can be made twice with the same output: what is recorded is asked once more to compare.
+
+    In training with p=0.5 the values are 0, so that the output is 0 whichever weights are dropped.
+    """
+    q, k, v = qkv(sizes)
+    return [(q, k, v, 0.5, False), (q, k, 0 * v, 0.5, True), (q, k, v, 0.0, True)]
+
+
+test_from_scratch = standard.from_scratch(
+    undropped, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[5]), calls=watched
+)
 
 
 # ------------------------------------------------------------------------------------------------- without dropout
@@ -259,15 +278,12 @@ def test_others_do_not_matter(attempt, sizes):
         assert_close(after.narrow(axis, 1, count), before.narrow(axis, 1, count), atol=1e-5, what=what)
 
 
-@claims(
-    "Without dropout the gradients to q, k and v are those of the formula.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    undropped,
+    claim="Without dropout the gradients to q, k and v are those of the formula.",
     needs="values",
     cases=SIZES[:4],
 )
-def test_gradients(attempt, reference, sizes):
-    for p, training in ((0.5, False), (0.0, True)):
-        check_gradients(attempt.attention_with_dropout, reference.attention_with_dropout, *qkv(sizes), p, training)
 
 
 # --------------------------------------------------------------------------------------------------- with dropout
@@ -457,7 +473,9 @@ def test_dropout_is_independent(attempt, sizes):
         alike = rows @ rows.T + (1 - rows) @ (1 - rows).T  # in how many places two rows agree: half of them, by chance
         share = alike / rows.shape[1] - torch.eye(len(rows)) / 2
         worst = float((share - 0.5).abs().amax())
-        seen.append((worst, luck(rows.shape[1], tries=len(rows) ** 2), f"{len(rows)} {name.replace('query', 'querie')}s"))
+        seen.append(
+            (worst, luck(rows.shape[1], tries=len(rows) ** 2), f"{len(rows)} {name.replace('query', 'querie')}s")
+        )
     for worst, limit, several in sorted(seen, key=lambda one: -one[0]):  # of equals the first of AXES
         told = f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as much"
         assert_holds(worst <= limit, told)
@@ -514,68 +532,34 @@ def test_gradients_in_training(attempt, reference, sizes):
 # --------------------------------------------------------------------------------------------- true of every kata
 
 
-@claims("The output's dtype is that of the inputs, in float32 and float64, in training too.", needs="output_shape",
-        cases=SMALL[:1], look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        for training in (False, True):
-            check_keeps_dtype(attempt.attention_with_dropout, *qkv(sizes), 0.5, training, dtype=dtype)
+test_output_dtype = standard.output_dtype(
+    undropped,
+    claim="The output has the dtype of the inputs, in float32 and float64, in training too.",
+    calls=in_both_modes,
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.attention_with_dropout,
-        reference.attention_with_dropout,
-        *qkv(sizes),
-        0.5,
-        False,
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
+test_float32 = standard.float32(undropped, needs="values", cases=SMALL)
 
 
-@claims("q, k and v are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    for training in (False, True):
-        check_leaves_inputs(attempt.attention_with_dropout, *qkv(sizes), 0.5, training)
+test_inputs_unmodified = standard.inputs_unmodified(
+    undropped, calls=in_both_modes, needs="output_shape", cases=SMALL[:1]
+)
 
 
-@claims("Non-contiguous inputs give the same output.", needs="values", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    shared = k[:, :1].expand_as(k), v[:, :1].expand_as(v)  # one head's keys and values for all, in the memory of one
-
-    check_takes_strided(attempt.attention_with_dropout, reference.attention_with_dropout, q, k, v, 0.5, False)
-    out = attempt.attention_with_dropout(q, *shared, 0.0, True)
-
-    expected = reference.attention_with_dropout(q, *shared, 0.0, False)
-    assert_close(out, expected, atol=1e-5, what="out with expanded k and v: out")
+test_non_contiguous_inputs = standard.non_contiguous_inputs(undropped, needs="values", cases=SMALL)
 
 
-def watched(sizes, training):
-    """q, k, v for a call that is watched, and asked a second time to see whether that changes its answer: in training the
-    values are 0, so that the answer is one and the same whatever is dropped, by whichever generator."""
-    q, k, v = qkv(sizes)
-    return q, k, v * (0.0 if training else 1.0)
-
-
-@claims("Everything lies on the device of the inputs, in training too.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=, random ones among them")  # fmt: skip
-def test_device(attempt, sizes):
-    for training in (False, True):
-        check_stays_on_device(attempt.attention_with_dropout, *watched(sizes, training), 0.5, training)
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[5]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, p, training in ((torch.float64, 0.5, True), (torch.float32, 0.0, True), (torch.float32, 0.5, False)):
-        args = [part.to(dtype) for part in watched(sizes, training)]
-        check_from_scratch(attempt.attention_with_dropout, *args, p, training)
+test_device = standard.device(
+    undropped,
+    claim="Every tensor is on the device of the inputs, in training too.",
+    look_at="tensors made without device=, random ones among them",
+    calls=watched,
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -592,32 +576,10 @@ def test_large_scores(attempt, reference, sizes):
     assert_close(out, reference.attention_with_dropout(q, k, v, 0.5, False), atol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_computes_in_dtype(
-            attempt.attention_with_dropout,
-            reference.attention_with_dropout,
-            *qkv(sizes),
-            0.5,
-            False,
-            dtype=dtype,
-            terms=sizes.Tk,
-        )
+test_half_precision = standard.half_precision(undropped, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-
-    out = attempt.attention_with_dropout(q, k, v, 0.5, False)
-
-    assert_close(out, reference.attention_with_dropout(q, k, v, 0.5, False), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(undropped, needs="values", cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.attention_with_dropout, *qkv(sizes), 0.5, False)
+test_own_memory = standard.own_memory(undropped, needs="output_shape", cases=(SIZES[0], SIZES[3]))

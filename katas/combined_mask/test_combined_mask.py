@@ -9,16 +9,10 @@ from attn_kata.properties import (
     assert_equal,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
     strided,
 )
 
@@ -102,6 +96,26 @@ def flags(sizes):
     return keep, causal
 
 
+masks = standard.function("combine_masks", flags, inputs="keep and causal")
+attention = standard.function(
+    "masked_attention",
+    lambda sizes: [(*qkv(sizes), partial(sizes)), (*qkv(sizes), all_true(sizes))],
+    inputs="q, k, v and mask",
+    terms=lambda sizes: sizes.Tk * sizes.D,
+)
+
+
+def some_empty(sizes):
+    """Calls of the attention with a mask that hides all keys from some queries, and with one that hides none."""
+    mask, _ = with_empty_rows(sizes)["some queries"]
+    return [(*qkv(sizes), mask), (*qkv(sizes), all_true(sizes))]
+
+
+test_from_scratch = standard.from_scratch(
+    attention, blocks=FORBIDDEN_ATTENTIONS, cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),), calls=some_empty
+)
+
+
 @claims("The joined mask is bool, of shape (B, 1, Tq, Tk).", cases=JOINED,
         look_at="which dimensions each of the two masks lacks")  # fmt: skip
 def test_mask_shape(attempt, sizes):
@@ -125,10 +139,7 @@ def test_mask_where_both_allow(attempt, reference, sizes):
         assert_equal(attempt.combine_masks(*given), reference.combine_masks(*given), what="mask")
 
 
-@claims("keep and causal are left as they were.", needs="mask_shape", cases=(JOINED[0], JOINED[7]),
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_flags_unmodified(attempt, sizes):
-    check_leaves_inputs(attempt.combine_masks, *flags(sizes))
+test_flags_unmodified = standard.inputs_unmodified(masks, needs="mask_shape", cases=(JOINED[0], JOINED[7]))
 
 
 @claims("Non-contiguous keep and causal give the same mask.", needs="mask_where_both_allow", cases=JOINED[:2],
@@ -142,10 +153,9 @@ def test_non_contiguous_flags(attempt, reference, sizes):
     assert_equal(attempt.combine_masks(alike, causal), reference.combine_masks(alike, causal), what="mask")
 
 
-@claims("The joined mask lies on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_mask_device(attempt, sizes):
-    check_stays_on_device(attempt.combine_masks, *flags(sizes))
+test_mask_device = standard.device(
+    masks, claim="The joined mask is on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1]
+)
 
 
 # ------------------------------------------------------------------------------- masked_attention, no row empty
@@ -330,15 +340,12 @@ def test_samples_and_heads_are_independent(attempt, sizes):
         assert_close(after[rest], before[rest], atol=1e-5, what=what)
 
 
-@claims(
-    "Gradients to q, k and v are those of the formula, masked keys included.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    attention,
+    claim="Gradients to q, k and v are those of the formula, masked keys included.",
     needs="values_with_mask",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    for mask in (partial(sizes), all_true(sizes)):
-        check_gradients(attempt.masked_attention, reference.masked_attention, *qkv(sizes), mask)
 
 
 # ---------------------------------------------------------------------------------------------------- empty rows
@@ -418,58 +425,19 @@ def test_left_padding(attempt, reference, sizes):
 # --------------------------------------------------------------------------------------------- true of every kata
 
 
-@claims("The output's dtype is that of q, k and v, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        check_keeps_dtype(attempt.masked_attention, *qkv(sizes), partial(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values_with_mask", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.masked_attention,
-        reference.masked_attention,
-        *qkv(sizes),
-        partial(sizes),
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
+test_float32 = standard.float32(attention, needs="values_with_mask", cases=SMALL)
 
 
-@claims("q, k, v and mask are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    for mask in (mask_of("(B, H, Tq, Tk)", sizes), all_true(sizes), with_empty_rows(sizes)["a whole sample"][0]):
-        check_leaves_inputs(attempt.masked_attention, *qkv(sizes), mask)
+test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=SMALL[:1], calls=some_empty)
 
 
-@claims("Non-contiguous q, k, v and mask give the same output.", needs="values_with_mask", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    expanded = mask_of("(B, 1, 1, Tk)", sizes).expand(sizes.B, sizes.H, sizes.Tq, sizes.Tk)
-    mask = partial(sizes)
-
-    check_takes_strided(attempt.masked_attention, reference.masked_attention, q, k, v, mask)
-    out = attempt.masked_attention(q, k, v, expanded)
-
-    what = "out with an expanded mask: out"
-    assert_close(out, reference.masked_attention(q, k, v, expanded), atol=1e-5, what=what)
+test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values_with_mask", cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    check_stays_on_device(attempt.masked_attention, *qkv(sizes), partial(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    check_from_scratch(attempt.masked_attention, *qkv(sizes, torch.float32), all_true(sizes))
-    check_from_scratch(attempt.masked_attention, *qkv(sizes), with_empty_rows(sizes)["some queries"][0])
+test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -490,33 +458,12 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, reference.masked_attention(q, keys, v, keep), atol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_mask", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        for mask in (partial(sizes), with_empty_rows(sizes)["some queries"][0]):
-            check_computes_in_dtype(
-                attempt.masked_attention,
-                reference.masked_attention,
-                *qkv(sizes),
-                mask,
-                dtype=dtype,
-                terms=sizes.Tk,
-            )
+test_half_precision = standard.half_precision(
+    attention, needs="values_with_mask", cases=SMALL, terms=lambda sizes: sizes.Tk, calls=some_empty
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_mask", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    mask = partial(sizes)
-
-    out = attempt.masked_attention(q, k, v, mask)
-
-    assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(attention, needs="values_with_mask", cases=SMALL)
 
 
-@claims("The attention's output shares no memory with an input.", tier="edge", needs="output_shape",
-        cases=(SIZES[0], SIZES[3]), look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.masked_attention, *qkv(sizes), partial(sizes))
+test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -8,18 +8,11 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
     random_weights,
+    standard,
 )
 
 SIZES = (
@@ -68,16 +61,10 @@ def built(side, sizes, weights=None, dtype=torch.float64):
     return side.CrossAttention.loaded(weights, sizes.E, sizes.context_dim, sizes.H)
 
 
-def pair(attempt, reference, sizes, weights=None):
-    """The attempt's module and the reference's, with the same weights."""
-    weights = some_weights(sizes) if weights is None else weights
-    return built(attempt, sizes, weights), built(reference, sizes, weights)
-
-
-def rounded_pair(attempt, reference, sizes, dtype):
-    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
-    weights = some_weights(sizes, dtype)
-    exact = {name: weight.to(torch.float64) for name, weight in weights.items()}
+def pair(attempt, reference, sizes, dtype=torch.float64, weights=None):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`."""
+    weights = some_weights(sizes, dtype) if weights is None else weights
+    exact = {name: value.double() for name, value in weights.items()}
     return built(attempt, sizes, weights), built(reference, sizes, exact)
 
 
@@ -100,6 +87,19 @@ def gaps(sizes):
     if sizes.Tk == 1:
         return kept_first(sizes)
     return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+
+
+module = standard.module(
+    pair,
+    lambda sizes: [inputs(sizes), (*inputs(sizes), gaps(sizes))],
+    inputs="x, context and keep",
+    terms=lambda sizes: sizes.E * sizes.context_dim,
+)
+
+
+test_from_scratch = standard.from_scratch(
+    module, blocks=FORBIDDEN_ATTENTIONS, cases=(Sizes(B=2, H=3, Tq=4, Tk=150, E=6, context_dim=9),)
+)
 
 
 # ----------------------------------------------------------------------------------------------------- the module
@@ -390,97 +390,40 @@ def test_flags_belong_to_their_sample(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------- true of every module
 
 
-@claims("Train and eval give the same output.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="what depends on the mode")  # fmt: skip
-def test_train_and_eval_agree(attempt, sizes):
-    ours = built(attempt, sizes)
-    x, context = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        evaluated = ours.run(x, context, *flags, training=False).output
-        for _ in range(2):
-            trained = ours.run(x, context, *flags, training=True).output
-            assert_close(trained, evaluated, atol=1e-5, what="out in train against eval: out")
+test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
-@claims(
-    "Gradients to x, context and every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to x, context and every parameter are those of the definition.",
+    calls=lambda sizes: [inputs(sizes)],
     needs="values",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_gradients(ours, theirs, *inputs(sizes))
 
 
-@claims(
-    "With keep, gradients to x, context and every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients_with_keep = standard.gradients(
+    module,
+    claim="With keep, gradients to x, context and every parameter are those of the definition.",
+    calls=lambda sizes: [(*inputs(sizes), gaps(sizes))],
     needs="values_with_keep",
     cases=SMALL,
 )
-def test_gradients_with_keep(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_gradients(ours, theirs, *inputs(sizes), gaps(sizes))
 
 
-@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        ours = built(attempt, sizes, dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), kept_first(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", cases=SMALL,
-        needs=("values", "values_with_keep"), look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
-
-    terms = sizes.E * sizes.context_dim
-    check_computes_in_dtype(ours, theirs, *inputs(sizes), kept_first(sizes), dtype=torch.float32, terms=terms)
+test_float32 = standard.float32(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("x, context and keep are left as they were.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_leaves_inputs(ours, *inputs(sizes))
-    check_leaves_inputs(ours, *inputs(sizes), kept_first(sizes))
+test_inputs_unmodified = standard.inputs_unmodified(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
-@claims("Non-contiguous x, context and keep give the same output.", needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_takes_strided(ours, theirs, *inputs(sizes))
-    check_takes_strided(ours, theirs, *inputs(sizes), gaps(sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_stays_on_device(ours, *inputs(sizes))
-    check_stays_on_device(ours, *inputs(sizes), kept_first(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, H=3, Tq=4, Tk=150, E=6, context_dim=9),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
-        ours = built(attempt, sizes, dtype=dtype)
-        x, context = inputs(sizes, dtype)
-        ours.run(x, context, training=training)  # sets the mode
-        for flags in ((), (kept_first(sizes),)):
-            check_from_scratch(ours, x, context, *flags)
+test_device = standard.device(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -530,26 +473,12 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, theirs(x, given, *flags), atol=1e-2, rtol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
-        for flags in ((), (kept_first(sizes),)):
-            check_computes_in_dtype(ours, theirs, *inputs(sizes), *flags, dtype=dtype, terms=sizes.E)
+test_half_precision = standard.half_precision(
+    module, needs=("values", "values_with_keep"), cases=SMALL[:1], terms=lambda sizes: sizes.E
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x, context = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        assert_close(ours(x, context, *flags), theirs(x, context, *flags), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="lengths_are_free", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(built(attempt, sizes), *inputs(sizes), kept_first(sizes))
+test_own_memory = standard.own_memory(module, needs="lengths_are_free", cases=(SIZES[0], SIZES[3]))

@@ -1,6 +1,8 @@
 """Hidden tests of mha: what the contract in kata.toml states, one property each."""
 
+import functools
 import math
+from dataclasses import replace
 
 import torch
 from torch.nn import functional
@@ -11,18 +13,12 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
     random_weights,
+    standard,
 )
 
 
@@ -52,11 +48,15 @@ UNLIKELY = 1e-11  # how often bad luck may fail a right attempt, in one comparis
 TRIES = 40
 
 
-def pair(attempt, reference, sizes):
-    """The attempt's module and the reference's, with the same random weights: no score is far from 0."""
-    weights = weights_of(sizes)
+def pair(attempt, reference, sizes, dtype=torch.float64, dropout=0.0):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`.
+
+    No score is far from 0.
+    """
+    weights = weights_of(sizes, dtype)
     weights["q_proj.weight"], weights["q_proj.bias"] = 0.5 * weights["q_proj.weight"], 0.5 * weights["q_proj.bias"]
-    return loaded(attempt, sizes, weights), loaded(reference, sizes, weights)
+    exact = {name: weight.double() for name, weight in weights.items()}
+    return loaded(attempt, sizes, weights, dropout), loaded(reference, sizes, exact, dropout)
 
 
 def loaded(handle, sizes, weights, dropout=0.0):
@@ -107,6 +107,20 @@ def causal(sizes):
     return torch.ones(sizes.T, sizes.T, dtype=torch.bool).tril()  # (T, T)
 
 
+module = standard.module(
+    pair,
+    lambda sizes: [(tokens(sizes),), (tokens(sizes), mask_of("(B, 1, T, T)", sizes))],
+    inputs="x and mask",
+    terms=lambda sizes: sizes.T * sizes.E,
+    rows="token",
+)
+dropping = replace(module, pair=functools.partial(pair, dropout=0.5))
+hardly_dropping = replace(module, pair=functools.partial(pair, dropout=HARDLY))
+
+
+test_from_scratch = standard.from_scratch(hardly_dropping, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
+
+
 # --------------------------------------------------------------------------------------------------- the module itself
 
 
@@ -142,20 +156,14 @@ def test_output_shape(attempt, sizes):
     assert_shape(out, (sizes.B, sizes.T, sizes.E))
 
 
-@claims(
-    "With dropout=0.0 the module gives the same in train() and in eval().",
+test_alike_in_train_and_eval = standard.train_and_eval_alike(
+    module,
+    claim="With dropout=0.0 the module gives the same in train() and in eval().",
     look_at="what becomes of the probability that the constructor is given",
+    calls=lambda sizes: [(tokens(sizes),)],
     needs="output_shape",
     cases=SMALL[:1],
 )
-def test_alike_in_train_and_eval(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes))
-    x = tokens(sizes)
-
-    trained = module.run(x, training=True).output
-    evaluated = module.run(x, training=False).output
-
-    assert_close(trained, evaluated, atol=1e-5, what="out in train(), with dropout=0.0: out", rows="token")
 
 
 # ----------------------------------------------------------------------------------------------------- without a mask
@@ -368,28 +376,23 @@ def test_mask_broadcasts(attempt, reference, sizes):
 # ---------------------------------------------------------------------------------------------------------- gradients
 
 
-@claims(
-    "Gradients to x and to every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to x and to every parameter are those of the definition.",
+    calls=lambda sizes: [(tokens(sizes),)],
     needs="values",
     cases=SMALL[:1],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for training in (True, False):
-        check_gradients(ours, theirs, tokens(sizes), training=training)
 
 
-@claims(
-    "With a mask the gradients are those of the definition too.",
+test_gradients_with_mask = standard.gradients(
+    module,
+    claim="With a mask the gradients are those of the definition too.",
     look_at="how the masked weights become 0",
+    calls=lambda sizes: [(tokens(sizes), mask) for mask in (causal(sizes), mask_of("(B, 1, 1, T)", sizes))],
     needs=("mask", "gradients"),
     cases=SMALL[:1],
 )
-def test_gradients_with_mask(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for mask in (causal(sizes), mask_of("(B, 1, 1, T)", sizes)):
-        check_gradients(ours, theirs, tokens(sizes), mask)
 
 
 # ------------------------------------------------------------------------------------------------------------ dropout
@@ -448,7 +451,9 @@ def test_something_is_dropped(attempt, sizes):
             return
     changed = {name: (other if name.startswith(("q_", "k_")) else weights)[name] for name in weights}
     attends = not near(loaded(attempt, sizes, changed)(x), without)
-    unseen = "the output in train() is that without dropout, and does not depend on q_proj and k_proj: it shows no weights"
+    unseen = (
+        "the output in train() is that without dropout, and does not depend on q_proj and k_proj: it shows no weights"
+    )
     assert_holds(attends, unseen)
     assert_holds(False, "nothing is dropped: the output in train() is that without dropout")
 
@@ -713,73 +718,19 @@ def _with_dropout(leaves, kept, sizes):
 # ----------------------------------------------------------------------------------------- true of every kata, core
 
 
-@claims("The output's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        module = loaded(attempt, sizes, weights_of(sizes, dtype), 0.5)
-        check_keeps_dtype(module, tokens(sizes), dtype=dtype)
-        check_keeps_dtype(module, tokens(sizes), mask_of("(T, T)", sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(dropping, needs="output_shape", cases=SMALL[:1])
 
 
-def check_in_dtype(attempt, reference, sizes, dtype):
-    """With weights and x in `dtype`, with and without a mask, the output is right within rounding."""
-    weights = weights_of(sizes, dtype)
-    ours = loaded(attempt, sizes, weights)
-    theirs = loaded(reference, sizes, {name: weight.double() for name, weight in weights.items()})
-    x = tokens(sizes)
-    for args in ((x,), (x, mask_of("(T, T)", sizes))):
-        check_computes_in_dtype(ours, theirs, *args, dtype=dtype, terms=sizes.T * sizes.E)
+test_float32 = standard.float32(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("float32 gives right values within float32's rounding.", needs="mask", cases=SMALL[:1],
-        look_at="arithmetic in a narrower dtype than that of x")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_in_dtype(attempt, reference, sizes, torch.float32)
+test_inputs_unmodified = standard.inputs_unmodified(dropping, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("x and mask are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), 0.5)
-
-    check_leaves_inputs(module, tokens(sizes))
-    check_leaves_inputs(module, tokens(sizes), mask_of("(B, 1, T, T)", sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("Non-contiguous x and mask give the same output.", needs="mask", cases=SMALL[:1],
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-    one = x[:1].expand_as(x)  # one sample for all, in the memory of one
-    masks = mask_of("(T, T)", sizes).expand(sizes.B, sizes.H, sizes.T, sizes.T)
-
-    check_takes_strided(ours, theirs, x)
-    check_takes_strided(ours, theirs, x, mask_of("(B, 1, T, T)", sizes))
-    what = "out with expanded x and mask: out"
-    assert_close(ours(one, masks), theirs(one, masks), atol=1e-5, what=what, rows="token")
-
-
-@claims("Everything lies on the device of x.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), HARDLY)  # as built: in train()
-
-    check_stays_on_device(module, tokens(sizes))
-    check_stays_on_device(module, tokens(sizes), mask_of("(T, T)", sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), HARDLY)
-    x = tokens(sizes)
-
-    if sizes.T < 100:  # as built: in train()
-        check_from_scratch(module, x, causal(sizes))
-    module.run(x, training=False)
-    check_from_scratch(module, x)
+test_device = standard.device(hardly_dropping, needs="output_shape", cases=SMALL[:1])
 
 
 # ---------------------------------------------------------------------------------------------------- beyond the bar
@@ -818,24 +769,10 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, theirs(x, mask), atol=1e-3, rows="token")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs="mask", cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_in_dtype(attempt, reference, sizes, dtype)
+test_half_precision = standard.half_precision(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="mask", cases=SMALL[:1],
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-
-    for mask in (None, causal(sizes)):
-        assert_close(ours(x, mask), theirs(x, mask), atol=1e-9, rows="token")
+test_float64_throughout = standard.float64_throughout(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[5]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(loaded(attempt, sizes, weights_of(sizes)), tokens(sizes))
+test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[5]))

@@ -9,16 +9,9 @@ from attn_kata.properties import (
     assert_equal,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
     strided,
 )
 
@@ -85,6 +78,29 @@ def gaps(sizes):
     return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
 
 
+masks = standard.function(
+    "padding_mask",
+    lambda sizes: [
+        (some_lengths(sizes.B, sizes.max_len, dtype), sizes.max_len) for dtype in (torch.int32, torch.int64)
+    ],
+    inputs="lengths",
+)
+attention = standard.function(
+    "padded_attention",
+    lambda sizes: [(*qkv(sizes), right_padding(sizes)), (*qkv(sizes), gaps(sizes))],
+    inputs="q, k, v and keep",
+    terms=lambda sizes: sizes.Tk * sizes.D,
+)
+
+
+test_from_scratch = standard.from_scratch(
+    attention,
+    calls=lambda sizes: [(*qkv(sizes), keep) for keep in (all_real(sizes), right_padding(sizes))],
+    blocks=FORBIDDEN_ATTENTIONS,
+    cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),),
+)
+
+
 # ---------------------------------------------------------------------------------------------------- padding_mask
 
 
@@ -144,17 +160,14 @@ def test_mask_takes_any_lengths(attempt, reference, sizes):
             )
 
 
-@claims("lengths is left as it was.", needs="mask_shape", cases=MASKS[1:2],
-        look_at="in-place operations on lengths")  # fmt: skip
-def test_lengths_unmodified(attempt, sizes):
-    for dtype in (torch.int32, torch.int64):
-        check_leaves_inputs(attempt.padding_mask, some_lengths(sizes.B, sizes.max_len, dtype), sizes.max_len)
+test_lengths_unmodified = standard.inputs_unmodified(
+    masks, look_at="in-place operations on lengths", needs="mask_shape", cases=MASKS[1:2]
+)
 
 
-@claims("The mask lies on the device of lengths.", needs="mask_shape", cases=MASKS[1:2],
-        look_at="tensors made without device=")  # fmt: skip
-def test_mask_device(attempt, sizes):
-    check_stays_on_device(attempt.padding_mask, some_lengths(sizes.B, sizes.max_len), sizes.max_len)
+test_mask_device = standard.device(
+    masks, claim="The mask is on the device of lengths.", needs="mask_shape", cases=MASKS[1:2]
+)
 
 
 # ------------------------------------------------------------------------------------------------ padded_attention
@@ -373,61 +386,32 @@ def test_samples_and_heads_are_independent(attempt, sizes):
         )
 
 
-@claims(
-    "Gradients to q, k and v are those of the formula, padding included.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    attention,
+    claim="Gradients to q, k and v are those of the formula, padding included.",
     needs="values_with_padding",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    for keep in (right_padding(sizes), gaps(sizes)):
-        check_gradients(attempt.padded_attention, reference.padded_attention, *qkv(sizes), keep)
 
 
-@claims("The output's dtype is that of q, k and v, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        check_keeps_dtype(attempt.padded_attention, *qkv(sizes), right_padding(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values_with_padding", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.padded_attention,
-        reference.padded_attention,
-        *qkv(sizes),
-        right_padding(sizes),
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
+test_float32 = standard.float32(attention, needs="values_with_padding", cases=SMALL)
 
 
-@claims("q, k, v and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    for keep in (right_padding(sizes), all_real(sizes)):
-        check_leaves_inputs(attempt.padded_attention, *qkv(sizes), keep)
+test_inputs_unmodified = standard.inputs_unmodified(
+    attention,
+    calls=lambda sizes: [(*qkv(sizes), keep) for keep in (right_padding(sizes), all_real(sizes))],
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
-@claims("Non-contiguous q, k, v and keep give the same output.", needs="values_with_padding", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    check_takes_strided(attempt.padded_attention, reference.padded_attention, *qkv(sizes), gaps(sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values_with_padding", cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    check_stays_on_device(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    check_from_scratch(attempt.padded_attention, *qkv(sizes, torch.float32), all_real(sizes))
-    check_from_scratch(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
+test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -471,32 +455,12 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, reference.padded_attention(q, keys, v, keep), atol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_padding", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_computes_in_dtype(
-            attempt.padded_attention,
-            reference.padded_attention,
-            *qkv(sizes),
-            right_padding(sizes),
-            dtype=dtype,
-            terms=sizes.Tk,
-        )
+test_half_precision = standard.half_precision(
+    attention, needs="values_with_padding", cases=SMALL, terms=lambda sizes: sizes.Tk
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_padding", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    keep = right_padding(sizes)
-
-    out = attempt.padded_attention(q, k, v, keep)
-
-    assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(attention, needs="values_with_padding", cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
+test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

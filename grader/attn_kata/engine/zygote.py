@@ -31,7 +31,6 @@ from attn_kata.protocol.messages import Job
 
 if TYPE_CHECKING:
     from attn_kata.grading.grade import Loaded
-    from attn_kata.grading.runner import HiddenTests
 
 Serve = Callable[[Job, socket.socket, Lines, "Loaded"], NoReturn]
 Key = tuple[object, ...]
@@ -140,20 +139,14 @@ class _Process:
 
     def _load(self, job: Job) -> None:
         from attn_kata.grading.grade import Loaded
-        from attn_kata.grading.runner import with_hidden_tests
 
-        folder = Path(job.katas) / job.slug
-
-        def use(tests: HiddenTests) -> None:
-            loaded = Loaded.of(folder, Path(job.solutions) / f"{job.slug}.py", tests)
-            loaded.prewarm(seconds=PREWARM_SECONDS)
-            gc.collect()
-            gc.freeze()  # shared with every child; a collection there would copy its pages
-            channel.send(self._control.fileno(), messages.Prewarmed())
-            self._fork_ahead(loaded)
-            self._wait_for_orders(loaded)
-
-        with_hidden_tests(folder / f"test_{job.slug}.py", use)
+        loaded = Loaded.of(Path(job.katas) / job.slug, Path(job.solutions) / f"{job.slug}.py")
+        loaded.prewarm(seconds=PREWARM_SECONDS)
+        gc.collect()
+        gc.freeze()  # shared with every child; a collection there would copy its pages
+        channel.send(self._control.fileno(), messages.Prewarmed())
+        self._fork_ahead(loaded)
+        self._wait_for_orders(loaded)
 
     def _wait_for_orders(self, loaded: Loaded) -> NoReturn:
         while True:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attn_kata.grading.hidden_tests import Case
 from attn_kata.grading.local import Local, same_strides
-from attn_kata.grading.runner import Case
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Request
 
@@ -28,7 +28,9 @@ class _Asked:
 
     def again(self) -> wire.Reply:
         """The reply, to be written into as one likes."""
-        parts = tuple(replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors)
+        parts = tuple(
+            replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors
+        )
         return replace(self.reply, tensors=parts)
 
 

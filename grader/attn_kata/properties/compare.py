@@ -43,10 +43,12 @@ def assert_close(
     at = f"{what}[{', '.join(map(str, index))}]" if index else what
     count = int(wrong.sum())
     mine, right = float(got[tuple(index)]), float(wanted[tuple(index)])
-    if math.isnan(right):  # another answer of the attempt's: nothing is expected to be NaN
-        others = "as it is in the answer to compare with" if math.isnan(mine) else "and nan in the answer to compare with"
+    if not math.isfinite(right):  # another output of the attempt's: the reference's are finite
+        other = "and so is the output that it is compared with"
+        if number(mine) != number(right):
+            other = f"but the output that it is compared with is {number(right)}"
         raise PropertyFailed(
-            f"{at} is {number(mine)}, {others}: not a number ({count} of {wrong.numel()})",
+            f"{at} is {number(mine)}, {other} ({count} of {wrong.numel()})",
             _example(got, wanted, index, what, rows, columns),
         )
     shown = (number(mine), number(right)) if number(mine) != number(right) else (f"{mine:.10g}", f"{right:.10g}")
@@ -56,7 +58,9 @@ def assert_close(
     )
 
 
-def assert_equal(actual: Tensor, expected: Tensor, *, what: str = "out", rows: str = "query", columns: str = "key") -> None:
+def assert_equal(
+    actual: Tensor, expected: Tensor, *, what: str = "out", rows: str = "query", columns: str = "key"
+) -> None:
     """Fail unless both are equal exactly, dtype included: for masks and integers."""
     assert_shape(actual, tuple(expected.shape), what=what)
     if actual.dtype != expected.dtype:
