@@ -340,7 +340,7 @@ def test_strong_scores(attempt, reference, sizes):
     ids = tokens(sizes)
 
     for strong, flags in ((spread, ()), (low, (real_first(sizes),))):
-        ours, theirs = pair(attempt, reference, sizes, strong)
+        ours, theirs = pair(attempt, reference, sizes, weights=strong)
         # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
         assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-4, rows="sample", columns="class")
 

@@ -309,7 +309,7 @@ def test_strong_scores(attempt, reference, sizes):
     x, context = inputs(sizes)
 
     for strong, flags in ((spread, ()), (low, (kept_first(sizes),))):
-        ours, theirs = pair(attempt, reference, sizes, strong)
+        ours, theirs = pair(attempt, reference, sizes, weights=strong)
         out = ours.run(x, context, *flags, training=False).output
         # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
         assert_close(out, theirs(x, context, *flags), atol=1e-4)
