@@ -131,7 +131,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "The scores are not scaled, and strong ones are right too.",
+    "The scores are not scaled, and large scores are right too.",
     look_at="what is done to a score between score_proj and the softmax",
     needs="output_shape",
     cases=SMALL,
@@ -182,7 +182,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 
 
 @claims(
-    "Never causal: every query sees every key.",
+    "There is no causal mask: every query sees every key.",
     look_at="whether anything is hidden by its position",
     needs="output_shape",
     cases=(*SMALL, SIZES[5]),
@@ -217,7 +217,7 @@ def test_queries_are_independent(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the sum, the softmax or the flags reach across samples",
     needs="takes_keep",
     cases=(*SMALL, EQUAL[0]),
@@ -241,7 +241,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 
 
 @claims(
-    "With keep, the output is attention among the kept keys alone, wherever they stand.",
+    "With keep, the output is attention among the kept keys alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="takes_keep",
     cases=KEPT,
@@ -257,7 +257,7 @@ def test_values_with_keep(attempt, reference, sizes):
 
 
 @claims(
-    "Keys that are not kept do not matter, nor do their values.",
+    "Hidden keys and their values do not change the output.",
     look_at="whether keep is read, and along which dimension it acts",
     needs="takes_keep",
     cases=KEPT[:3],
@@ -274,7 +274,7 @@ def test_hidden_keys_do_not_matter(attempt, reference, sizes):
 
 
 @claims(
-    "Keys that are kept matter to every query of their sample.",
+    "Every kept key changes the output of every query of its sample.",
     look_at="whether True means kept or hidden",
     needs="takes_keep",
     cases=KEPT[:3],
@@ -300,7 +300,7 @@ def test_kept_keys_matter(attempt, reference, sizes):
 @claims(
     "Each sample has its own flags, also where B equals Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, Tq, Tk)",
-    needs="takes_keep",
+    needs=("takes_keep", "values"),
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -361,7 +361,7 @@ test_device = standard.device(module, needs="takes_keep", cases=SMALL[:1])
 @claims(
     "A query with nothing to attend to gets exactly 0, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is hidden",
+    look_at="what the softmax gives for a row whose keys are all hidden",
     needs="values_with_keep",
     cases=(*SMALL, SIZES[3]),
 )
@@ -374,13 +374,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
 
     result = ours.run(*given, keep, cotangent=cotangent)
 
-    what = "out of the sample of which nothing is kept: out"
+    what = "out of the sample that keeps nothing: out"
     assert_close(result.output[1], torch.zeros_like(result.output[1]), atol=0.0, what=what)
     assert_close(result.output, theirs(*given, keep), atol=1e-5)
     named = dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)) | result.parameter_gradients
     for name, gradient in named.items():
         finite = gradient is None or bool(gradient.isfinite().all())
-        assert_holds(finite, f"the gradient of {name} is not finite when of a sample nothing is kept")
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
 @claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",

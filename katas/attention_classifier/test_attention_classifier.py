@@ -120,7 +120,7 @@ def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
 
-@claims("A num_heads that does not divide embed_dim is refused with ValueError.",
+@claims("A num_heads that does not divide embed_dim raises ValueError.",
         look_at="what the constructor does with the two sizes",
         cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
 def test_heads_must_divide(attempt, sizes):
@@ -130,7 +130,7 @@ def test_heads_must_divide(attempt, sizes):
     )
 
 
-@claims("The output is one tensor of shape (B, num_classes), with keep and without.", look_at="what is averaged over what",
+@claims("The output is one tensor of shape (B, num_classes), with keep and without.", look_at="what is averaged, and over which dimension",
         needs="parameters", cases=SIZES)  # fmt: skip
 def test_output_shape(attempt, sizes):
     module = built(attempt, sizes)
@@ -175,7 +175,7 @@ def test_sizes_may_change(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether a reshape, the softmax or the average reaches across the batch",
     needs="output_shape",
     cases=SMALL,
@@ -210,7 +210,7 @@ def test_tokens_have_no_order(attempt, sizes):
 
 
 @claims(
-    "It is an average: a sequence and the same sequence twice give the same logits.",
+    "The pooling is an average: a sequence and the same sequence twice give the same logits.",
     look_at="what the sum over tokens is divided by",
     needs="output_shape",
     cases=PADDED[:2],
@@ -227,7 +227,7 @@ def test_twice_the_sequence(attempt, sizes):
 
 
 @claims(
-    "Every real token matters: changing one changes the logits.",
+    "Every real token changes the logits.",
     look_at="what True means, and which positions the average runs over",
     needs="output_shape",
     cases=SMALL,
@@ -254,7 +254,7 @@ def test_real_tokens_matter(attempt, sizes):
 
 
 @claims(
-    "With padding the logits are those of attention among, and the average over, the real tokens.",
+    "With padding the attention and the average are over the real tokens alone.",
     look_at="padding in the attention, padding in the average, and the number that is divided by",
     needs="output_shape",
     cases=(*PADDED, SIZES[5]),
@@ -270,7 +270,7 @@ def test_values_with_padding(attempt, reference, sizes):
 
 
 @claims(
-    "What stands at padding does not matter.",
+    "The ids at padded positions do not change the logits.",
     look_at="padding in the attention, and padding in the average",
     needs="output_shape",
     cases=PADDED[:3],
@@ -285,7 +285,7 @@ def test_padding_does_not_matter(attempt, sizes):
 
 
 @claims(
-    "How much padding there is does not matter: a sequence gives what it gives without.",
+    "The amount of padding does not change the logits.",
     look_at="the number of tokens that the average divides by",
     needs="output_shape",
     cases=PADDED[:3],
@@ -323,8 +323,8 @@ def test_empty_sequence(attempt, sizes):
 
 
 @claims(
-    "Strong scores, about 30 either way, give the definition's values too, with padding and without.",
-    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the definition's values too, with padding and without.",
+    look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_padding"),
     cases=SMALL,
 )
@@ -368,8 +368,8 @@ test_gradients_with_padding = standard.gradients(
 
 
 @claims(
-    "A sequence with no real token leaves all gradients finite, and adds to that of classifier.bias only.",
-    look_at="whether a NaN arises on the way, even one that is replaced later",
+    "A sequence with no real token leaves all gradients finite, and adds to the gradient of classifier.bias only.",
+    look_at="whether there is a NaN on the way, even one that is replaced later",
     needs=("gradients_with_padding", "empty_sequence"),
     cases=SMALL,
 )
@@ -399,7 +399,7 @@ def task(sizes, count):
 
 
 @claims(
-    f"It learns: {STEPS} steps of Adam on {LEARNING.B} sequences, and {ACCURACY:.0%} of new ones are classified rightly.",
+    f"It learns: after {STEPS} steps of Adam on {LEARNING.B} sequences, {ACCURACY:.0%} of new ones are classified correctly.",
     look_at="which parameters get a gradient, and whether the answer depends on padding or on chance",
     needs="output_shape",
     cases=(LEARNING,),
@@ -418,7 +418,7 @@ def test_learns(attempt, reference, sizes):
     # What was learnt lies in the weights, and not in the attempt, which may know the task.
     defined = built(reference, sizes, learnt)(ids, keep)
     accuracy = min(float((answer.argmax(1) == labels).double().mean()) for answer in (logits, defined))
-    told = f"it does not learn: {accuracy:.0%} of new sequences are classified rightly after {STEPS} steps, "
+    told = f"it does not learn: {accuracy:.0%} of new sequences are classified correctly after {STEPS} steps, "
     told += f"by chance {1 / sizes.classes:.0%}; "
     told += f"the loss went from {losses[0]:.2f} to {losses[-1]:.2f}"
     assert_holds(accuracy >= ACCURACY, told)

@@ -171,7 +171,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "With training=False nothing is dropped, whatever p is.",
-    look_at="what tells dropout whether to act",
+    look_at="how dropout is told that it is training",
     needs="output_shape",
     cases=SMALL,
 )
@@ -215,7 +215,7 @@ def test_p_is_checked(attempt, sizes):
 
 
 @claims(
-    "Every legal p is taken: 0.999 as well as 0.001.",
+    "Every p in [0, 1) is allowed, for example 0.999 and 0.001.",
     look_at="which p are refused",
     needs="output_shape",
     cases=SMALL[:1],
@@ -227,8 +227,8 @@ def test_legal_p(attempt, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too.",
-    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too.",
+    look_at="whether anything limits the scores, or is added to the sum of the weights",
     needs="values",
     cases=SMALL,
 )
@@ -259,7 +259,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "Samples, heads and queries do not mix: changing one leaves the others as they were.",
+    "Samples, heads and queries do not mix: changing one does not change the others.",
     look_at="whether the softmax or a reshape reaches across another dimension than the keys",
     needs="output_shape",
     cases=SMALL,
@@ -291,7 +291,7 @@ test_gradients = standard.gradients(
 
 @claims(
     "In training some weights are dropped: the output differs from that without dropout.",
-    look_at="which way the weights take to the output, and whether it leads through the dropout",
+    look_at="whether the weights that reach the output have gone through dropout",
     needs="zero_probability",
     cases=tuple(Sizes(**{**sizes.as_dict(), "p": "0.5"}) for sizes in SMALL),
 )
@@ -311,7 +311,7 @@ def test_something_is_dropped(attempt, sizes):
 
 
 @claims(
-    "In training a query's weights sum to 1 on average only: the kept ones do not make up for those that were dropped.",
+    "In training a query's weights sum to 1 only on average: after dropout they are not normalised again.",
     look_at="what happens to the weights after some were dropped",
     needs="something_is_dropped",
     cases=(Sizes(B=4, H=3, Tq=13, Tk=11, D=5, p="0.5"),),  # Tk odd: half of the weights are not half of the sum
@@ -403,14 +403,14 @@ def test_identical_keys(attempt, sizes):
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
-    told = f"no weight is 0 in training, with identical keys and p=0.5; those of one query are of {several}"
+    told = f"no weight is 0 in training, with identical keys and p=0.5; the weights of one query are of {several}"
     assert_holds(bool((weights == 0).any()), told)
     expected = torch.where(weights == 0, 0.0, scaled)
     assert_close(weights, expected, atol=1e-5, what="the weight in training", rows="query", columns="key")
 
 
 @claims(
-    "In training the average over many calls is the result of evaluation.",
+    "In training the average of many calls is the output in evaluation.",
     look_at="how kept weights make up for dropped ones",
     needs="output_shape",
     cases=(Sizes(B=2, H=3, Tq=8, Tk=200, D=3, Dv=50, p="0.5"),),
@@ -431,7 +431,7 @@ def test_average(attempt, sizes):
     # chance a mean is 8 of its standard errors off once in 1e5.
     apart = sums.flatten(1).mean(1), sums.mean(0).flatten()  # by call, by query
     far = max(0.03, *(8 * float(part.std()) / len(part) ** 0.5 for part in apart))
-    told = f"the weights of a query sum to {mean:.3f} in training on average, over {sums.numel()} queries; in evaluation to 1"
+    told = f"on average over {sums.numel()} queries the weights sum to {mean:.3f} in training, and to 1 in evaluation"
     assert_holds(abs(mean - 1) <= far, told)
 
 
@@ -477,20 +477,20 @@ def test_dropout_is_independent(attempt, sizes):
             (worst, luck(rows.shape[1], tries=len(rows) ** 2), f"{len(rows)} {name.replace('query', 'querie')}s")
         )
     for worst, limit, several in sorted(seen, key=lambda one: -one[0]):  # of equals the first of AXES
-        told = f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as much"
+        told = f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as many places"
         assert_holds(worst <= limit, told)
     counts = kept.sum(-1)  # (2, B, H, Tq)
     assert_holds(bool((counts != counts.flatten()[0]).any()), "every query has the same number of weights dropped")
     if sizes.Tq == sizes.Tk:
         places = kept.flatten(0, 2)
         mirrored = float((places == places.mT)[:, ~torch.eye(sizes.Tq, dtype=torch.bool)].double().mean())
-        told = f"the places of what is dropped agree in {mirrored:.0%} with the same places mirrored at the diagonal"
+        told = f"{mirrored:.0%} of the dropped places are the same when mirrored at the diagonal"
         # Each pair of mirrored places is counted twice, so half as many draws are independent.
         assert_holds(abs(mirrored - 0.5) <= luck(places.numel() // 2 - places.shape[0] * sizes.Tq), told)
 
 
 @claims(
-    "What is dropped is drawn anew on each call.",
+    "Each call draws anew which weights are dropped.",
     look_at="where the random numbers are made",
     needs="dropout_acts_on_weights",
     cases=(HALF,),

@@ -80,7 +80,7 @@ def test_mask_values(attempt, reference, sizes):
 
 
 @claims(
-    "The mask lies on the device asked for: a torch.device, a string, or None for the default.",
+    "The mask is on the device asked for: a torch.device, a string, or None for the default.",
     look_at="what becomes of the argument device",
     needs="mask_values",
     cases=MASKS[1:2],
@@ -94,14 +94,14 @@ def test_mask_device(attempt, reference, sizes):
         if device is None:
             continue
         strays = result.recording.strays
-        assert_holds("the result" not in strays, f"the mask is made on the default device when device is {device!r}")
-        assert_holds(not strays, f"two devices meet in {', '.join(strays)} when device is another than the default")
+        assert_holds("the result" not in strays, f"the mask is on the default device when device is {device!r}")
+        assert_holds(not strays, f"in {strays[0]} a tensor is on the wrong device when device is not the default one")
 
     try:
         attempt.causal_mask(sizes.Tq, sizes.Tk, "nowhere")
     except AttemptRaised:
         return  # as torch does where it is handed a device that it does not know
-    assert_holds(False, "a mask is made even for device='nowhere', so device is not what decides where it lies")
+    assert_holds(False, "device='nowhere' gives a mask too: the argument device does not decide where the mask is")
 
 
 # -------------------------------------------------------------------------------------------------- the attention
@@ -238,7 +238,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax or a reshape reaches across the batch or the heads",
     needs="output_shape",
     cases=SMALL,

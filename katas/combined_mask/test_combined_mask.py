@@ -217,8 +217,8 @@ def test_mask_broadcasts(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with a mask and without.",
-    look_at="whether anything bounds the scores, and what masked ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with a mask and without.",
+    look_at="whether anything limits the scores, and what masked ones are filled with",
     needs="values_with_mask",
     cases=SMALL,
 )
@@ -234,7 +234,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Masked keys and values do not matter.",
+    "Masked keys and their values do not change the output.",
     look_at="what a masked score becomes before the softmax, and along which dimension",
     needs="output_shape",
     cases=SOME_MASKED[:3],
@@ -251,7 +251,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "Every key that a query may attend to matters: its output moves with the value.",
+    "A query's output changes with the value of every key that it may attend to.",
     look_at="whether True means attend or ignore, and whether every open key has a weight",
     needs="output_shape",
     cases=SMALL,
@@ -320,7 +320,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the mask reaches across samples or heads",
     needs="output_shape",
     cases=SMALL,
@@ -353,7 +353,7 @@ test_gradients = standard.gradients(
 
 @claims(
     "A query with nothing to attend to gets exactly 0.",
-    look_at="what the softmax makes of a row in which everything is masked",
+    look_at="what the softmax gives for a row in which everything is masked",
     needs="output_shape",
     cases=(*SMALL, *SIZES[2:5]),
 )
@@ -371,7 +371,7 @@ def test_empty_rows_get_zero(attempt, sizes):
 
 @claims(
     "Empty rows leave the other queries as they are.",
-    look_at="what is done about empty rows, and which rows it changes besides",
+    look_at="what is done about empty rows, and which other rows it changes",
     needs=("values_with_mask", "empty_rows_get_zero"),
     cases=(*SMALL, SIZES[4]),
 )
@@ -384,7 +384,7 @@ def test_empty_rows_leave_others(attempt, reference, sizes):
 
 @claims(
     "With empty rows all gradients are finite, and those of the formula: an empty row adds nothing.",
-    look_at="where a NaN goes in the backward pass, even one that is replaced: 0 times NaN is NaN",
+    look_at="NaN in the backward pass, even where the forward pass replaces it: 0 times NaN is NaN",
     needs=("gradients", "empty_rows_get_zero"),
     cases=(*SMALL, *SIZES[2:4]),
 )
@@ -401,8 +401,8 @@ def test_empty_rows_have_gradients(attempt, reference, sizes):
 
 
 @claims(
-    "Left padding under a causal mask: a sample gets what it gets alone, and its padding gets 0.",
-    look_at="what the two functions make of each other",
+    "With left padding and a causal mask, a sample gives what it gives alone, and its padding gives 0.",
+    look_at="how the two functions work together",
     needs=("mask_where_both_allow", "values_with_mask"),
     cases=(Sizes(B=3, H=2, Tq=5, Tk=5, D=4, Dv=6), Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=3)),
 )

@@ -140,7 +140,7 @@ def test_output_shape(attempt, sizes):
 
 @claims(
     "x and the context may have different lengths.",
-    look_at="whose length the keys, the values and the result have",
+    look_at="which length the keys, the values and the output have",
     needs="output_shape",
     cases=SIZES[:3],
 )
@@ -151,7 +151,7 @@ def test_lengths_are_free(attempt, sizes):
 
 
 @claims(
-    "context_dim is free: smaller or larger than embed_dim, divisible by num_heads or not.",
+    "context_dim may be smaller or larger than embed_dim, and need not be divisible by num_heads.",
     look_at="what is checked or split by the size of the context",
     needs="lengths_are_free",
     cases=(
@@ -186,7 +186,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "Never causal: every query sees the whole context.",
+    "There is no causal mask: every query sees the whole context.",
     look_at="whether anything is hidden by its position",
     needs="lengths_are_free",
     cases=(*SMALL, SAME_LENGTH[0]),
@@ -207,7 +207,7 @@ def test_never_causal(attempt, sizes):
 
 @claims(
     "Head h owns columns h*D to (h+1)*D of every projection, and of what goes into o_proj.",
-    look_at="the order of the two moves that split the columns, and of those that merge them",
+    look_at="the order of the two steps that split the columns, and of those that merge them",
     needs="lengths_are_free",
     cases=SMALL,
 )
@@ -254,7 +254,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the flags reach across samples",
     needs="lengths_are_free",
     cases=SMALL,
@@ -279,7 +279,7 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "With keep, the output is attention among the kept tokens alone, wherever they stand.",
+    "With keep, the output is attention among the kept tokens alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="lengths_are_free",
     cases=(*KEPT, SAME_LENGTH[0]),
@@ -294,8 +294,8 @@ def test_values_with_keep(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with keep and without.",
-    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with keep and without.",
+    look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_keep"),
     cases=SMALL[:1],
 )
@@ -316,7 +316,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Context that is not kept does not matter.",
+    "Hidden context tokens do not change the output.",
     look_at="whether keep is read, and along which dimension it acts",
     needs="lengths_are_free",
     cases=SMALL,
@@ -332,7 +332,7 @@ def test_hidden_context_does_not_matter(attempt, sizes):
 
 
 @claims(
-    "Context that is kept matters to every query.",
+    "Every kept context token changes the output of every query.",
     look_at="whether True means kept or hidden",
     needs="lengths_are_free",
     cases=SMALL,
@@ -374,7 +374,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
-    needs="lengths_are_free",
+    needs="values",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -432,7 +432,7 @@ test_device = standard.device(module, needs="lengths_are_free", cases=SMALL[:1])
 @claims(
     "A query with nothing to attend to gets exactly 0 from every head, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is masked",
+    look_at="what the softmax gives for a row whose keys are all masked",
     needs="values_with_keep",
     cases=SMALL,
 )

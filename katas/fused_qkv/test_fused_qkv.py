@@ -136,7 +136,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a product or a reshape reaches across the batch",
     needs="output_shape",
     cases=SMALL,
@@ -154,7 +154,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 
 @claims(
     "Every token's output depends on every token of its sequence: there is no mask.",
-    look_at="what keeps a token from a query",
+    look_at="what hides a token from a query",
     needs="output_shape",
     cases=SMALL,
 )
@@ -195,7 +195,7 @@ test_gradients = standard.gradients(
 @claims(
     "In one call exactly one matrix product reads qkv_proj.weight.",
     look_at="how often the weight, or a slice of it, is multiplied",
-    needs="output_shape",
+    needs="values",
     cases=COUNTED,
 )
 def test_one_product(attempt, reference, sizes):

@@ -121,7 +121,7 @@ def test_head_owns_its_columns(attempt, reference, sizes):
 
 @claims(
     "The output is that of the fused form: one projection with the heads' weights stacked, split into heads, merged.",
-    look_at="what a head does here that it does not do there",
+    look_at="what a head does that the fused form does not do",
     needs="output_shape",
     cases=SIZES[:4],
 )
@@ -145,8 +145,8 @@ def test_equals_fused_form(attempt, reference, sizes):
 
 @claims(
     "Any number of leading dimensions works, none included.",
-    look_at="what takes x to have a certain number of dimensions",
-    needs="output_shape",
+    look_at="code that assumes a certain number of dimensions",
+    needs="values",
     cases=SMALL,
 )
 def test_any_leading_dimensions(attempt, reference, sizes):
@@ -179,7 +179,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a product or a reshape reaches across leading dimensions",
     needs="output_shape",
     cases=SMALL,
@@ -197,7 +197,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 
 @claims(
     "Every token's output depends on every token of its sequence: there is no mask.",
-    look_at="what keeps a token from a query",
+    look_at="what hides a token from a query",
     needs="output_shape",
     cases=SMALL,
 )

@@ -134,7 +134,7 @@ def test_parameters(attempt, sizes):
         loaded(attempt, sizes, weights_of(sizes), dropout)
 
 
-@claims("A num_heads that does not divide embed_dim is refused with ValueError.",
+@claims("A num_heads that does not divide embed_dim raises ValueError.",
         look_at="what the constructor does with the two sizes",
         cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
 def test_heads_must_divide(attempt, sizes):
@@ -187,8 +187,8 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the definition's values too.",
-    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    "Scores far from 0, up to about 30 and -30, give the definition's values too.",
+    look_at="whether anything limits the scores, or is added to the sum of the weights",
     needs="values",
     cases=SMALL[:1],
 )
@@ -220,7 +220,7 @@ def test_sizes_may_change(attempt, reference, sizes):
 
 @claims(
     "Head h owns columns h*D to (h+1)*D: changing its rows of q_proj, k_proj and v_proj changes these columns only.",
-    look_at="the two moves of the split, and of the merge",
+    look_at="the two steps of the split, and of the merge",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -243,7 +243,7 @@ def test_heads_own_columns(attempt, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether a reshape or the softmax reaches across the batch",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -297,7 +297,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "A mask that allows everything changes nothing.",
+    "A mask that is True everywhere changes nothing.",
     look_at="what True means",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -313,7 +313,7 @@ def test_all_true_mask(attempt, sizes):
 
 
 @claims(
-    "A key that is masked for every query does not matter to the others; a key that is kept does.",
+    "A key that is masked for every query does not change the other queries; a key that is kept does.",
     look_at="what True means, which dimension of the mask is keys, and whether the masked weights are 0",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -399,7 +399,7 @@ test_gradients_with_mask = standard.gradients(
 
 
 @claims(
-    "No dropout is the default.",
+    "By default there is no dropout.",
     look_at="the signature of the constructor",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -418,7 +418,7 @@ def test_no_dropout_by_default(attempt, sizes):
 
 @claims(
     "In eval() dropout does nothing.",
-    look_at="what tells dropout whether the module is training",
+    look_at="how dropout is told whether the module is training",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -436,7 +436,7 @@ def test_no_dropout_in_eval(attempt, sizes):
 
 @claims(
     "In train() some weights are dropped: the output differs from that without dropout.",
-    look_at="which way the weights take to the output, and whether it leads through the dropout",
+    look_at="whether the weights that reach the output have gone through dropout",
     needs="alike_in_train_and_eval",
     cases=(sized(B=2, H=3, T=4, D=5, dropout="0.5"), sized(B=3, H=2, T=5, D=7, dropout="0.5")),
 )
@@ -459,7 +459,7 @@ def test_something_is_dropped(attempt, sizes):
 
 
 @claims(
-    "In train() a query's weights sum to 1 on average only: the kept ones do not make up for those that were dropped.",
+    "In train() a query's weights sum to 1 only on average: after dropout they are not normalised again.",
     look_at="what happens to the weights after some were dropped",
     needs="something_is_dropped",
     cases=(sized(B=9, H=3, T=11, D=4, dropout="0.5"),),  # T odd: half of the weights are not half of the sum
@@ -517,11 +517,11 @@ class Readable:
         self.mask = causal(sizes) if sizes.mask == "causal" else None
         self.module = loaded(attempt, sizes, self.parameters, self.p)
         in_eval = self.read(self.module.run(self.x, self.mask, training=False).output)
-        assert_holds(bool(in_eval.isfinite().all()), "in eval() already some weights are nan or infinite")
+        assert_holds(bool(in_eval.isfinite().all()), "some weights are nan or infinite already in eval()")
         readable = near(in_eval[0], in_eval[1])
-        assert_holds(readable, "in eval() already, one weight gives two numbers: the heads' values are mixed up")
+        assert_holds(readable, "one weight gives two numbers already in eval(): the values of the heads are mixed")
         seen = bool((in_eval[0] > 0).all()) or self.mask is not None
-        assert_holds(seen, "in eval() already some weights are 0, without a mask")
+        assert_holds(seen, "some weights are 0 already in eval(), without a mask")
         self.undropped = in_eval[0]  # the attempt's own, so that dropout is judged where the weights are wrong, too
 
     def read(self, output):
@@ -662,7 +662,7 @@ def test_dropout_is_independent(attempt, sizes):
 
 
 @claims(
-    "Dropout is drawn anew on each call.",
+    "Each call draws anew which weights are dropped.",
     look_at="where the random numbers are made",
     needs="dropout_acts_on_weights",
     cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
@@ -738,7 +738,7 @@ test_device = standard.device(hardly_dropping, needs="output_shape", cases=SMALL
 
 @claims("A query with nothing to attend to gets exactly 0 from every head, with finite gradients.", tier="edge",
         needs="gradients_with_mask", cases=SMALL[:1],
-        look_at="what the softmax makes of a row in which everything is masked")  # fmt: skip
+        look_at="what the softmax gives for a row in which everything is masked")  # fmt: skip
 def test_empty_rows(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)

@@ -179,7 +179,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the flags reach across samples",
     needs="output_shape",
     cases=SMALL,
@@ -199,7 +199,7 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "Never causal: every query's output moves with the value of every key.",
+    "There is no causal mask: every query's output changes with the value of every key.",
     look_at="whether anything is hidden by its position",
     needs="output_shape",
     cases=(*SMALL, ALIKE[0]),
@@ -223,7 +223,7 @@ def test_every_key_matters(attempt, sizes):
 
 
 @claims(
-    "With keep, the output is attention among the kept keys alone, wherever they stand.",
+    "With keep, the output is attention among the kept keys alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="output_shape",
     cases=(*KEPT, *ALIKE),
@@ -238,8 +238,8 @@ def test_values_with_keep(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with keep and without.",
-    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with keep and without.",
+    look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_keep"),
     cases=SMALL,
 )
@@ -260,7 +260,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Keys that are not kept do not matter, nor do their values.",
+    "Hidden keys and their values do not change the output.",
     look_at="whether keep is read, and along which dimension it acts",
     needs="output_shape",
     cases=SMALL,
@@ -277,7 +277,7 @@ def test_hidden_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "Keys that are kept matter to every query of their sample.",
+    "Every kept key changes the output of every query of its sample.",
     look_at="whether True means kept or hidden",
     needs="output_shape",
     cases=SMALL,
@@ -301,7 +301,7 @@ def test_kept_keys_matter(attempt, sizes):
 @claims(
     "Each sample has its own flags, also where B equals Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, Tq, Tk)",
-    needs="output_shape",
+    needs="values",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -359,7 +359,7 @@ test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 @claims(
     "A query with nothing to attend to gets exactly 0, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is masked",
+    look_at="what the softmax gives for a row whose keys are all masked",
     needs="values_with_keep",
     cases=SMALL,
 )

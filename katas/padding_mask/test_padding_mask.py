@@ -129,7 +129,7 @@ def test_mask_marks_real_tokens(attempt, reference, sizes):
 
 
 @claims(
-    "A length of 0 gives a row without True, a length of max_len a row without False.",
+    "A length of 0 gives a row of False, and a length of max_len a row of True.",
     look_at="what happens at the smallest and the largest length",
     needs="mask_shape",
     cases=MASKS,
@@ -213,7 +213,7 @@ def test_values_with_padding(attempt, reference, sizes):
 
 
 @claims(
-    "Real tokens may stand anywhere: padding on the left and between them.",
+    "Real tokens may be anywhere: padding may be on the left and between them.",
     look_at="whether each key's own flag is read, or only how many there are",
     needs="values_with_padding",
     cases=PADDED[:3],
@@ -228,8 +228,8 @@ def test_real_tokens_anywhere(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with padding and without.",
-    look_at="whether anything bounds the scores, and what padded ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with padding and without.",
+    look_at="whether anything limits the scores, and what padded ones are filled with",
     needs="values_with_padding",
     cases=SMALL,
 )
@@ -245,7 +245,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Padded keys and values do not matter.",
+    "Padded keys and their values do not change the output.",
     look_at="what a padded score becomes before the softmax, and along which dimension",
     needs="output_shape",
     cases=PADDED[:3],
@@ -261,7 +261,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "Every real key matters: the output of every query of its sample moves with its value.",
+    "The output of every query changes with the value of every real key of its sample.",
     look_at="whether True means real or padded, and whether every real key has a weight",
     needs="output_shape",
     cases=SMALL,
@@ -363,7 +363,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the flags reach across samples or heads",
     needs="output_shape",
     cases=SMALL,
@@ -420,7 +420,7 @@ test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 @claims(
     "A query with nothing to attend to gets exactly 0, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is masked",
+    look_at="what the softmax gives for a row whose keys are all masked",
     needs="values_with_padding",
     cases=(*SMALL, SIZES[3]),
 )

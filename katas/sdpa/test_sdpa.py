@@ -67,8 +67,8 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too.",
-    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too.",
+    look_at="whether anything limits the scores, or is added to the sum of the weights",
     needs="values",
     cases=SMALL,
 )
@@ -116,7 +116,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax or a reshape reaches across a leading dimension",
     needs="output_shape",
     cases=SMALL,

@@ -128,7 +128,7 @@ def test_slices_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "Slices do not mix: changing one leaves the others as they were.",
+    "Slices do not mix: changing one does not change the others.",
     look_at="whether a sum or a reshape reaches from one slice into another",
     needs="output_shape",
     cases=SMALL,
@@ -160,7 +160,7 @@ def test_every_dim(attempt, reference, sizes):
 
 @claims(
     "Any number of dimensions works, one included.",
-    look_at="what takes x to have a certain number of dimensions",
+    look_at="code that assumes a certain number of dimensions",
     needs="output_shape",
     cases=(Sizes(N=5, B=2), Sizes(N=4, B=3), Sizes(N=1, B=2)),
 )
@@ -199,8 +199,8 @@ def test_large_entries(attempt, reference, sizes):
 
 
 @claims(
-    "Slices that differ by more than exp can hold are each right.",
-    look_at="whether the number that you take from the entries is each slice's own",
+    "Slices whose entries lie very far apart are each right.",
+    look_at="whether each slice has its own number that you subtract",
     needs="values",
     cases=SIZES[:3],
 )
@@ -215,7 +215,7 @@ def test_distant_slices(attempt, reference, sizes):
 
 @claims(
     "An entry of -inf gets exactly 0, and the rest of its slice sums to 1.",
-    look_at="what becomes of -inf on the way, and whether it is told from a finite entry that is very low",
+    look_at="what happens to -inf on the way, and whether a very low finite entry is taken for it",
     needs="values",
     cases=SIZES[:4],
 )
@@ -232,7 +232,7 @@ def test_neg_inf_entries(attempt, reference, sizes):
 
 
 @claims(
-    "A slice that is -inf throughout gets 0 throughout; the others stay right.",
+    "A slice whose entries are all -inf gives 0 everywhere; the other slices stay right.",
     look_at="the maximum and the sum of such a slice",
     needs="values",
     cases=(*SIZES[:3], SIZES[7]),
@@ -244,7 +244,7 @@ def test_empty_slices(attempt, reference, sizes):
         masked = x.masked_fill(empty, -INF)
         for dtype in (torch.float64, torch.float32):
             out = attempt.softmax(masked.to(dtype), sizes.dim)
-            what = "out when slices are -inf throughout: out"
+            what = "out when all entries of a slice are -inf: out"
             assert_close(out, reference.softmax(masked, sizes.dim), atol=1e-5, what=what, rows="row", columns="column")
             zeros = torch.where(empty, out, torch.zeros_like(out))
             assert_close(zeros, torch.zeros_like(out), atol=0.0, what=what, rows="row", columns="column")
@@ -289,9 +289,9 @@ test_device = standard.device(softmax, calls=difficult, needs="output_shape", ca
 # --------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Where a slice is -inf throughout, the gradient is finite; at the other slices it is right.", tier="edge",
+@claims("Where all entries of a slice are -inf, the gradient is finite; at the other slices it is right.", tier="edge",
         needs=("gradients", "empty_slices"), cases=SMALL,
-        look_at="what the backward pass does with the NaN that was hidden in the forward one")  # fmt: skip
+        look_at="NaN in the backward pass, even where the forward pass replaces it")  # fmt: skip
 def test_gradient_of_empty_slices(attempt, reference, sizes):
     empty = slices(sizes) % 2 == 1
     x = entries(sizes).masked_fill(empty, -INF)
@@ -301,7 +301,7 @@ def test_gradient_of_empty_slices(attempt, reference, sizes):
     (right,) = reference.softmax.run(x, sizes.dim, cotangent=cotangent).input_gradients
 
     finite = gradient is not None and bool(gradient.isfinite().all())
-    assert_holds(finite, "the gradient is not finite where a slice is -inf throughout")
+    assert_holds(finite, "the gradient is not finite where all entries of a slice are -inf")
     what = "the gradient at the other slices, 0 shown elsewhere: grad"
     assert_close(gradient * ~empty, right * ~empty, atol=1e-5, what=what, rows="row", columns="column")
 

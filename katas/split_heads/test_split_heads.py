@@ -103,7 +103,7 @@ def test_split_values(attempt, reference, sizes):
 
 @claims(
     "split_heads raises ValueError where H does not divide E.",
-    look_at="what happens to the remainder of E / H",
+    look_at="what happens to the remainder of E divided by H",
     needs="split_shape",
     cases=(Sizes(B=2, T=3, E=6, H=4), Sizes(B=2, T=3, E=10, H=3), Sizes(B=2, T=6, E=2, H=3), Sizes(B=3, T=4, E=7, H=2)),
 )
@@ -175,8 +175,8 @@ def test_merge_values(attempt, reference, sizes):
 
 
 @claims(
-    "Each undoes the other: merge_heads after split_heads gives x back, and so the other way round.",
-    look_at="whether merge_heads takes split_heads' steps backwards",
+    "Each undoes the other: merge_heads(split_heads(x)) is x, and split_heads(merge_heads(x)) is x.",
+    look_at="whether merge_heads undoes the steps of split_heads, the last one first",
     needs=("split_shape", "merge_shape"),
     cases=(*SMALL, *SIZES[5:8]),
 )

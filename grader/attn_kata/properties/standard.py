@@ -214,7 +214,7 @@ def inputs_unmodified(entry: EntryPoint, attempt: Handle, reference: Handle, siz
 
 
 @_standard(
-    "The output is the same when {inputs} are not contiguous.", look_at="view on a tensor whose layout you do not know"
+    "The output does not depend on the memory layout of {inputs}.", look_at="view on a tensor whose layout you do not know"
 )
 def non_contiguous_inputs(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Tensors in any layout give what contiguous ones with the same numbers give, to 1e-5: see `layouts`."""
