@@ -93,16 +93,24 @@ def test_parameters(attempt, reference, sizes):
     pair(attempt, reference, sizes)
 
 
-@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=SIZES[:6],
-        look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, Tq, Dv).",
+    needs="parameters",
+    cases=SIZES[:6],
+    look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj",
+)
 def test_output_shape(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
 
     assert_shape(ours(*inputs(sizes)), (sizes.B, sizes.Tq, sizes.Dv))
 
 
-@claims("With keep, the output has the same shape.", needs="output_shape", cases=SIZES[:4],
-        look_at="which dimension keep (B, Tk) lacks beside the scores")  # fmt: skip
+@claims(
+    "With keep, the output has the same shape.",
+    needs="output_shape",
+    cases=SIZES[:4],
+    look_at="which dimension keep (B, Tk) lacks beside the scores",
+)
 def test_takes_keep(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
 
@@ -383,9 +391,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
-        needs="values_with_keep", cases=SMALL,
-        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, hidden keys included.",
+    tier="edge",
+    needs="values_with_keep",
+    cases=SMALL,
+    look_at="exp of a large number, and what hidden scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters, torch.float32)

@@ -120,9 +120,11 @@ def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
 
-@claims("A num_heads that does not divide embed_dim raises ValueError.",
-        look_at="what the constructor does with the two sizes",
-        cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
+@claims(
+    "A num_heads that does not divide embed_dim raises ValueError.",
+    look_at="what the constructor does with the two sizes",
+    cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)),
+)
 def test_heads_must_divide(attempt, sizes):
     check_raises_value_error(
         lambda: attempt.AttentionClassifier(7, sizes.E, sizes.H, 3)(torch.zeros(2, 3, dtype=torch.int64)),
@@ -130,8 +132,12 @@ def test_heads_must_divide(attempt, sizes):
     )
 
 
-@claims("The output is one tensor of shape (B, num_classes), with keep and without.", look_at="what is averaged, and over which dimension",
-        needs="parameters", cases=SIZES)  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, num_classes), with keep and without.",
+    look_at="what is averaged, and over which dimension",
+    needs="parameters",
+    cases=SIZES,
+)
 def test_output_shape(attempt, sizes):
     module = built(attempt, sizes)
     for flags in ((), (real_first(sizes),)):
@@ -430,8 +436,12 @@ def test_learns(attempt, reference, sizes):
 test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("token_ids may be int32 or int64.", needs="values", cases=SMALL[:1],
-        look_at="operations that take one integer type only")  # fmt: skip
+@claims(
+    "token_ids may be int32 or int64.",
+    needs="values",
+    cases=SMALL[:1],
+    look_at="operations that take one integer type only",
+)
 def test_any_integers(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     for dtype in (torch.int32, torch.int64):
@@ -466,9 +476,13 @@ test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 # ---------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, padding included.", tier="edge",
-        needs=("values", "values_with_padding"), cases=(sized(B=2, T=5, H=3, D=16, vocab=13, classes=4),),
-        look_at="exp of a large number, and what a padded score becomes")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, padding included.",
+    tier="edge",
+    needs=("values", "values_with_padding"),
+    cases=(sized(B=2, T=5, H=3, D=16, vocab=13, classes=4),),
+    look_at="exp of a large number, and what a padded score becomes",
+)
 def test_large_scores(attempt, reference, sizes):
     # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
     weights = some_weights(sizes)

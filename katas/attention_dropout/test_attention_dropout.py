@@ -145,8 +145,11 @@ test_from_scratch = standard.from_scratch(
 # ------------------------------------------------------------------------------------------------- without dropout
 
 
-@claims("The output is one tensor of shape (B, H, Tq, Dv), in training and in evaluation.", cases=SIZES,
-        look_at="which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, H, Tq, Dv), in training and in evaluation.",
+    cases=SIZES,
+    look_at="which dimension the weights sum over",
+)
 def test_output_shape(attempt, sizes):
     for training in (False, True):
         out = attempt.attention_with_dropout(*qkv(sizes), 0.5, training)
@@ -565,8 +568,13 @@ test_device = standard.device(
 # ------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
-        look_at="exp of a large number")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results.",
+    tier="edge",
+    needs="values",
+    cases=SMALL,
+    look_at="exp of a large number",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact

@@ -55,14 +55,17 @@ test_from_scratch = standard.from_scratch(attention, blocks=FORBIDDEN_ATTENTIONS
 # ------------------------------------------------------------------------------------------------------- the mask
 
 
-@claims("The mask is one tensor of shape (num_queries, num_keys).", cases=MASKS,
-        look_at="the order of the two sizes")  # fmt: skip
+@claims("The mask is one tensor of shape (num_queries, num_keys).", cases=MASKS, look_at="the order of the two sizes")
 def test_mask_shape(attempt, sizes):
     assert_shape(attempt.causal_mask(sizes.Tq, sizes.Tk), (sizes.Tq, sizes.Tk), what="the mask")
 
 
-@claims("The mask is bool.", needs="mask_shape", cases=MASKS[2:3],
-        look_at="what a comparison gives, and what torch.ones gives")  # fmt: skip
+@claims(
+    "The mask is bool.",
+    needs="mask_shape",
+    cases=MASKS[2:3],
+    look_at="what a comparison gives, and what torch.ones gives",
+)
 def test_mask_dtype(attempt, sizes):
     dtype = attempt.causal_mask(sizes.Tq, sizes.Tk).dtype
 
@@ -107,8 +110,9 @@ def test_mask_device(attempt, reference, sizes):
 # -------------------------------------------------------------------------------------------------- the attention
 
 
-@claims("The output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
-        look_at="which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES, look_at="which dimension the weights sum over"
+)
 def test_output_shape(attempt, sizes):
     out = attempt.causal_attention(*qkv(sizes))
 
@@ -281,8 +285,13 @@ test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="va
 test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge", needs="values",
-        cases=SMALL, look_at="exp of a large number, and weights that were 0 before the mask")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
+    tier="edge",
+    needs="values",
+    cases=SMALL,
+    look_at="exp of a large number, and weights that were 0 before the mask",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact

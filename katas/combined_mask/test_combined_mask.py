@@ -116,8 +116,11 @@ test_from_scratch = standard.from_scratch(
 )
 
 
-@claims("The joined mask is bool, of shape (B, 1, Tq, Tk).", cases=JOINED,
-        look_at="which dimensions each of the two masks lacks")  # fmt: skip
+@claims(
+    "The joined mask is bool, of shape (B, 1, Tq, Tk).",
+    cases=JOINED,
+    look_at="which dimensions each of the two masks lacks",
+)
 def test_mask_shape(attempt, sizes):
     mask = attempt.combine_masks(*flags(sizes))
 
@@ -142,8 +145,12 @@ def test_mask_where_both_allow(attempt, reference, sizes):
 test_flags_unmodified = standard.inputs_unmodified(masks, needs="mask_shape", cases=(JOINED[0], JOINED[7]))
 
 
-@claims("Non-contiguous keep and causal give the same mask.", needs="mask_where_both_allow", cases=JOINED[:2],
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+@claims(
+    "Non-contiguous keep and causal give the same mask.",
+    needs="mask_where_both_allow",
+    cases=JOINED[:2],
+    look_at="view on a tensor whose layout you do not know",
+)
 def test_non_contiguous_flags(attempt, reference, sizes):
     keep, causal = flags(sizes)
     expected = reference.combine_masks(keep, causal)
@@ -161,8 +168,11 @@ test_mask_device = standard.device(
 # ------------------------------------------------------------------------------- masked_attention, no row empty
 
 
-@claims("The attention's output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
-        look_at="how the mask lines up with the scores, and which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The attention's output is one tensor of shape (B, H, Tq, Dv).",
+    cases=SIZES,
+    look_at="how the mask lines up with the scores, and which dimension the weights sum over",
+)
 def test_output_shape(attempt, sizes):
     out = attempt.masked_attention(*qkv(sizes, torch.float32), partial(sizes))
 
@@ -443,9 +453,13 @@ test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 # ------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge",
-        needs="values_with_mask", cases=SMALL,
-        look_at="exp of a large number, and what masked scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
+    tier="edge",
+    needs="values_with_mask",
+    cases=SMALL,
+    look_at="exp of a large number, and what masked scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = mask_of("(B, 1, 1, Tk)", sizes)

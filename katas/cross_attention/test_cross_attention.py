@@ -43,9 +43,15 @@ def shapes(sizes):
     """The parameters that the contract names, and their shapes."""
     E, context_dim = sizes.E, sizes.context_dim
     return {
-        "q_proj.weight": (E, E), "q_proj.bias": (E,), "k_proj.weight": (E, context_dim), "k_proj.bias": (E,),
-        "v_proj.weight": (E, context_dim), "v_proj.bias": (E,), "o_proj.weight": (E, E), "o_proj.bias": (E,),
-    }  # fmt: skip
+        "q_proj.weight": (E, E),
+        "q_proj.bias": (E,),
+        "k_proj.weight": (E, context_dim),
+        "k_proj.bias": (E,),
+        "v_proj.weight": (E, context_dim),
+        "v_proj.bias": (E,),
+        "o_proj.weight": (E, E),
+        "o_proj.bias": (E,),
+    }
 
 
 def some_weights(sizes, dtype=torch.float64):
@@ -105,8 +111,11 @@ test_from_scratch = standard.from_scratch(
 # ----------------------------------------------------------------------------------------------------- the module
 
 
-@claims("The parameters are those of q_proj, k_proj, v_proj and o_proj, of the contract's shapes.", cases=SMALL,
-        look_at="names, biases, and which projection reads the context")  # fmt: skip
+@claims(
+    "The parameters are those of q_proj, k_proj, v_proj and o_proj, of the contract's shapes.",
+    cases=SMALL,
+    look_at="names, biases, and which projection reads the context",
+)
 def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
@@ -130,8 +139,12 @@ def test_indivisible_heads(attempt, sizes):
     )
 
 
-@claims("The output is one tensor of shape (B, Tq, E).", needs="parameters", cases=SAME_LENGTH,
-        look_at="which dimension the weights sum over, and how the heads are merged")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, Tq, E).",
+    needs="parameters",
+    cases=SAME_LENGTH,
+    look_at="which dimension the weights sum over, and how the heads are merged",
+)
 def test_output_shape(attempt, sizes):
     out = built(attempt, sizes, dtype=torch.float32)(*inputs(sizes, torch.float32))
 
@@ -453,9 +466,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
-        needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, hidden keys included.",
+    tier="edge",
+    needs=("values", "values_with_keep"),
+    cases=SMALL,
+    look_at="exp of a large number, and what hidden scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     weights = random_weights(shapes(sizes), torch.float32)
     for name in ("q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias"):

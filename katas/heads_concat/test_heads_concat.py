@@ -261,8 +261,13 @@ test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 # --------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
-        look_at="exp of a large number")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results.",
+    tier="edge",
+    needs="values",
+    cases=SMALL,
+    look_at="exp of a large number",
+)
 def test_large_scores(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters, torch.float32)

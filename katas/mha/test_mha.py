@@ -134,9 +134,11 @@ def test_parameters(attempt, sizes):
         loaded(attempt, sizes, weights_of(sizes), dropout)
 
 
-@claims("A num_heads that does not divide embed_dim raises ValueError.",
-        look_at="what the constructor does with the two sizes",
-        cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
+@claims(
+    "A num_heads that does not divide embed_dim raises ValueError.",
+    look_at="what the constructor does with the two sizes",
+    cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)),
+)
 def test_heads_must_divide(attempt, sizes):
     check_raises_value_error(
         lambda: attempt.MultiHeadAttention(sizes.E, sizes.H)(randn(2, 3, sizes.E).float()),
@@ -736,9 +738,13 @@ test_device = standard.device(hardly_dropping, needs="output_shape", cases=SMALL
 # ---------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("A query with nothing to attend to gets exactly 0 from every head, with finite gradients.", tier="edge",
-        needs="gradients_with_mask", cases=SMALL[:1],
-        look_at="what the softmax gives for a row in which everything is masked")  # fmt: skip
+@claims(
+    "A query with nothing to attend to gets exactly 0 from every head, with finite gradients.",
+    tier="edge",
+    needs="gradients_with_mask",
+    cases=SMALL[:1],
+    look_at="what the softmax gives for a row in which everything is masked",
+)
 def test_empty_rows(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
@@ -750,9 +756,13 @@ def test_empty_rows(attempt, reference, sizes):
     check_gradients(ours, theirs, x, mask)
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge",
-        needs="mask", cases=(sized(B=2, H=3, T=5, D=16),),
-        look_at="exp of a large number, and what a masked score becomes")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
+    tier="edge",
+    needs="mask",
+    cases=(sized(B=2, H=3, T=5, D=16),),
+    look_at="exp of a large number, and what a masked score becomes",
+)
 def test_large_scores(attempt, reference, sizes):
     # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
     whole = [(torch.randint(-7, 8, (sizes.E, sizes.E)).double(), torch.zeros(sizes.E)) for _ in range(2)]

@@ -97,14 +97,21 @@ test_from_scratch = standard.from_scratch(
 # ----------------------------------------------------------------------------------------------------- the module
 
 
-@claims("The one parameter is k_proj.weight, of shape (query_dim, key_dim).", cases=SMALL,
-        look_at="what k_proj reads, what it gives, and its bias")  # fmt: skip
+@claims(
+    "The one parameter is k_proj.weight, of shape (query_dim, key_dim).",
+    cases=SMALL,
+    look_at="what k_proj reads, what it gives, and its bias",
+)
 def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
 
-@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=(*ALIKE[:1], *SIZES),
-        look_at="which dimension the weights sum over, and what they average")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, Tq, Dv).",
+    needs="parameters",
+    cases=(*ALIKE[:1], *SIZES),
+    look_at="which dimension the weights sum over, and what they average",
+)
 def test_output_shape(attempt, sizes):
     out = built(attempt, sizes, dtype=torch.float32)(*inputs(sizes, torch.float32))
 
@@ -383,9 +390,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
-        needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, hidden keys included.",
+    tier="edge",
+    needs=("values", "values_with_keep"),
+    cases=SMALL,
+    look_at="exp of a large number, and what hidden scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     weights = {"k_proj.weight": (3 * randn(sizes.query_dim, sizes.key_dim)).round()}  # integers: scores are exact
     ours = built(attempt, sizes, {name: value.float() for name, value in weights.items()})

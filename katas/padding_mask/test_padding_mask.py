@@ -104,8 +104,11 @@ test_from_scratch = standard.from_scratch(
 # ---------------------------------------------------------------------------------------------------- padding_mask
 
 
-@claims("The mask is bool, of shape (B, max_len).", cases=MASKS,
-        look_at="how wide the mask is when no sample is that long, and its dtype")  # fmt: skip
+@claims(
+    "The mask is bool, of shape (B, max_len).",
+    cases=MASKS,
+    look_at="how wide the mask is when no sample is that long, and its dtype",
+)
 def test_mask_shape(attempt, sizes):
     for lengths in (some_lengths(sizes.B, sizes.max_len), torch.ones(sizes.B, dtype=torch.int64)):
         mask = attempt.padding_mask(lengths, sizes.max_len)
@@ -173,8 +176,11 @@ test_mask_device = standard.device(
 # ------------------------------------------------------------------------------------------------ padded_attention
 
 
-@claims("The attention's output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
-        look_at="how keep lines up with the scores, and which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The attention's output is one tensor of shape (B, H, Tq, Dv).",
+    cases=SIZES,
+    look_at="how keep lines up with the scores, and which dimension the weights sum over",
+)
 def test_output_shape(attempt, sizes):
     out = attempt.padded_attention(*qkv(sizes, torch.float32), right_padding(sizes))
 
@@ -440,9 +446,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample has no real key")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, padded keys included.", tier="edge",
-        needs="values_with_padding", cases=SMALL,
-        look_at="exp of a large number, and what padded scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, padded keys included.",
+    tier="edge",
+    needs="values_with_padding",
+    cases=SMALL,
+    look_at="exp of a large number, and what padded scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = right_padding(sizes)

@@ -174,8 +174,13 @@ test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="va
 test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
-        look_at="exp of a large number")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results.",
+    tier="edge",
+    needs="values",
+    cases=SMALL,
+    look_at="exp of a large number",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact

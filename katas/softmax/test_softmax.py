@@ -289,9 +289,13 @@ test_device = standard.device(softmax, calls=difficult, needs="output_shape", ca
 # --------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Where all entries of a slice are -inf, the gradient is finite; at the other slices it is right.", tier="edge",
-        needs=("gradients", "empty_slices"), cases=SMALL,
-        look_at="NaN in the backward pass, even where the forward pass replaces it")  # fmt: skip
+@claims(
+    "Where all entries of a slice are -inf, the gradient is finite; at the other slices it is right.",
+    tier="edge",
+    needs=("gradients", "empty_slices"),
+    cases=SMALL,
+    look_at="NaN in the backward pass, even where the forward pass replaces it",
+)
 def test_gradient_of_empty_slices(attempt, reference, sizes):
     empty = slices(sizes) % 2 == 1
     x = entries(sizes).masked_fill(empty, -INF)
