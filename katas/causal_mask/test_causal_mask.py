@@ -98,7 +98,9 @@ def test_mask_device(attempt, reference, sizes):
             continue
         strays = result.recording.strays
         assert_holds("the result" not in strays, f"the mask is on the default device when device is {device!r}")
-        assert_holds(not strays, f"in {strays[0]} a tensor is on the wrong device when device is not the default one")
+        assert_holds(
+            not strays, f"in {', '.join(strays)} a tensor is on the wrong device when device is not the default one"
+        )
 
     try:
         attempt.causal_mask(sizes.Tq, sizes.Tk, "nowhere")

@@ -29,14 +29,15 @@ def assert_close(
     rows: str = "query",
     columns: str = "feature",
 ) -> None:
-    """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. NaN is close to nothing.
+    """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. Nothing is close to NaN or infinity.
 
-    `rtol` is `atol` where not given. `what` names the tensor in the message, `rows` and `columns` its last two dimensions.
+    Both have the same shape, any shape. `rtol` is `atol` where not given. `what` names the tensor in the message; `rows` and
+    `columns` name its last two dimensions for the picture. Raises PropertyFailed, with the first place that differs.
     """
     assert_shape(actual, tuple(expected.shape), what=what)
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
     near = (got - wanted).abs() <= atol + (atol if rtol is None else rtol) * wanted.abs()
-    wrong = ~near  # a comparison with NaN is False, so NaN is wrong
+    wrong = ~near | ~wanted.isfinite()  # a comparison with NaN is False, and every number is near infinity
     if not bool(wrong.any()):
         return
     index = [int(i) for i in wrong.nonzero()[0]]
