@@ -109,7 +109,7 @@ class Recorder:
         if event == "call":
             name = self._named.get(frame.f_code)
             if name is None:
-                name = self._named[frame.f_code] = _ready_made(frame.f_code)
+                name = self._named[frame.f_code] = name_of(frame.f_code)
             if name:
                 self._calls.add(name)
 
@@ -125,7 +125,7 @@ class Recorder:
         )
 
 
-def _ready_made(code: types.CodeType) -> str:
+def name_of(code: types.CodeType) -> str:
     """The whole name of a function of torch's that is called like an attention or a softmax, or ""."""
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no other
     is_function = code.co_flags & inspect.CO_OPTIMIZED  # not the body of a class or of a module that is imported now
