@@ -22,7 +22,8 @@ from attn_kata.specimens import Specimen
 from attn_kata.workspace import shown
 
 MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
-_FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml", "mistakes.toml")  # and test_<slug>.py
+# And test_<slug>.py.
+_FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml", "mistakes.toml")
 _FOLDERS = ("right", "wrong")
 
 
