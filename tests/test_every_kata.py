@@ -73,7 +73,7 @@ def test_a_hidden_test_has_a_claim_and_compares_with_a_written_tolerance(kata: c
 @pytest.mark.parametrize("kata", KATAS, ids=by_slug)
 def test_nothing_of_a_kata_points_outside_of_the_project(kata: catalog.Kata) -> None:
     for path in [*kata.folder.rglob("*.*"), kata.solution]:
-        if path.suffix in (".py", ".toml", ".md"):
+        if path.suffix in (".py", ".toml", ".md", ".j2"):
             text = path.read_text("utf-8")
             assert not re.search(r"\.\./shared|/work/|/tmp/|/home/", text), path
 

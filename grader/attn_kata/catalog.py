@@ -1,49 +1,23 @@
-'''The katas as their folders describe them, in `katas/<slug>/kata.toml`, read strictly. Folders are discovered.
+"""The katas as their folders describe them, in `katas/<slug>/kata.toml`, read strictly. Folders are discovered.
 
-The format of `kata.toml`. Every key is required unless marked optional; an error names file and key. What comes before
-`contract` is read by itself for `list`, which has no need of the rest and does not wait for it:
+The format of `kata.toml`. Every key is required; an error names file and key:
 
-    title = "Multi-head attention"   # what `list` and the stub call it
+    title = "Multi-head attention"   # what `list` and the stub call it; as in the first line of prompt.md
     level = 3                        # 1 and up; `list` groups by it
     minutes = 35                     # what an interview would give for it
     summary = "..."                  # one line, at most 60 characters, for `list`
-    contract = """..."""             # the contract in full, as the stub states it; lines of at most 100 characters
+    entries = ["MultiHeadAttention"] # the names that the hidden tests call
     hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
-    smoke = """..."""                # the body of the stub's own check of shapes: Python that prints
 
-    [[entry]]                        # one for each name that the hidden tests call
-    kind = "function"
-    name = "scaled_dot_product_attention"
-    doc = "..."                      # its docstring
-    signature = "q: Tensor, k: Tensor, v: Tensor"     # annotated
-    returns = "Tensor"               # optional, "Tensor" when absent
-    [[entry.step]]                   # one or more: the TODOs
-    todo = "..."                     # what to do: shown by `standard` and `guided`
-    detail = "..."                   # optional, how to think of it: shown by `guided`; not the code
-    shape = "(..., Tq, Tk)"          # optional, the shape after this step: shown by `guided`
-
-    [[entry]]
-    kind = "class"                   # an nn.Module
-    name = "MultiHeadAttention"
-    doc = "..."
-    [[entry.method]]                 # `__init__` first (signature without self)
-    name = "forward"
-    doc = "..."                      # optional
-    signature = "x: Tensor, mask: Tensor | None = None"
-    returns = "Tensor"               # optional, "Tensor" when absent and "None" for __init__
-    [[entry.method.step]]            # as entry.step
-
-Texts that go into docstrings (`title`, `contract`, `doc`) hold no backslash and no three double quotes in a row.
-`interview.toml` beside it belongs to the interview and is not read here.
-'''
+What the kata asks is in `prompt.md` beside it (contract.py), its stub in `stub.py.j2` (stub.py), its interview in
+`interview.toml` (interview/content.py).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
 
 from attn_kata.errors import KataFileError, UsageError
 from attn_kata.resources import katas_folder, solutions_folder
@@ -52,66 +26,22 @@ from attn_kata.tables import Table
 _SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
-_O = TypeVar("_O", bound="Outline")
-
-
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """One TODO of a stub."""
-
-    todo: str
-    detail: str
-    shape: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
-    """One method of a class that the candidate writes; `signature` without self."""
-
-    name: str
-    doc: str
-    signature: str
-    returns: str
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One name that the hidden tests call. A function has signature, returns and steps; a class has methods."""
-
-    kind: Literal["function", "class"]
-    name: str
-    doc: str
-    signature: str
-    returns: str
-    steps: tuple[Step, ...]
-    methods: tuple[Method, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outline:
-    """What `list` says of a kata."""
+class Kata:
+    """One kata, as `kata.toml` says."""
 
     slug: str
     title: str
     level: int
     minutes: int
     summary: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kata(Outline):
-    """One kata, as `kata.toml` says."""
-
-    folder: Path
-    contract: str
+    entries: tuple[str, ...]
     hints: tuple[str, ...]
-    smoke: str
-    entries: tuple[Entry, ...]
+    folder: Path
 
     @property
     def prompt(self) -> Path:
-        """`prompt.md`: what to build, in the words of the contract."""
+        """`prompt.md`: the contract."""
         return self.folder / "prompt.md"
 
     @property
@@ -127,15 +57,7 @@ def slugs() -> list[str]:
 
 def katas() -> list[Kata]:
     """Every kata, in the order of `list`: by level, then the shorter first. Raises KataFileError."""
-    return _in_order(load(katas_folder() / slug) for slug in slugs())
-
-
-def outlines() -> list[Outline]:
-    """The outlines of every kata, in the order of `list`. Raises KataFileError. Takes a tenth of the time of `katas`."""
-    return _in_order(_outline(katas_folder() / slug) for slug in slugs())
-
-
-def _in_order(every: Iterable[_O]) -> list[_O]:
+    every = (load(katas_folder() / slug) for slug in slugs())
     return sorted(every, key=lambda kata: (kata.level, kata.minutes, kata.slug))
 
 
@@ -178,75 +100,20 @@ def load(folder: Path) -> Kata:
     file = folder / "kata.toml"
     if not _SLUG.fullmatch(folder.name):
         raise KataFileError(f"{file}: the folder '{folder.name}' is not a snake_case slug.")
-    outline = _outline(folder)
-    table = Table.of_file(file, known=[field.name for field in fields(Outline)])
+    table = Table.of_file(file)
     kata = Kata(
-        **vars(outline),
-        folder=folder,
-        contract=table.docstring("contract"),
-        hints=table.texts("hints", at_least=3),
-        smoke=table.text("smoke"),
-        entries=tuple(_entry(entry) for entry in table.tables("entry")),
-    )
-    table.nothing_else()
-    if max(map(len, kata.contract.splitlines())) > 100:
-        raise table.wrong("contract", "has a line of more than 100 characters")
-    return kata
-
-
-def _outline(folder: Path) -> Outline:
-    table = Table.of_file(folder / "kata.toml", before="contract")
-    outline = Outline(
         slug=folder.name,
-        title=table.docstring("title"),
+        title=table.text("title"),
         level=table.positive("level"),
         minutes=table.positive("minutes"),
         summary=table.text("summary"),
+        entries=table.identifiers("entries"),
+        hints=table.texts("hints", at_least=3),
+        folder=folder,
     )
     table.nothing_else()
-    if "\n" in outline.summary or len(outline.summary) > 60:
+    if "\\" in kata.title or '"' in kata.title or "\n" in kata.title:
+        raise table.wrong("title", "goes into a docstring: one line, no backslash, no double quote")
+    if "\n" in kata.summary or len(kata.summary) > 60:
         raise table.wrong("summary", "must be one line of at most 60 characters")
-    return outline
-
-
-def _entry(table: Table) -> Entry:
-    kind = table.text("kind")
-    if kind not in ("function", "class"):
-        raise table.wrong("kind", "must be 'function' or 'class'")
-    is_class = kind == "class"
-    entry = Entry(
-        kind="class" if is_class else "function",
-        name=table.identifier("name"),
-        doc=table.docstring("doc"),
-        signature="" if is_class else table.text("signature", default=""),
-        returns="" if is_class else table.text("returns", default="Tensor"),
-        steps=() if is_class else tuple(_step(step) for step in table.tables("step")),
-        methods=tuple(_method(method) for method in table.tables("method")) if is_class else (),
-    )
-    table.nothing_else()
-    if is_class and entry.methods[0].name != "__init__":
-        raise table.wrong("method", "must begin with '__init__'")
-    return entry
-
-
-def _method(table: Table) -> Method:
-    name = table.identifier("name")
-    method = Method(
-        name=name,
-        doc=table.docstring("doc", default=""),
-        signature=table.text("signature", default=""),
-        returns=table.text("returns", default="None" if name == "__init__" else "Tensor"),
-        steps=tuple(_step(step) for step in table.tables("step")),
-    )
-    table.nothing_else()
-    return method
-
-
-def _step(table: Table) -> Step:
-    step = Step(
-        todo=table.text("todo"),
-        detail=table.text("detail", default=""),
-        shape=table.text("shape", default=""),
-    )
-    table.nothing_else()
-    return step
+    return kata

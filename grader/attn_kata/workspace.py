@@ -38,7 +38,7 @@ class StubExists(UsageError):
 def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path:
     """Writes the stub into `folder`, made where it is missing, and makes it the current kata. Raises StubExists."""
     path = _absolute(folder) / f"{kata.slug}.py"
-    source = stub.read(kata, level)
+    source = stub.render(kata, level)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _create(path, source.encode())
@@ -64,10 +64,11 @@ def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path,
     path = path.resolve()
     try:
         old = read(path) if path.exists() else None
-        backup = _back_up(path, old) if old is not None else None
         level = level or stub.header(old or b"")[1] or "standard"
+        source = stub.render(kata, level).encode()  # before anything is written: it may fail
+        backup = _back_up(path, old) if old is not None else None
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        _create(fresh, stub.read(kata, level).encode())
+        _create(fresh, source)
         try:
             if old is not None:
                 fresh.chmod(stat.S_IMODE(path.stat().st_mode))

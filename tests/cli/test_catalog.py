@@ -12,26 +12,8 @@ title = "A kata"
 level = 1
 minutes = 10
 summary = "one line"
-contract = "Write f."
+entries = ["f", "C"]
 hints = ["one", "two", "three"]
-smoke = "print(f(1))"
-
-[[entry]]
-kind = "function"
-name = "f"
-doc = "It is f."
-signature = "x: Tensor"
-[[entry.step]]
-todo = "Do it."
-
-[[entry]]
-kind = "class"
-name = "C"
-doc = "It is C."
-[[entry.method]]
-name = "__init__"
-[[entry.method.step]]
-todo = "Make it."
 """
 
 
@@ -52,11 +34,7 @@ def test_a_good_one_is_read(kata):
     read = kata(GOOD)
 
     assert (read.slug, read.level, read.hints) == ("some_kata", 1, ("one", "two", "three"))
-    assert [(entry.kind, entry.name, entry.returns) for entry in read.entries] == [
-        ("function", "f", "Tensor"),
-        ("class", "C", ""),
-    ]
-    assert read.entries[1].methods[0].returns == "None"
+    assert read.entries == ("f", "C")
 
 
 @pytest.mark.parametrize(
@@ -70,14 +48,11 @@ def test_a_good_one_is_read(kata):
         ('["one", "two", "three"]', '["one", "two"]', "'hints' must have 3 or more, not 2"),
         ('["one", "two", "three"]', '["one", "two", ""]', "'hints' must be a list of texts"),
         ('summary = "one line"', f'summary = "{"x" * 61}"', "'summary' must be one line of at most 60 characters"),
-        ('contract = "Write f."', f'contract = "{"x" * 101}"', "'contract' has a line of more than 100 characters"),
-        ('doc = "It is f."', 'doc = \'a """ b\'', "'entry[1].doc' goes into a docstring"),
-        ('kind = "function"', 'kind = "func"', "'entry[1].kind' must be 'function' or 'class'"),
-        ('name = "f"', 'name = "f g"', "'entry[1].name' must be a Python name, not 'f g'"),
-        ('todo = "Do it."', 'todo = "Do it."\nshapes = "x"', "'entry[1].step[1].shapes' is an unknown key"),
-        ('todo = "Do it."', 'todo = ""', "'entry[1].step[1].todo' is empty"),
-        ('name = "__init__"', 'name = "forward"', "'entry[2].method' must begin with '__init__'"),
-        ('doc = "It is C."', 'doc = "It is C."\nsignature = "x"', "'entry[2].signature' is an unknown key"),
+        ('title = "A kata"', 'title = "A \\\\ kata"', "'title' goes into a docstring"),
+        ('entries = ["f", "C"]', "entries = []", "'entries' must have 1 or more, not 0"),
+        ('entries = ["f", "C"]', 'entries = "f"', "'entries' must be a list of texts"),
+        ('["f", "C"]', '["f g"]', "'entries' must be Python names, not 'f g'"),
+        ('["f", "C"]', '["f", "f"]', "'entries' has 'f' more than once"),
         ("level = 1", "level = ", "cannot be read"),
     ],
 )
@@ -109,8 +84,3 @@ def test_a_name_far_from_every_kata_gets_no_guess():
 def test_the_data_lie_beside_the_package_or_at_the_root():
     for folder in (resources.katas_folder(), resources.solutions_folder(), resources.templates_folder()):
         assert folder.is_dir()
-
-
-def test_every_kata_has_its_prompt():
-    for kata in catalog.katas():
-        assert kata.prompt.read_text("utf-8").startswith("# ")

@@ -138,7 +138,7 @@ def test_a_full_disk_below_stdout_is_said(environment, folder):
     assert "Traceback" not in done.stderr
 
 
-BROKEN = "import attn_kata.catalog as c, sys\ndef outlines(): raise LookupError('lost \\x1b[31m')\nc.outlines = outlines\n"
+BROKEN = "import attn_kata.catalog as c, sys\ndef katas(): raise LookupError('lost \\x1b[31m')\nc.katas = katas\n"
 BROKEN += "sys.argv = ['attn-kata', 'list']\nfrom attn_kata.cli import main\nsys.exit(main())"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from attn_kata import catalog
-from attn_kata.cli.demo import KATA, WRONG
+from attn_kata.cli.demo import KATA
 
 _KATA = catalog.find(KATA)
-_SHIPPED = [_KATA.folder / f"test_{KATA}.py", _KATA.folder / "wrong" / WRONG, _KATA.solution]
+_SHIPPED = [_KATA.folder / f"test_{KATA}.py", _KATA.folder / "wrong.toml", _KATA.solution]
 
 pytestmark = pytest.mark.skipif(not all(file.exists() for file in _SHIPPED), reason=f"{KATA} is not complete yet")
 

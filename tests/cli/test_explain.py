@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from attn_kata import catalog
-from attn_kata.diagnosis import catalogue
+from attn_kata import catalog, specimens
+from attn_kata.diagnosis import catalogue, examples
 
 Run = Callable[..., Any]
 
@@ -23,6 +23,24 @@ def test_a_mistake_is_said_in_words_with_links(run: Run) -> None:
         assert heading in done.stdout
     assert "https://github.com/lucidrains/vit-pytorch/issues/65" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_mistake_is_shown_in_an_attempt_that_makes_it(run: Run) -> None:
+    done = run("explain", "scale.embed_dim")
+    example = json.loads(run("explain", "scale.embed_dim", "--json").stdout)["example"]
+
+    assert example["code"] == "scores = q @ k.transpose(-2, -1) / math.sqrt(E)"
+    assert example["code"] in done.stdout
+    assert specimens.find(catalog.find(example["kata"]).folder, example["specimen"]).mistakes == {"scale.embed_dim"}
+
+
+def test_a_mistake_that_no_attempt_makes_alone_is_explained_without_one(run: Run) -> None:
+    unshown = next(id for id in catalogue.load() if id not in examples.load())
+    done = run("explain", unshown)
+
+    assert done.returncode == 0
+    assert "How it looks" not in done.stdout
+    assert json.loads(run("explain", unshown, "--json").stdout)["example"] is None
 
 
 def test_a_property_is_said_with_its_katas_and_what_breaks_it(run: Run) -> None:
@@ -87,7 +105,18 @@ def test_json_holds_what_the_text_says(run: Run) -> None:
     claim = json.loads(run("explain", "output_shape", "--json").stdout)
 
     assert [one["mistake"] for one in listed] == list(catalogue.load())
-    assert set(mistake) == {"mistake", "family", "title", "explanation", "question", "why", "see", "seen", "breaks"}
+    assert set(mistake) == {
+        "mistake",
+        "family",
+        "title",
+        "explanation",
+        "question",
+        "why",
+        "see",
+        "seen",
+        "breaks",
+        "example",
+    }
     assert {one["kata"] for one in claim["katas"]} <= set(catalog.slugs())
     assert {one["tier"] for one in claim["katas"]} <= {"core", "edge"}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import attn_kata
-from attn_kata import catalog, resources, stub
+from attn_kata import catalog, contract, resources, stub
 
 EVERY_STUB = [(slug, level) for slug in catalog.slugs() for level in stub.LEVELS]
 
@@ -136,23 +136,24 @@ def test_an_unknown_level_is_a_usage_error(run):
 @pytest.mark.parametrize(("slug", "level"), EVERY_STUB)
 def test_every_stub_is_clean_python_with_the_contract_in_full(slug, level):
     kata = catalog.find(slug)
-    source = stub.read(kata, level)
+    source = stub.render(kata, level)
     tree = ast.parse(source)
 
     compile(source, f"{slug}.py", "exec", dont_inherit=True)
-    assert kata.contract in (ast.get_docstring(tree, clean=False) or "")
+    assert contract.load(kata.prompt).text in (ast.get_docstring(tree, clean=False) or "")
+    assert "<!--" not in source
     assert max(map(len, source.splitlines())) <= 120
     assert source.endswith("\n")
     assert not source.endswith("\n\n")
     defined = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    assert defined == [entry.name for entry in kata.entries]
+    assert defined == list(kata.entries)
     assert stub.header(source.encode()) == (slug, level)
 
 
 def test_every_stub_is_as_the_formatter_would_write_it(tmp_path):
     for slug, level in EVERY_STUB:
         file = tmp_path / f"{slug}_{level}.py"
-        file.write_text(stub.read(catalog.find(slug), level), encoding="utf-8")
+        file.write_text(stub.render(catalog.find(slug), level), encoding="utf-8")
     ruff = [sys.executable, "-m", "ruff"]
     if subprocess.run([*ruff, "--version"], capture_output=True, check=False).returncode:
         pytest.skip("ruff is not installed")
@@ -164,7 +165,7 @@ def test_every_stub_is_as_the_formatter_would_write_it(tmp_path):
 
 def test_the_untouched_stub_runs_and_says_that_it_is_not_written_yet(tmp_path):
     for slug in catalog.slugs():
-        source = stub.read(catalog.find(slug), "blank")
+        source = stub.render(catalog.find(slug), "blank")
         (tmp_path / f"{slug}.py").write_text(source, encoding="utf-8")
     runner = "import runpy, sys\nfor name in sys.argv[1:]: runpy.run_path(name, run_name='__main__')"
     names = sorted(os.listdir(tmp_path))
@@ -180,7 +181,7 @@ def test_the_untouched_stub_runs_and_says_that_it_is_not_written_yet(tmp_path):
 
 def test_the_smoke_check_of_every_stub_runs_on_the_reference(tmp_path):
     for kata in catalog.katas():
-        code = f"{kata.solution.read_text('utf-8')}\n\nimport torch\n\n{kata.smoke}\nprint('done')\n"
+        code = f"{kata.solution.read_text('utf-8')}\n\nimport torch\n\n{stub.shape_check(kata)}\nprint('done')\n"
         (tmp_path / f"{kata.slug}.py").write_text(code, encoding="utf-8")
     runner = "import runpy, sys\nfor name in sys.argv[1:]: runpy.run_path(name)"
     names = sorted(os.listdir(tmp_path))
@@ -193,11 +194,37 @@ def test_the_smoke_check_of_every_stub_runs_on_the_reference(tmp_path):
     assert len(done.stdout.splitlines()) >= 2 * len(names)
 
 
-def test_start_writes_the_stub_that_lies_in_the_folder_of_the_kata(run, folder):
-    run("start", "mha", "--level", "guided")
+def test_the_steps_are_numbered_through_wrapped_and_indented_with_the_code():
+    source = stub.render(catalog.find("padding_mask"), "guided")
 
-    stubs = catalog.find("mha").folder / "stubs"
-    assert (folder / "mha.py").read_text("utf-8") == (stubs / "guided.py").read_text("utf-8")
+    assert (
+        """
+    # TODO 4: Line keep up with the scores.
+    #     Its first dimension is the sample, its last the key; every head and every query sees the
+    #     same flags.
+    #     shape: (B, 1, 1, Tk)
+    # TODO 5: """
+        in source
+    )
+    assert "        # TODO 1: " in stub.render(catalog.find("mha"), "standard")
+
+
+def test_the_signatures_alone_say_nothing_of_the_contract():
+    assert (
+        stub.signatures(catalog.find("mha"))
+        == """\
+import torch
+from torch import Tensor, nn
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        raise NotImplementedError("MultiHeadAttention.__init__ is not written yet")
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        raise NotImplementedError("MultiHeadAttention.forward is not written yet")"""
+    )
 
 
 @pytest.fixture
@@ -217,19 +244,6 @@ def of_copy(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(root), "ATTN_KATA_HOME": str(root / "home")}
     command = [sys.executable, "-m", "attn_kata", *arguments]
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_an_author_has_the_stubs_written_anew_where_they_are_others(installed):
-    stubs = installed / "attn_kata" / "katas" / "mha" / "stubs"
-    right = (stubs / "guided.py").read_text("utf-8")
-    (stubs / "guided.py").write_text("stale\n", "utf-8")
-    (stubs / "blank.py").unlink()
-
-    done = of_copy(installed, "dev", "stubs")
-
-    assert done.stdout.splitlines() == ["sdpa: as they were", "mha: guided.py, blank.py"]
-    assert (stubs / "guided.py").read_text("utf-8") == right
-    assert sorted(path.name for path in stubs.iterdir()) == ["blank.py", "guided.py", "standard.py"]
 
 
 def test_an_author_is_told_what_is_missing_and_which_hidden_tests_cannot_be_read(installed):
@@ -257,14 +271,15 @@ def test_an_author_may_name_the_folder_and_is_told_which_file_it_lacks(installed
     katas = installed / "attn_kata" / "katas"
     (katas / "my_kata").mkdir()
     shutil.copytree(katas / "sdpa", installed / "elsewhere")
+    (installed / "attn_kata" / "solutions").mkdir()
 
-    of_folder = of_copy(installed, "dev", "stubs", "attn_kata/katas/sdpa/")
+    of_folder = of_copy(installed, "dev", "check", "attn_kata/katas/sdpa/")
     by_slug = of_copy(installed, "dev", "check", "my_kata")
     by_path = of_copy(installed, "dev", "check", str(katas / "my_kata"))
-    elsewhere = of_copy(installed, "dev", "stubs", "elsewhere")
+    elsewhere = of_copy(installed, "dev", "check", "elsewhere")
     unknown = of_copy(installed, "dev", "check", "spda")
 
-    assert of_folder.stdout == "sdpa: as they were\n"
+    assert of_folder.stdout.startswith("sdpa: 0 graded, 1 problems\n")
     for done in (by_slug, by_path):
         assert done.stderr.startswith("There is no kata.toml in 'attn_kata/katas/my_kata'.\n")
         assert "CONTRIBUTING.md" in done.stderr
@@ -273,12 +288,72 @@ def test_an_author_may_name_the_folder_and_is_told_which_file_it_lacks(installed
     assert {done.returncode for done in (by_slug, by_path, elsewhere, unknown)} == {2}
 
 
-def test_a_kata_without_its_stub_says_how_it_is_made(installed):
-    (installed / "attn_kata" / "katas" / "mha" / "stubs" / "standard.py").unlink()
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "{% block code %}",
+            "{% block cod %}",
+            "sdpa/stub.py.j2, line 1: TemplateRuntimeError: Required block 'code' not found",
+        ),
+        ("{% block shapes %}", "{% block %}", "sdpa/stub.py.j2, line 33: expected token 'name'"),
+        ("{{ todo(", "{{ tudo(", "sdpa/stub.py.j2, line 10: UndefinedError: 'tudo' is undefined"),
+        ("shape=", "shapes=", "sdpa/stub.py.j2, line 10: TypeError: "),
+        ('"Score every query against every key."', '""', "line 10: ValueError: a todo says what to do"),
+    ],
+)
+def test_a_template_that_does_not_render_is_said_with_file_and_line(installed, old, new, said):
+    template = installed / "attn_kata" / "katas" / "sdpa" / "stub.py.j2"
+    text = template.read_text("utf-8")
+    assert old in text
+    template.write_text(text.replace(old, new, 1), "utf-8")
 
-    done = of_copy(installed, "start", "mha")
+    done = of_copy(installed, "start", "sdpa")
 
-    assert done.returncode != 0
-    assert "attn-kata dev stubs mha" in done.stderr
+    assert done.returncode == 4
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (installed / "sdpa.py").exists()
+
+
+def test_where_a_new_stub_cannot_be_made_the_old_file_is_left_as_it_is(installed):
+    (installed / "sdpa.py").write_text("mine")
+    (installed / "attn_kata" / "katas" / "sdpa" / "stub.py.j2").unlink()
+
+    done = of_copy(installed, "reset", "sdpa")
+
+    assert done.returncode == 4
+    assert (installed / "sdpa.py").read_text() == "mine"
+    assert not list(installed.glob("*.bak*"))
+
+
+def test_a_kata_without_its_stub_or_contract_says_which_file_it_lacks(installed):
+    (installed / "attn_kata" / "katas" / "mha" / "stub.py.j2").unlink()
+    (installed / "attn_kata" / "katas" / "sdpa" / "prompt.md").unlink()
+
+    no_stub = of_copy(installed, "start", "mha")
+    no_contract = of_copy(installed, "start", "sdpa")
+
+    assert "There is no template mha/stub.py.j2." in no_stub.stderr
+    assert "prompt.md cannot be read: " in no_contract.stderr
+    for done in (no_stub, no_contract):
+        assert done.returncode == 4
+        assert "Traceback" not in done.stderr
     assert not (installed / "mha.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "never"),
+    [
+        (("start", "mha"), {"torch", "attn_kata.engine"}),
+        (("list",), {"torch", "jinja2"}),
+        (("hint", "mha"), {"jinja2"}),
+    ],
+)
+def test_a_command_waits_only_for_what_it_needs(folder, environment, arguments, never):
+    command = [sys.executable, "-X", "importtime", "-m", "attn_kata", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+    assert "attn_kata.catalog" in imported
+    assert not imported & never

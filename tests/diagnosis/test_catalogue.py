@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from attn_kata import catalog, specimens
 from attn_kata.diagnosis import catalogue
 from attn_kata.errors import KataFileError
 from attn_kata.resources import katas_folder
@@ -59,9 +60,8 @@ def test_every_mistake_that_katas_and_diagnosis_name_has_words() -> None:
         for source in sources
         for id in re.findall(rf'(?:variants|breaks|Symptom)\((?:id=)?"((?:{families})\.\w+)"', source.read_text())
     }
-    for wrong in katas_folder().glob("*/wrong/*.py"):
-        header = re.search(r"^# mistake: (.+)$", wrong.read_text("utf-8"), re.MULTILINE)
-        named |= set(header.group(1).split(" + ")) - {"none"} if header else set()
+    for kata in catalog.katas():
+        named.update(*(specimen.mistakes for specimen in specimens.read(kata.folder)))
 
     assert named
     assert named <= set(catalogue.load())

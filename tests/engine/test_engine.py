@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attn_kata import catalog
+from attn_kata import catalog, specimens
 from attn_kata.engine.client import Engine, EngineFault, GradingCancelled
 from attn_kata.report.model import Report
 
@@ -94,7 +94,7 @@ def has_a_grader_ready(engine: Engine) -> bool:
 def test_a_grader_that_stood_ready_tells_what_one_that_did_not_tells(wrong, eventually):
     """It asks ahead of time, and so asks a wrong attempt more: what that draws and prints is not to change the report."""
     kata = catalog.find("mha")
-    source = (kata.folder / "wrong" / f"{wrong}.py").read_text("utf-8")
+    source = specimens.find(kata.folder, f"wrong/{wrong}").source()
     with Engine() as engine:
         cold = without_times(grade(engine, source, slug="mha", diagnose=True))
         eventually(lambda: has_a_grader_ready(engine), within=30)

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input, OptionList
 from textual.widgets._footer import FooterKey
 
-from attn_kata import catalog
+from attn_kata import contract
 from attn_kata.interview import actions, control, plans
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.app import Room
@@ -261,10 +261,10 @@ def test_what_was_wrong_with_an_answer_does_not_stand_over_the_next_question(roo
 
 
 def test_choosing_reads_no_more_of_a_kata_than_it_shows(room, monkeypatch):
-    def refuse() -> None:
-        raise AssertionError("every kata was loaded")
+    def refuse(file: Path) -> None:
+        raise AssertionError(f"a contract was read: {file}")
 
-    monkeypatch.setattr(catalog, "katas", refuse)
+    monkeypatch.setattr(contract, "load", refuse)
 
     async def test(pilot):
         await shows(pilot, ChoosingScreen)

@@ -61,15 +61,15 @@ def test_what_was_answered_once_is_not_computed_again(transport):
     assert counts[1] == counts[0]
 
 
-def test_wrong_attempts_are_told_the_same_whether_answers_are_remembered_or_not(transport):
+def test_wrong_attempts_are_told_the_same_whether_answers_are_remembered_or_not(transport, specimen_handle):
     remembering = Remembering(transport)
 
     def use(tests: HiddenTests) -> None:
         findings(tests, local_handle(MHA.solution), Handle(remembering), seed=0, begin=remembering.begin)
         for name in ("mask_lost", "dropout_always", "detached_weights", "heads_not_checked"):
-            wrong = MHA.folder / "wrong" / f"{name}.py"
-            plain = findings(tests, local_handle(wrong), local_handle(MHA.solution), seed=0)
-            told = findings(tests, local_handle(wrong), Handle(remembering), seed=0, begin=remembering.begin)
+            wrong = f"wrong/{name}"
+            plain = findings(tests, specimen_handle("mha", wrong), local_handle(MHA.solution), seed=0)
+            told = findings(tests, specimen_handle("mha", wrong), Handle(remembering), seed=0, begin=remembering.begin)
             assert told == plain, name
             assert "failed" in {finding["outcome"] for finding in told}, name
 

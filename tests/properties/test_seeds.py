@@ -41,9 +41,11 @@ SEEDS = range(1, 13)
 
 
 @pytest.mark.parametrize(("slug", "wrong", "asked", "failing"), SAID)
-def test_the_same_properties_fail_with_every_seed(slug: str, wrong: str, asked: str, failing: str) -> None:
+def test_the_same_properties_fail_with_every_seed(
+    slug: str, wrong: str, asked: str, failing: str, specimen_handle: Any
+) -> None:
     kata = catalog.find(slug)
-    attempt = local_handle(kata.folder / "wrong" / f"{wrong}.py")
+    attempt = specimen_handle(slug, f"wrong/{wrong}")
     for seed in SEEDS:
         assert sorted(failures(kata, attempt, asked.split(), seed)) == sorted(failing.split()), seed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from attn_kata import catalog
+from attn_kata import catalog, specimens
 
 pexpect = pytest.importorskip("pexpect")
 pyte = pytest.importorskip("pyte")
@@ -22,7 +22,7 @@ pytest.importorskip("watchfiles")
 
 SDPA = catalog.find("sdpa")
 RIGHT = SDPA.solution.read_text("utf-8")
-WRONG = (SDPA.folder / "wrong" / "scale_missing.py").read_text("utf-8")
+WRONG = specimens.find(SDPA.folder, "wrong/scale_missing").source()
 SECONDS = 60
 
 

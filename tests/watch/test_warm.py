@@ -19,7 +19,7 @@ psutil = pytest.importorskip("psutil")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="templates are forked, on Linux alone")
 
 SDPA = catalog.find("sdpa")
-WRONG = (SDPA.folder / "wrong" / "scale_missing.py").read_bytes()
+WRONG = specimens.find(SDPA.folder, "wrong/scale_missing").source().encode()
 RIGHT = SDPA.solution.read_bytes()
 READS = Path(__file__).parents[1] / "attacks" / "attempts" / "sdpa"
 
@@ -84,11 +84,10 @@ def test_what_waits_is_as_confined_as_what_is_forked_when_it_is_asked_for(name):
 
 @pytest.mark.parametrize(
     ("slug", "name"),
-    [("mha", "right/drawn_dropout.py"), ("mha", "wrong/dropout_always.py"), ("attention_dropout", "wrong/drawn_once.py")],
+    [("mha", "right/drawn_dropout"), ("mha", "wrong/dropout_always"), ("attention_dropout", "wrong/drawn_once")],
 )
 def test_what_is_drawn_at_random_is_the_same_whether_a_grader_child_stood_ready_or_not(slug, name):
-    kata = catalog.find(slug)
-    source = (kata.folder / name).read_bytes()
+    source = specimens.find(catalog.find(slug).folder, name).source().encode()
     with Engine() as engine:
         cold = told(engine.grade(slug, source, attempt="attempt.py"))
         other = told(engine.grade(slug, source, attempt="attempt.py", seed=5))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -32,13 +33,32 @@ class Devices(TorchFunctionMode):
     On a GPU the first operation that mixes it with an input raises. A tensor without dimensions may be mixed with any device,
     so only tensors with one dimension or more are followed. `reads_device_type` says that the source reads the type of a
     device: then "cpu" may come from an input, and is accepted.
+
+    `made_before` are tensors that were created on the default device while the attempt was loaded or its module was built.
+    `inputs` are the arguments of the call, and the module's parameters and buffers, which move with it.
     """
 
-    def __init__(self, *, reads_device_type: bool) -> None:
+    def __init__(
+        self, *, reads_device_type: bool = False, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
+    ) -> None:
         super().__init__()
         self.mixed: list[str] = []
         self._reads_device_type = reads_device_type
-        self._stray: dict[int, Tensor] = {}  # by id; keeping the tensor keeps its id unique
+        moves_along = {id(value) for value in inputs}
+        # By id; keeping the tensor keeps its id unique.
+        self._stray: dict[int, Tensor] = {
+            id(value): value for value in made_before if value.dim() > 0 and id(value) not in moves_along
+        }
+        self._known: dict[int, Tensor] = {}  # tensors that operations of this call returned
+        self._old: set[int] | None = None  # ids of the tensors that existed before the call; None if it is not recorded
+
+    def watch_legacy_constructors(self) -> None:
+        """Also mark tensors of this call that no operation returned: `torch.FloatTensor(…)` and similar ones."""
+        self._old = {id(value) for value in gc.get_objects() if isinstance(value, Tensor)}
+
+    def strays(self) -> list[Tensor]:
+        """The tensors that are stray now."""
+        return list(self._stray.values())
 
     def is_stray(self, value: Any) -> bool:
         return id(value) in self._stray
@@ -49,6 +69,7 @@ class Devices(TorchFunctionMode):
         if func == _DEVICE:
             return INPUTS if out == _DEFAULT and not self.is_stray(args[0]) else out
         tensors = list(tensors_in((args, kwargs)))
+        self._mark_legacy(tensors, out)
         to = self._device_argument(func, args, kwargs)
         if to is not None:
             if self._is_default(to):
@@ -66,6 +87,15 @@ class Devices(TorchFunctionMode):
         else:
             self._check_mixing(func, args, tensors, out)
         return out
+
+    def _mark_legacy(self, tensors: list[Tensor], out: Any) -> None:
+        if self._old is None:
+            return
+        for value in tensors:
+            if type(value) is Tensor and id(value) not in self._old and id(value) not in self._known:
+                self._mark_stray(value)
+        for value in tensors_in(out):
+            self._known[id(value)] = value
 
     def _check_mixing(self, func: Any, args: Any, tensors: list[Tensor], out: Any) -> None:
         strays = [value for value in tensors if self.is_stray(value)]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from attn_kata.attempt import blocked, exceptions
+from attn_kata.attempt.devices import Devices, tensors_in
 from attn_kata.attempt.modules import copy_weights, named_parameters, parameters
 from attn_kata.attempt.recorder import Recorder
 from attn_kata.attempt.results import (
@@ -67,6 +68,7 @@ class Executor:
         self._filename = filename
         self._modules: dict[int, _Built] = {}
         self._reads_device_type = False
+        self._made_on_default: list[Tensor] = []  # stray tensors, created at load or while modules were built
         self._operations: dict[type[Request], Callable[[Any], Content]] = {
             Load: self._load, Block: self._block, Build: self._build, LoadWeights: self._load_weights, Call: self._call,
         }  # fmt: skip
@@ -108,7 +110,8 @@ class Executor:
         exceptions.remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
-        exec(code, self._namespace.__dict__)
+        with self._collect_strays():
+            exec(code, self._namespace.__dict__)
         missing = [name for name in request.wanted if not callable(self._namespace.__dict__.get(name))]
         if missing:
             raise MissingEntry(" ".join(missing))
@@ -122,11 +125,17 @@ class Executor:
     def _build(self, request: Build) -> Content:
         """Build a module. Returns the names and shapes of its parameters."""
         _seed(request.seed)
-        module = self._entry(request.name)(*_arguments(request.args, request.tensors))
+        entry = self._entry(request.name)
+        with self._collect_strays():
+            module = entry(*_arguments(request.args, request.tensors))
         if not isinstance(module, nn.Module):
             raise BadResult(f"{request.name}(…) is {describe_type(module)}, not an nn.Module")
         built = _Built(module=module, contract=request.weights)
         self._modules[request.module] = built
+        # A plain attribute does not move with its module. No mode sees `torch.FloatTensor`, so look at the attributes.
+        for part in module.modules():
+            plain = [value for name, value in vars(part).items() if name not in ("_parameters", "_buffers", "_modules")]
+            self._made_on_default += tensors_in(plain)
         if request.weights:
             weights = _weights(request)
             found = {name: value.shape for name, value in built.parameters()}
@@ -155,7 +164,11 @@ class Executor:
         texts: tuple[str, ...] = ()
         with _lenient_views() if request.lenient_views else contextlib.nullcontext():
             if request.record:
-                with Recorder(reads_device_type=self._reads_device_type) as recorder:
+                moves_along = [] if built is None else [*built.module.parameters(), *built.module.buffers()]
+                devices = Devices(
+                    reads_device_type=self._reads_device_type, made_before=self._made_on_default, inputs=[*given, *moves_along]
+                )  # fmt: skip
+                with Recorder(devices) as recorder:
                     output = target(*arguments)
                 result = checked_tensor(output)
                 texts = recorder.told(result)
@@ -174,6 +187,13 @@ class Executor:
         return texts, tuple(parts)
 
     # ---------------------------------------------------------------------------------------------------- look-up
+
+    @contextlib.contextmanager
+    def _collect_strays(self) -> Iterator[None]:
+        """Collect the stray tensors that are created in this context, except a module's own."""
+        with Devices() as devices:
+            yield
+        self._made_on_default += devices.strays()
 
     def _target(self, request: Call) -> tuple[Any, _Built | None]:
         """The function or module to call. A module is put into the mode of the request and gets its weights."""

@@ -59,19 +59,20 @@ class Recorder:
 
     Texts: `op NAME` per dispatcher operation, `call NAME` per ready-made attention, `product NAME SIZES` per matrix product
     in order, `stray NAME` per operation that would mix devices if the inputs were not on the default device.
-    `reads_device_type` says whether the source reads the type of a device.
+    `devices` follows the stray tensors.
     """
 
-    def __init__(self, *, reads_device_type: bool) -> None:
+    def __init__(self, devices: Devices) -> None:
         self._ops: set[str] = set()
         self._products: list[str] = []
         self._calls: set[str] = set()
-        self._devices = Devices(reads_device_type=reads_device_type)
+        self._devices = devices
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
         # By code object: the name of a ready-made function, "" for any other that was called.
         self._named: dict[types.CodeType, str] = dict(_CODE)
 
     def __enter__(self) -> Recorder:
+        self._devices.watch_legacy_constructors()
         self._profile.__enter__()
         self._devices.__enter__()  # type: ignore[no-untyped-call]
         sys.setprofile(self._python_call)

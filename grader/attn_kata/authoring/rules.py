@@ -1,39 +1,29 @@
 """The rules that every kata is held to, checked over its folder: for `attn-kata dev check` and for the tests alike.
 
-The reference holds every property. Each file in `right/` holds every core property and fails exactly the edge properties that
-its header names. The untouched stub passes none at any level. Each file in `wrong/` is failed, by the properties that its
-header names, and diagnosed as its header says. Every property is broken by at least one wrong file or known mistake.
+The reference holds every property. Each right attempt holds every core property and fails exactly the edge properties that it
+names. The untouched stub passes none at any level. Each wrong attempt is failed, by the properties that it names, and
+diagnosed as it says. Every property is broken by at least one wrong attempt. The folder holds nothing that nothing reads.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from attn_kata import catalog, stub
+from attn_kata import catalog, specimens, stub
+from attn_kata.authoring import handout
 from attn_kata.catalog import Kata
 from attn_kata.engine.client import Engine, EngineFault
-from attn_kata.errors import UsageError
+from attn_kata.errors import KataFileError, UsageError
 from attn_kata.report.model import Report
 from attn_kata.resources import katas_folder
+from attn_kata.specimens import Specimen
 from attn_kata.workspace import shown
 
 MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
-_HEADER = re.compile(r"#\s*(style|edge fails|breaks|mistake):\s*(.*)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Specimen:
-    """A right or wrong attempt that travels with its kata, with what its header says of it."""
-
-    path: Path
-    kind: Literal["right", "wrong"]
-    edge_fails: frozenset[str]
-    breaks: frozenset[str]
-    mistakes: frozenset[str]  # empty where none that is known reproduces it
+_FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml")  # and test_<slug>.py
+_FOLDERS = ("right", "wrong")
 
 
 @dataclass(kw_only=True)
@@ -65,48 +55,6 @@ def find(name: str) -> Kata:
     return catalog.load(folder)
 
 
-def write_stubs(kata: Kata) -> list[Path]:
-    """Write the kata's stubs into its folder; those that were not there or were others."""
-    written = []
-    for level in stub.LEVELS:
-        path, source = stub.path(kata, level), stub.render(kata, level)
-        if not path.is_file() or path.read_text("utf-8") != source:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(source, "utf-8")
-            written.append(path)
-    return written
-
-
-def specimens(kata: Kata) -> list[Specimen]:
-    """Every file of the kata's `right/` and `wrong/`, in the order of their names."""
-    found = []
-    kinds: tuple[Literal["right", "wrong"], ...] = ("right", "wrong")
-    for kind in kinds:
-        for path in sorted((kata.folder / kind).glob("*.py")):
-            header = dict(_headers(path))
-            found.append(
-                Specimen(
-                    path=path,
-                    kind=kind,
-                    edge_fails=_names(header.get("edge fails", "")),
-                    breaks=_names(header.get("breaks", "")),
-                    mistakes=_names(header.get("mistake", "").replace(" + ", ",")) - {"none"},
-                )
-            )
-    return found
-
-
-def _headers(path: Path) -> Iterator[tuple[str, str]]:
-    for line in path.read_text("utf-8").splitlines()[:12]:
-        match = _HEADER.match(line)
-        if match:
-            yield match.group(1), match.group(2)
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(name.strip() for name in text.split(",") if name.strip())
-
-
 def check(kata: Kata, engine: Engine) -> Check:
     """Hold one kata to every rule."""
     result = Check(kata=kata.slug)
@@ -118,11 +66,23 @@ def check(kata: Kata, engine: Engine) -> Check:
         result.problems.extend(f"{name}: {note}" for note in report.notes if "diagnosis itself failed" in note)
         return report
 
+    result.problems.extend(_unknown(kata))
+    sources: list[tuple[Specimen, bytes]] = []
+    try:
+        found = specimens.read(kata.folder)
+    except KataFileError as problem:
+        say(problem.what)
+        found = []
+    for specimen in found:
+        try:
+            sources.append((specimen, specimen.source().encode()))
+        except KataFileError as problem:
+            say(problem.what)
     for path in (kata.solution, kata.folder / f"test_{kata.slug}.py"):
         if not path.is_file():
             say(f"there is no {path.parent.name}/{path.name}")
     if result.problems:
-        return result
+        return result  # before minutes of grading
 
     try:
         reference = grade("the reference", kata.solution.read_bytes())
@@ -145,65 +105,76 @@ def check(kata: Kata, engine: Engine) -> Check:
         if unknown:
             say(f"{finding.property} needs {unknown[0]}, which is no property")
 
-    for level in stub.LEVELS:
-        if not stub.path(kata, level).is_file() or stub.read(kata, level) != stub.render(kata, level):
-            say(f"stubs/{level}.py is not what the template makes of kata.toml: attn-kata dev stubs {kata.slug}")
-            continue
-        report = grade(f"the {level} stub", stub.read(kata, level).encode())
-        if not report.not_written:
-            say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
+    given = handout.problems(kata)
+    result.problems.extend(given)
+    if not given:
+        result.problems.extend(handout.problems_when_run(kata, engine))
+        for level in stub.LEVELS:
+            report = grade(f"the {level} stub", stub.render(kata, level).encode())
+            if not report.not_written:
+                say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
 
-    found = specimens(kata)
-    rights = [specimen for specimen in found if specimen.kind == "right"]
-    wrongs = [specimen for specimen in found if specimen.kind == "wrong"]
+    rights = [each for each in sources if each[0].kind == "right"]
+    wrongs = [each for each in sources if each[0].kind == "wrong"]
     if len(rights) < MIN_RIGHT:
-        say(f"right/ has {len(rights)} attempts; it takes {MIN_RIGHT}")
+        say(f"there are {len(rights)} right attempts; it takes {MIN_RIGHT}")
     if len(wrongs) < MIN_WRONG:
-        say(f"wrong/ has {len(wrongs)} attempts; it takes {MIN_WRONG}")
+        say(f"there are {len(wrongs)} wrong attempts; it takes {MIN_WRONG}")
     if len(kata.hints) < MIN_HINTS:
         say(f"kata.toml has {len(kata.hints)} hints; it takes {MIN_HINTS}")
 
-    for name in ("mistakes.py", "prompt.md", "interview.toml"):
-        if not (kata.folder / name).is_file():
-            say(f"there is no {name}")
+    if not (kata.folder / "mistakes.py").is_file():
+        say("there is no mistakes.py")
 
-    for specimen in rights:
-        report = grade(specimen.path.name, specimen.path.read_bytes())
+    for specimen, source in rights:
+        report = grade(f"{specimen.name}.py", source)
         failed = _not_passed(report)
         if report.outcome != "passed":
             why = report.ungraded_because or _first_failure(report, core)
-            say(f"right/{specimen.path.name} is rejected: {why}")
+            say(f"{specimen.title} is rejected: {why}")
         elif failed != specimen.edge_fails:
-            say(
-                f"right/{specimen.path.name} fails the edge {_list(failed)}; its header names {_list(specimen.edge_fails)}"
-            )
+            say(f"{specimen.title} fails the edge {_list(failed)}; it names {_list(specimen.edge_fails)}")
         if report.diagnosis:
-            say(f"right/{specimen.path.name} is given a mistake")
+            say(f"{specimen.title} is given a mistake")
 
-    for specimen in wrongs:
-        report = grade(specimen.path.name, specimen.path.read_bytes())
-        name = f"wrong/{specimen.path.name}"
+    for specimen, source in wrongs:
+        report = grade(f"{specimen.name}.py", source)
         if report.outcome != "failed":
-            say(f"{name} is {report.outcome}: {report.ungraded_because}")
+            say(f"{specimen.title} is {report.outcome}: {report.ungraded_because}")
             continue
         failed = _broken(report)
         for broken in failed:
-            result.broken[broken].append(specimen.path.stem)
-        if not specimen.breaks:
-            say(f"{name} does not say what it breaks")
+            result.broken[broken].append(specimen.name)
         if specimen.breaks - failed:
-            say(f"{name} does not break {_list(specimen.breaks - failed)}; it breaks {_list(failed)}")
+            say(f"{specimen.title} does not break {_list(specimen.breaks - failed)}; it breaks {_list(failed)}")
         if not failed & core:
-            say(f"{name} breaks no core property")
+            say(f"{specimen.title} breaks no core property")
         named = [frozenset(mistake.id for mistake in one.mistakes) for one in report.diagnosis]
         if (specimen.mistakes and specimen.mistakes not in named) or (not specimen.mistakes and named):
             said = " or ".join(_list(one) for one in named) or "nothing"
-            say(f"{name} is diagnosed as {said}; its header says {_list(specimen.mistakes)}")
+            say(f"{specimen.title} is diagnosed as {said}; it names {_list(specimen.mistakes)}")
 
     for name, killers in result.broken.items():
         if not killers:
             say(f"no wrong attempt breaks {name}")
     return result
+
+
+def _unknown(kata: Kata) -> Iterator[str]:
+    """A sentence for each file and folder in the kata's folder that nothing reads. Hidden ones are left alone."""
+    known = [*_FILES, f"test_{kata.slug}.py", *_FOLDERS]
+    for path in _visible(kata.folder):
+        if path.name not in known or path.is_dir() != (path.name in _FOLDERS):
+            kind = "folder" if path.is_dir() else "file"
+            yield f"the {kind} '{path.name}' is unknown; a kata's folder holds {', '.join(known)}"
+    for path in (*_visible(kata.folder / "right"), *_visible(kata.folder / "wrong")):
+        if path.is_dir() or path.suffix != ".py":
+            yield f"'{path.parent.name}/{path.name}' is unknown; {path.parent.name}/ holds Python files alone"
+
+
+def _visible(folder: Path) -> list[Path]:
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in found if not path.name.startswith((".", "__")))
 
 
 def _not_passed(report: Report) -> set[str]:

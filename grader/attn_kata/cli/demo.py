@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from attn_kata import catalog
+from attn_kata import catalog, specimens
 from attn_kata.cli import engine
 from attn_kata.cli.output import color, emit, width
 from attn_kata.errors import OwnError
 from attn_kata.workspace import read
 
 KATA = "mha"
-WRONG = "scale_embed_dim.py"
+WRONG = "wrong/scale_embed_dim"
 
 
 @click.command("demo")
@@ -21,13 +21,13 @@ def command() -> None:
     Both are shipped; grading them takes seconds, and nothing is kept.
     """
     kata = catalog.find(KATA)
-    wrong, right = kata.folder / "wrong" / WRONG, kata.solution
-    sources = read(wrong), read(right)
+    wrong, right = specimens.find(kata.folder, WRONG), kata.solution
+    sources = wrong.source().encode(), read(right)
     with engine.started() as running:
         from attn_kata.report import terminal  # rich is imported while torch loads
 
         emit(f"First, an attempt at {KATA} with a mistake that people really make.\n\n")
-        failed = running.grade(KATA, sources[0], attempt=WRONG)
+        failed = running.grade(KATA, sources[0], attempt=f"{wrong.name}.py")
         emit(terminal.render(failed, width=width(), color=color(), advice=False) + "\n")
 
         emit("Now the reference, graded in the same way.\n\n")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from attn_kata.cli.arguments import complete_kata
+from attn_kata.cli.output import emit
 
-@click.group(short_help="For authors: check katas, write their stubs.")
+
+@click.group(short_help="For authors: check katas.")
 def dev() -> None:
     """For authors of katas. CONTRIBUTING.md says how a kata is written."""
 
@@ -37,15 +40,18 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
 
 
 @dev.command()
-@click.argument("names", metavar="[KATA]...", nargs=-1)
-def stubs(names: tuple[str, ...]) -> None:
-    """Write the stubs of katas anew from kata.toml, into their folders. All where none is named."""
-    from attn_kata import catalog
+@click.argument("kata", shell_complete=complete_kata)
+@click.argument("name", required=False)
+def show(kata: str, name: str | None) -> None:
+    """Print the source of NAME, a right or wrong attempt of KATA. Without NAME: what they are called."""
+    from attn_kata import specimens
     from attn_kata.authoring import rules
 
-    for kata in [rules.find(name) for name in names] or catalog.katas():
-        written = rules.write_stubs(kata)
-        click.echo(f"{kata.slug}: {', '.join(path.name for path in written) or 'as they were'}")
+    folder = rules.find(kata).folder
+    if name is None:
+        emit("\n".join(specimen.title for specimen in specimens.read(folder)))
+    else:
+        emit(specimens.find(folder, name).source())
 
 
 command = dev

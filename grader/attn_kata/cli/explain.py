@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
 from attn_kata import catalog
 from attn_kata.cli.output import emit, paragraph, width
-from attn_kata.diagnosis import catalogue
+from attn_kata.diagnosis import catalogue, examples
 from attn_kata.diagnosis.catalogue import Entry
+from attn_kata.diagnosis.examples import Example
 from attn_kata.errors import UsageError
 from attn_kata.resources import katas_folder
+from attn_kata.specimens import Specimen
 
 _SEE_ALL = "See the mistakes: attn-kata explain"
 
@@ -32,15 +32,6 @@ class _Claim:
     tier: str
     look_at: str | None
     needs: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Specimen:
-    """A wrong attempt that travels with its kata: the one mistake in it, and the properties that it breaks."""
-
-    kata: str
-    mistake: str
-    breaks: tuple[str, ...]
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -131,40 +122,16 @@ def _literal(node: ast.expr) -> object:
         return None
 
 
-def _specimens(slugs: list[str]) -> list[_Specimen]:
-    """The wrong attempts of these katas that make exactly one known mistake."""
-    found = []
-    for slug in slugs:
-        for file in sorted((katas_folder() / slug / "wrong").glob("*.py")):
-            header = _header(file)
-            mistake = header.get("mistake", "none")
-            if mistake != "none" and "+" not in mistake:
-                breaks = tuple(name.strip() for name in header.get("breaks", "").split(",") if name.strip())
-                found.append(_Specimen(kata=slug, mistake=mistake, breaks=breaks))
-    return found
-
-
-def _header(file: Path) -> dict[str, str]:
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        top = "".join(line for _, line in zip(range(6), lines, strict=False))
-    return {key: value.strip() for key, value in re.findall(r"^#\s*(breaks|mistake):(.*)$", top, re.MULTILINE)}
-
-
-def _broken_by(entry: Entry) -> dict[str, list[str]]:
-    """The properties that the mistake breaks, with the katas in which it does."""
-    broken: dict[str, list[str]] = {}
-    for specimen in _specimens(catalog.slugs()):
-        for name in specimen.breaks if specimen.mistake == entry.id else ():
-            if specimen.kata not in broken.setdefault(name, []):
-                broken[name].append(specimen.kata)
-    return broken
+def _example(entry: Entry) -> tuple[Example, Specimen] | None:
+    """An attempt that makes this mistake and nothing else; None where no kata has one."""
+    example = examples.load().get(entry.id)
+    return None if example is None else (example, example.specimen())
 
 
 def _breaking(claims: list[_Claim]) -> list[str]:
     """The ids of the mistakes that are known to break a property, in the catalogue's order."""
-    name = claims[0].name
-    ids = {one.mistake for one in _specimens([claim.kata for claim in claims]) if name in one.breaks}
-    return [id for id in catalogue.load() if id in ids]
+    known = examples.load()
+    return [id for id in catalogue.load() if id in known and claims[0].name in known[id].breaks]
 
 
 # ------------------------------------------------------------------------------------------------------- showing
@@ -182,10 +149,12 @@ def _mistake_text(entry: Entry) -> str:
         _section("How to see it", paragraph(entry.see, "  ")),
         _section("What to ask yourself", paragraph(entry.question, "  ")),
     ]
-    broken = _broken_by(entry)
-    if broken:
-        lines = [_item(f"{name} ({', '.join(katas)})") for name, katas in sorted(broken.items())]
-        sections.append(_section("Properties that it breaks", *lines))
+    found = _example(entry)
+    if found is not None:
+        example, specimen = found
+        code = [_code(line) for line in examples.wrong_lines(specimen).splitlines()]
+        sections.append(_section("How it looks", _item(f"in {example.kata}"), *code))
+        sections.append(_section("Properties that it breaks", *(_item(name) for name in example.breaks)))
     if entry.seen:
         places = [f"{_item(sighting.what)}\n    {sighting.url}" for sighting in entry.seen]
         sections.append(_section("Where it was seen", *places))
@@ -252,6 +221,12 @@ def _item(text: str, indent: str = "  ") -> str:
     )
 
 
+def _code(line: str) -> str:
+    """A line of code, its indentation kept; what is too wide goes on below, further in."""
+    indent = "    " + line[: len(line) - len(line.lstrip())]
+    return _item(line.strip(), indent)
+
+
 # ---------------------------------------------------------------------------------------------------------- JSON
 
 
@@ -266,6 +241,7 @@ def _list_json(entries: list[Entry]) -> str:
 
 
 def _mistake_json(entry: Entry) -> str:
+    found = _example(entry)
     return _dump(
         {
             "mistake": entry.id,
@@ -276,7 +252,10 @@ def _mistake_json(entry: Entry) -> str:
             "why": entry.why,
             "see": entry.see,
             "seen": [{"url": sighting.url, "what": sighting.what} for sighting in entry.seen],
-            "breaks": _broken_by(entry),
+            "breaks": {name: [found[0].kata] for name in sorted(found[1].breaks)} if found else {},
+            "example": {"kata": found[0].kata, "specimen": found[0].name, "code": examples.wrong_lines(found[1])}
+            if found
+            else None,
         }
     )
 

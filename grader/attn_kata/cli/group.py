@@ -27,7 +27,7 @@ COMMANDS = {
     "demo": "Show what a report looks like: a mistake, then the reference.",
     "interview": "Sit a timed mock interview, with a scorecard.",
     "completion": "Print the script for completion in your shell.",
-    "dev": "For authors: check katas, write their stubs.",
+    "dev": "For authors: check katas.",
 }
 
 

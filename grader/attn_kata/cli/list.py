@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from attn_kata import catalog
-from attn_kata.catalog import Outline
+from attn_kata.catalog import Kata
 from attn_kata.cli.output import emit, warn, width
 from attn_kata.history import History, Progress
 
@@ -20,10 +20,10 @@ def command(as_json: bool) -> None:
     history = History(warn)
     known = history.current()
     current = known.kata if known else None
-    emit((_json if as_json else _text)(catalog.outlines(), history.progress(), current))
+    emit((_json if as_json else _text)(catalog.katas(), history.progress(), current))
 
 
-def _text(katas: list[Outline], progress: dict[str, Progress], current: str | None) -> str:
+def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
     longest = max(len(kata.slug) for kata in katas)
     dates = any(done.passed_at for done in progress.values())
     lines: list[str] = []
@@ -46,10 +46,10 @@ def _text(katas: list[Outline], progress: dict[str, Progress], current: str | No
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _json(katas: list[Outline], progress: dict[str, Progress], current: str | None) -> str:
+def _json(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
     import json
 
-    def row(kata: Outline) -> dict[str, object]:
+    def row(kata: Kata) -> dict[str, object]:
         done = progress.get(kata.slug, Progress())
         return {
             "kata": kata.slug,

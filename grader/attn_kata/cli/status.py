@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import click
 
 from attn_kata import catalog, practice
-from attn_kata.catalog import Outline
+from attn_kata.catalog import Kata
 from attn_kata.cli.output import emit, warn
 from attn_kata.history import Failing, History, Progress
 from attn_kata.practice import Suggestion
@@ -27,11 +27,11 @@ def command() -> None:
     current = known.kata if known else None
     now = datetime.now(timezone.utc)
     again = [_again(one, now) for one in practice.what_next(history, now=now)]
-    emit(_text(catalog.outlines(), history.progress(), history.failing(WORST), current, again))
+    emit(_text(catalog.katas(), history.progress(), history.failing(WORST), current, again))
 
 
 def _text(
-    katas: list[Outline], progress: dict[str, Progress], failing: list[Failing], current: str | None, again: list[str]
+    katas: list[Kata], progress: dict[str, Progress], failing: list[Failing], current: str | None, again: list[str]
 ) -> str:
     passed = [kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at]
     lines = [f"{len(passed)} of {len(katas)} katas passed", ""]
@@ -65,7 +65,7 @@ def _again(one: Suggestion, now: datetime) -> str:
     return f"{one.kata}: due in {days} day{'' if days == 1 else 's'}"
 
 
-def _next(katas: list[Outline], passed: list[str], current: str | None) -> str:
+def _next(katas: list[Kata], passed: list[str], current: str | None) -> str:
     if current is not None and current not in passed:
         return "Next: attn-kata grade"
     open_ones = [kata.slug for kata in katas if kata.slug not in passed]

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import string
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from attn_kata.errors import KataFileError
 from attn_kata.tables import Table
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = Path(__file__).with_name("catalogue.toml")
 SIZES = frozenset({"B", "H", "T", "Tq", "Tk", "D", "Dv", "E", "Din"})  # what an explanation may name
@@ -69,21 +61,16 @@ def describe(id: str, sizes: dict[str, int]) -> str:
 
 @lru_cache(maxsize=4)
 def _load(file: Path) -> dict[str, Entry]:
-    try:
-        families = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise KataFileError(f"{file} cannot be read: {problem}.") from problem
-    entries: dict[str, Entry] = {}
-    for family, mistakes in families.items():
-        for what, raw in mistakes.items() if isinstance(mistakes, dict) else [("", mistakes)]:
-            if not isinstance(raw, dict):
-                raise KataFileError(f"{file}: '{f'{family}.{what}'.rstrip('.')}' must be a table.")
-            entries[f"{family}.{what}"] = _entry(f"{family}.{what}", raw, file)
-    return entries
+    whole = Table.of_file(file)
+    families = [(name, whole.table(name)) for name in whole.names()]
+    return {
+        f"{name}.{what}": _entry(f"{name}.{what}", family.table(what))
+        for name, family in families
+        for what in family.names()
+    }
 
 
-def _entry(id: str, raw: dict[str, Any], file: Path) -> Entry:
-    table = Table(raw, file, f"{id}.")
+def _entry(id: str, table: Table) -> Entry:
     entry = Entry(
         id=id,
         title=table.text("title"),
@@ -91,7 +78,7 @@ def _entry(id: str, raw: dict[str, Any], file: Path) -> Entry:
         question=table.text("question"),
         why=table.text("why"),
         see=table.text("see"),
-        seen=_seen(table, raw),
+        seen=tuple(_sighting(one) for one in table.tables("seen", at_least=0)),
     )
     table.nothing_else()
     for wording in entry.explanations:
@@ -106,18 +93,12 @@ def _entry(id: str, raw: dict[str, Any], file: Path) -> Entry:
     return entry
 
 
-def _seen(table: Table, raw: dict[str, Any]) -> tuple[Sighting, ...]:
-    if raw.get("seen") == []:
-        table.texts("seen", at_least=0)  # asked for, and empty
-        return ()
-    sightings = []
-    for one in table.tables("seen"):
-        sighting = Sighting(url=one.text("url"), what=one.text("what"))
-        one.nothing_else()
-        if not sighting.url.startswith("https://"):
-            raise one.wrong("url", f"must begin with https://, not '{sighting.url}'")
-        sightings.append(sighting)
-    return tuple(sightings)
+def _sighting(table: Table) -> Sighting:
+    sighting = Sighting(url=table.text("url"), what=table.text("what"))
+    table.nothing_else()
+    if not sighting.url.startswith("https://"):
+        raise table.wrong("url", f"must begin with https://, not '{sighting.url}'")
+    return sighting
 
 
 def _names(wording: str) -> set[str]:

@@ -84,7 +84,7 @@ class _Grading:
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
         request = messages.Load(
             filename=Path(job.attempt).name or "attempt.py",
-            wanted=tuple(entry.name for entry in kata.entries),
+            wanted=kata.entries,
             seed=job.seed,
             tensors=(wire.source_tensor(source),),
         )

@@ -1,15 +1,14 @@
 '''What an interviewer brings for one kata: `katas/<slug>/interview.toml`, read strictly.
 
-The format. Every key is required unless marked optional; an unknown one is an error that names file and key:
+The task itself is the contract without what it marks as silent (contract.py): `prompt.md` beside it.
 
-    task = """..."""                # the briefing: what to build, silent on the points below; lines of at most 78
-    silent = ["what True in the mask means", "..."]    # one or more: what the task leaves open on purpose
+The format. Every key is required unless marked optional; an unknown one is an error that names file and key:
 
     [[question]]                    # three or more: what the candidate may ask; shown in a mixed order
     ask = "..."
     answer = "..."
     matters = true                  # whether a good candidate asks it
-    settles = "what True in the mask means"    # only where it matters: the silent point that it settles
+    settles = "what True in the mask means"    # only where it matters: a point that prompt.md marks as silent
 
     [example]                       # the worked example: seen by the candidate, run by the public smoke check
     code = """..."""                # Python with torch, nn and the entry points in scope; leaves a tensor in `out`
@@ -51,11 +50,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from attn_kata import resources
+from attn_kata import contract, resources
+from attn_kata.errors import KataFileError
 from attn_kata.interview import formulas
-from attn_kata.interview.toml_table import InterviewTable as Table
-
-LONGEST_LINE = 78
+from attn_kata.tables import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +95,7 @@ class FollowUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """One kata's interview."""
+    """One kata's interview. `task` is the briefing, `silent` what it leaves open on purpose."""
 
     task: str
     silent: tuple[str, ...]
@@ -113,20 +111,24 @@ def of_kata(slug: str) -> Content:
 
 
 def load(file: Path) -> Content:
-    """The interview in `file`. Raises KataFileError for a key that is unknown, missing or does not fit."""
-    table = Table.of_interview(file)
+    """The interview in `file`; its task is of the contract beside it. Raises KataFileError for a key that does not fit."""
+    table, asked = Table.of_file(file), contract.load(file.with_name("prompt.md"))
     content = Content(
-        task=_lines(table, "task"),
-        silent=table.texts("silent", at_least=1),
-        questions=_mixed(tuple(_question(question) for question in table.tables_of("question", at_least=3))),
+        task=asked.told,
+        silent=asked.silent,
+        questions=_mixed(tuple(_question(question) for question in table.tables("question", at_least=3))),
         example=_example(table.table("example")),
-        follow_ups=tuple(_follow_up(follow_up) for follow_up in table.tables_of("follow_up", at_least=3)),
+        follow_ups=tuple(_follow_up(follow_up) for follow_up in table.tables("follow_up", at_least=3)),
     )
     table.nothing_else()
+    if not content.silent:
+        raise KataFileError(f"{file.with_name('prompt.md')}: no part is marked '<!-- silent: POINT -->'.")
     settled = {question.settles for question in content.questions if question.matters}
-    if settled != set(content.silent):
-        odd = sorted(settled.symmetric_difference(content.silent))
-        raise table.wrong("silent", f"and the 'settles' of the questions that matter do not agree on '{odd[0]}'")
+    for point in sorted(settled - set(content.silent)):
+        raise table.wrong("question", f"settles '{point}', which prompt.md does not mark as silent")
+    for point in content.silent:
+        if point not in settled:
+            raise table.wrong("question", f"none settles '{point}', which prompt.md marks as silent")
     if {follow_up.kind for follow_up in content.follow_ups} != {"numeric", "choice", "free"}:
         raise table.wrong("follow_up", "must have each kind at least once: numeric, choice and free")
     return content
@@ -134,8 +136,8 @@ def load(file: Path) -> Content:
 
 def _lines(table: Table, key: str) -> str:
     text = table.text(key)
-    if max(map(len, text.splitlines())) > LONGEST_LINE:
-        raise table.wrong(key, f"has a line of more than {LONGEST_LINE} characters")
+    if max(map(len, text.splitlines())) > contract.LONGEST_TOLD:
+        raise table.wrong(key, f"has a line of more than {contract.LONGEST_TOLD} characters")
     return text
 
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import difflib
 import math
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from attn_kata import catalog
-from attn_kata.errors import KataFileError, UsageError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from attn_kata.errors import UsageError
+from attn_kata.tables import Table
 
 DEFAULT_TRACK = "core"
 LEAST_MINUTES, MOST_MINUTES = 1.0, 480.0
@@ -47,21 +42,26 @@ class Plan:
 @cache
 def tracks() -> tuple[Plan, ...]:
     """Every track whose katas are all there, in the order of the file. Raises KataFileError."""
-    try:
-        raw = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-        every = [
-            Plan(
-                name=name,
-                title=table["title"],
-                about=table["about"],
-                stages=tuple(Stage(kata=stage["kata"], minutes=float(stage["minutes"])) for stage in table["stages"]),
-            )
-            for name, table in raw.items()
-        ]
-    except (OSError, KeyError, TypeError, ValueError) as problem:
-        raise KataFileError(f"{_FILE.name} cannot be read: {problem}.") from problem
-    known = set(catalog.slugs())
+    whole, known = Table.of_file(_FILE), set(catalog.slugs())
+    every = [_track(name, whole.table(name)) for name in whole.names()]
     return tuple(plan for plan in every if known.issuperset(stage.kata for stage in plan.stages))
+
+
+def _track(name: str, table: Table) -> Plan:
+    plan = Plan(
+        name=name,
+        title=table.text("title"),
+        about=table.text("about"),
+        stages=tuple(_stage(stage) for stage in table.tables("stages")),
+    )
+    table.nothing_else()
+    return plan
+
+
+def _stage(table: Table) -> Stage:
+    stage = Stage(kata=table.text("kata"), minutes=float(table.number("minutes", least=LEAST_MINUTES)))
+    table.nothing_else()
+    return stage
 
 
 def of_track(name: str) -> Plan:

@@ -10,7 +10,8 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from attn_kata.interview import content, stubs
+from attn_kata import templates
+from attn_kata.interview import content
 from attn_kata.report.plain import capped
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
 
 def _added(slug: str, mark: str) -> bytes:
     example = content.of_kata(slug).example
-    template = stubs.templates().get_template("interview_smoke.py.j2")
-    return template.render(code=repr(example.code), expected=repr(example.expected), mark=repr(mark)).encode()
+    return templates.render("interview_smoke.py.j2", example=example, mark=mark).encode()
 
 
 def _seen(text: str) -> str:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import textwrap
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from attn_kata import catalog, resources, workspace
+from attn_kata import catalog, stub, templates, workspace
 from attn_kata.errors import UsageError, why
 from attn_kata.interview import content
 from attn_kata.interview.session import Session
-
-if TYPE_CHECKING:
-    import jinja2
 
 
 def render(session: Session, stage: int) -> str:
@@ -26,9 +21,16 @@ def render(session: Session, stage: int) -> str:
         for place, number in sorted(session.asked)
         if place == stage
     ]
-    return templates().get_template("interview_stub.py.j2").render(
-        kata=catalog.find(slug), session=session.name, task=known.task, agreed=agreed, example=known.example.code
-    )  # fmt: skip
+    kata = catalog.find(slug)
+    return templates.render(
+        "interview_stub.py.j2",
+        kata=kata,
+        session=session.name,
+        task=known.task,
+        agreed=agreed,
+        signatures=stub.signatures(kata),
+        example=known.example.code,
+    )
 
 
 def check_folder(folder: Path) -> None:
@@ -67,19 +69,6 @@ def write(session: Session, stage: int) -> Path:
             next_step="End this session and start in another folder: attn-kata interview start --dir DIR",
         ) from problem
     raise UsageError(f"'{workspace.shown(session.folder)}' is full of attempts at {slug}.", next_step="Remove some")
-
-
-@cache
-def templates() -> jinja2.Environment:
-    """The templates of an interview that are Python, not HTML."""
-    import jinja2  # only where something is written: it is half of what a command takes
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
 
 
 def _wrapped(text: str) -> str:

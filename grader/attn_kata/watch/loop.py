@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attn_kata import catalog, workspace
+from attn_kata import catalog, contract, workspace
 from attn_kata.errors import AttnKataError
 from attn_kata.history import History, Progress
 from attn_kata.watch.files import Seen, Watcher
@@ -93,7 +93,7 @@ class Loop:
     def prompt(self) -> tuple[str, str]:
         """What to build, as title and text."""
         kata = self.session.kata
-        return f"{kata.slug}: {kata.title}, about {kata.minutes} minutes", kata.prompt.read_text(encoding="utf-8")
+        return f"{kata.slug}: {kata.title}, about {kata.minutes} minutes", contract.load(kata.prompt).text
 
     def next_kata(self) -> None:
         """Go on to the first kata that was not passed yet, in a stub beside this file. Only after a pass."""

@@ -18,7 +18,7 @@ def entry_points() -> frozenset[str]:
     from attn_kata import catalog
 
     try:
-        return frozenset(entry.name for kata in catalog.katas() for entry in kata.entries)
+        return frozenset(name for kata in catalog.katas() for name in kata.entries)
     except (AttnKataError, OSError):
         return frozenset()
 

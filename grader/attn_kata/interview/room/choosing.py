@@ -29,7 +29,7 @@ class ChoosingScreen(RoomScreen):
             "Choose with the arrows; Enter shows the task. The clock waits. Tab: options.",
             id="about",
         )
-        tracks, every = plans.tracks(), catalog.outlines()
+        tracks, every = plans.tracks(), catalog.katas()
         track_width = max(len(plan.name) for plan in tracks)
         kata_width = max(len(kata.slug) for kata in every)
         options = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attn_kata import catalog
+from attn_kata import catalog, stub
 from attn_kata.interview import content
 from attn_kata.interview.session import Session
 
@@ -30,16 +30,8 @@ def task(session: Session) -> str:
 
 def signatures(slug: str) -> str:
     """What the hidden tests call."""
-    lines = []
-    for entry in catalog.find(slug).entries:
-        if entry.kind == "function":
-            lines.append(f"def {entry.name}({entry.signature}) -> {entry.returns}")
-            continue
-        lines.append(f"class {entry.name}(nn.Module)")
-        for method in entry.methods:
-            comma = ", " if method.signature else ""
-            lines.append(f"    def {method.name}(self{comma}{method.signature}) -> {method.returns}")
-    return "\n".join(lines)
+    code = stub.signatures(catalog.find(slug))
+    return "\n".join(re.findall(r"^ *(?:def|class) .*?(?=:$)", code, re.MULTILINE | re.DOTALL))
 
 
 def reflowed(text: str) -> str:

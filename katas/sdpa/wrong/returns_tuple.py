@@ -1,8 +1,0 @@
-# breaks: output_shape
-# mistake: none
-import math
-
-
-def scaled_dot_product_attention(q, k, v):
-    weights = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(-1)
-    return weights @ v, weights

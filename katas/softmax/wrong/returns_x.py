@@ -1,4 +1,0 @@
-# breaks: values, own_memory
-# mistake: none
-def softmax(x, dim):
-    return x
