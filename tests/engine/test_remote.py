@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attn_kata.grading import connection as remote_module
-from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Lines
+from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Endpoints
 from attn_kata.grading.connection import MAX_DEATHS, Attempt, Ended
 from attn_kata.properties.failures import AttemptDied, OutOfTime
 from attn_kata.protocol import wire
@@ -28,7 +28,7 @@ def ask(peer: Peer, request: wire.Request = CALL, seconds: float = 0.5) -> tuple
     ours, theirs = socket.socketpair()
     output, printing = os.pipe()
     printed = bytearray()
-    process = AttemptProcess(Lines(channel=ours, output=output), printed)
+    process = AttemptProcess(Endpoints(channel=ours, output=output), printed)
 
     def play() -> None:
         try:
@@ -108,7 +108,7 @@ def test_a_reply_to_another_question_is_none(nonce):
 def test_an_earlier_reply_does_not_answer_the_next_question():
     ours, theirs = socket.socketpair()
     output, printing = os.pipe()
-    process = AttemptProcess(Lines(channel=ours, output=output), bytearray())
+    process = AttemptProcess(Endpoints(channel=ours, output=output), bytearray())
 
     def twice(nonce: int) -> bytes:
         return right(nonce) + right(nonce)
@@ -183,7 +183,7 @@ def test_questions_and_replies_that_fill_both_directions_hold_nobody_up():
     ours, theirs = socket.socketpair()
     for each in (ours, theirs):
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
-    process = AttemptProcess(Lines(channel=ours, output=None), bytearray())
+    process = AttemptProcess(Endpoints(channel=ours, output=None), bytearray())
 
     def play() -> None:
         for _ in range(5):
@@ -226,7 +226,7 @@ class Scripted:
         self.started = 0
         self.loads = True
 
-    def fresh(self) -> Lines:
+    def start(self) -> Endpoints:
         self.started += 1
         ours, theirs = socket.socketpair()
         output, printing = os.pipe()
@@ -248,7 +248,7 @@ class Scripted:
             theirs.close()
 
         threading.Thread(target=play, daemon=True).start()
-        return Lines(channel=ours, output=output)
+        return Endpoints(channel=ours, output=output)
 
     def end(self, *, patient: bool) -> Ended:
         return Ended(how="it crashed (SIGSEGV)")
