@@ -54,7 +54,8 @@ class Devices(TorchFunctionMode):
 
     def watch_legacy_constructors(self) -> None:
         """Also mark tensors of this call that no operation returned: `torch.FloatTensor(…)` and similar ones."""
-        self._old = {id(value) for value in gc.get_objects() if isinstance(value, Tensor)}
+        # By type: isinstance asks an object's __class__, and some of torch's objects answer with a warning.
+        self._old = {id(value) for value in gc.get_objects() if issubclass(type(value), Tensor)}
 
     def strays(self) -> list[Tensor]:
         """The tensors that are stray now."""
