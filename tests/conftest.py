@@ -1,7 +1,10 @@
-"""What every test starts from."""
+"""What every test starts from, and specimens as the hidden tests meet an attempt."""
 
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,3 +22,17 @@ def pytest_collection_finish() -> None:
     """One thread for torch, as in the engine: two of small tensors wait for one another, more so beside another worker's."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture
+def specimen_handle(tmp_path: Path) -> Callable[[str, str], Any]:
+    """`specimen_handle("mha", "wrong/mask_lost")`: a handle on that attempt, run in this process."""
+    from attn_kata import catalog, specimens
+    from attn_kata.grading.local import local_handle  # it needs torch, which most tests do not
+
+    def handle(slug: str, title: str) -> Any:
+        file = tmp_path / f"{title.replace('/', '_')}.py"
+        file.write_text(specimens.find(catalog.find(slug).folder, title).source(), "utf-8")
+        return local_handle(file)
+
+    return handle

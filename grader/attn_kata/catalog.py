@@ -80,7 +80,7 @@ def find(name: str) -> Kata:
 def check_property(kata: Kata, name: str) -> None:
     """Raises UsageError with the nearest name where the kata has no property `name`."""
     hidden_tests = (kata.folder / f"test_{kata.slug}.py").read_text(encoding="utf-8")
-    known = re.findall(r"^def test_(\w+)\(", hidden_tests, re.MULTILINE)
+    known = re.findall(r"^(?:def )?test_(\w+)(?:\(| = )", hidden_tests, re.MULTILINE)
     if name not in known:
         raise UsageError(
             f"{kata.slug} has no property '{name}'.{_meant(name, known)}",

@@ -9,17 +9,10 @@ from attn_kata.properties import (
     assert_holds,
     assert_shape,
     build_pair,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
     random_weights,
+    standard,
 )
 
 SIZES = (
@@ -77,6 +70,17 @@ def gaps(sizes):
     return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
 
 
+module = standard.module(
+    pair,
+    lambda sizes: [inputs(sizes), (*inputs(sizes), gaps(sizes))],
+    inputs="query, keys, values and keep",
+    terms=lambda sizes: sizes.Tk * sizes.hidden_dim,
+)
+
+
+test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[5], SIZES[7]))
+
+
 # ----------------------------------------------------------------------------------------------------- the module
 
 
@@ -89,16 +93,24 @@ def test_parameters(attempt, reference, sizes):
     pair(attempt, reference, sizes)
 
 
-@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=SIZES[:6],
-        look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, Tq, Dv).",
+    needs="parameters",
+    cases=SIZES[:6],
+    look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj",
+)
 def test_output_shape(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
 
     assert_shape(ours(*inputs(sizes)), (sizes.B, sizes.Tq, sizes.Dv))
 
 
-@claims("With keep, the output has the same shape.", needs="output_shape", cases=SIZES[:4],
-        look_at="which dimension keep (B, Tk) lacks beside the scores")  # fmt: skip
+@claims(
+    "With keep, the output has the same shape.",
+    needs="output_shape",
+    cases=SIZES[:4],
+    look_at="which dimension keep (B, Tk) lacks beside the scores",
+)
 def test_takes_keep(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
 
@@ -127,7 +139,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "The scores are not scaled, and strong ones are right too.",
+    "The scores are not scaled, and large scores are right too.",
     look_at="what is done to a score between score_proj and the softmax",
     needs="output_shape",
     cases=SMALL,
@@ -178,7 +190,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 
 
 @claims(
-    "Never causal: every query sees every key.",
+    "There is no causal mask: every query sees every key.",
     look_at="whether anything is hidden by its position",
     needs="output_shape",
     cases=(*SMALL, SIZES[5]),
@@ -213,7 +225,7 @@ def test_queries_are_independent(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the sum, the softmax or the flags reach across samples",
     needs="takes_keep",
     cases=(*SMALL, EQUAL[0]),
@@ -237,7 +249,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 
 
 @claims(
-    "With keep, the output is attention among the kept keys alone, wherever they stand.",
+    "With keep, the output is attention among the kept keys alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="takes_keep",
     cases=KEPT,
@@ -253,7 +265,7 @@ def test_values_with_keep(attempt, reference, sizes):
 
 
 @claims(
-    "Keys that are not kept do not matter, nor do their values.",
+    "Hidden keys and their values do not change the output.",
     look_at="whether keep is read, and along which dimension it acts",
     needs="takes_keep",
     cases=KEPT[:3],
@@ -270,7 +282,7 @@ def test_hidden_keys_do_not_matter(attempt, reference, sizes):
 
 
 @claims(
-    "Keys that are kept matter to every query of their sample.",
+    "Every kept key changes the output of every query of its sample.",
     look_at="whether True means kept or hidden",
     needs="takes_keep",
     cases=KEPT[:3],
@@ -296,7 +308,7 @@ def test_kept_keys_matter(attempt, reference, sizes):
 @claims(
     "Each sample has its own flags, also where B equals Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, Tq, Tk)",
-    needs="takes_keep",
+    needs=("takes_keep", "values"),
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -310,93 +322,45 @@ def test_flags_belong_to_their_sample(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------- true of every module
 
 
-@claims("train() and eval() give the same output.", needs="takes_keep", cases=SMALL[:1],
-        look_at="dropout, or anything else that depends on the mode")  # fmt: skip
-def test_train_and_eval_alike(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-    given = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        trained, evaluated = (ours.run(*given, *flags, training=training).output for training in (True, False))
-        assert_close(trained, evaluated, atol=1e-5, what="out in train(), against eval(): out")
+test_train_and_eval_alike = standard.train_and_eval_alike(module, needs="takes_keep", cases=SMALL[:1])
 
 
-@claims(
-    "Gradients to query, keys, values and every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to query, keys, values and every parameter are those of the definition.",
+    calls=lambda sizes: [inputs(sizes)],
     needs="values",
     cases=SIZES[:4],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_gradients(ours, theirs, *inputs(sizes))
 
 
-@claims(
-    "With keep, gradients to query, keys, values and every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients_with_keep = standard.gradients(
+    module,
+    claim="With keep, gradients to query, keys, values and every parameter are those of the definition.",
+    calls=lambda sizes: [(*inputs(sizes), gaps(sizes))],
     needs="values_with_keep",
     cases=SIZES[:3],
 )
-def test_gradients_with_keep(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_gradients(ours, theirs, *inputs(sizes), gaps(sizes))
 
 
-@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="takes_keep", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, reference, sizes):
-    for dtype in (torch.float32, torch.float64):
-        ours, _ = pair(attempt, reference, sizes, dtype)
-        check_keeps_dtype(ours, *inputs(sizes), dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), kept_first(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(module, needs="takes_keep", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values_with_keep", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_in_dtype(attempt, reference, sizes, torch.float32)
+test_float32 = standard.float32(module, needs="values_with_keep", cases=SMALL)
 
 
-@claims("query, keys, values and keep are left as they were.", needs="takes_keep", cases=(SMALL[0], SIZES[5]),
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-
-    for flags in ((), (kept_first(sizes),), (gaps(sizes),)):
-        check_leaves_inputs(ours, *inputs(sizes), *flags)
-
-
-@claims("Non-contiguous query, keys, values and keep give the same output.", needs="values_with_keep", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    query, keys, values = inputs(sizes)
-    time_first = [part.transpose(0, 1).contiguous().transpose(0, 1) for part in (query, keys, values)]
-
-    check_takes_strided(ours, theirs, query, keys, values, gaps(sizes))
-    what = "out of inputs stored time first: out"
-    assert_close(ours(*time_first), theirs(query, keys, values), atol=1e-5, what=what)
+test_inputs_unmodified = standard.inputs_unmodified(
+    module,
+    calls=lambda sizes: [(*inputs(sizes), *flags) for flags in ((), (kept_first(sizes),), (gaps(sizes),))],
+    needs="takes_keep",
+    cases=(SMALL[0], SIZES[5]),
+)
 
 
-@claims("Everything lies on the device of the inputs.", needs="takes_keep", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        check_stays_on_device(ours, *inputs(sizes), *flags)
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="values_with_keep", cases=SMALL)
 
 
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[5], SIZES[7]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-    check_from_scratch(ours, *inputs(sizes))
-    ours, _ = pair(attempt, reference, sizes, torch.float32)
-    check_from_scratch(ours, *(part.float() for part in inputs(sizes)), gaps(sizes))
+test_device = standard.device(module, needs="takes_keep", cases=SMALL[:1])
 
 
 # --------------------------------------------------------------------------------------------------- beyond the bar
@@ -405,7 +369,7 @@ def test_from_scratch(attempt, reference, sizes):
 @claims(
     "A query with nothing to attend to gets exactly 0, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is hidden",
+    look_at="what the softmax gives for a row whose keys are all hidden",
     needs="values_with_keep",
     cases=(*SMALL, SIZES[3]),
 )
@@ -418,18 +382,22 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
 
     result = ours.run(*given, keep, cotangent=cotangent)
 
-    what = "out of the sample of which nothing is kept: out"
+    what = "out of the sample that keeps nothing: out"
     assert_close(result.output[1], torch.zeros_like(result.output[1]), atol=0.0, what=what)
     assert_close(result.output, theirs(*given, keep), atol=1e-5)
     named = dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)) | result.parameter_gradients
     for name, gradient in named.items():
         finite = gradient is None or bool(gradient.isfinite().all())
-        assert_holds(finite, f"the gradient of {name} is not finite when of a sample nothing is kept")
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
-        needs="values_with_keep", cases=SMALL,
-        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, hidden keys included.",
+    tier="edge",
+    needs="values_with_keep",
+    cases=SMALL,
+    look_at="exp of a large number, and what hidden scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters, torch.float32)
@@ -443,38 +411,10 @@ def test_large_scores(attempt, reference, sizes):
             assert_close(out, theirs(*(part.double() for part in given), *flags), atol=2e-2)
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_keep", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_in_dtype(attempt, reference, sizes, dtype)
+test_half_precision = standard.half_precision(module, needs="values_with_keep", cases=SMALL)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_keep", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    given = inputs(sizes)
-
-    for flags in ((), (gaps(sizes),)):
-        assert_close(ours(*given, *flags), theirs(*given, *flags), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(module, needs="values_with_keep", cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="takes_keep", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        check_own_memory(ours, *inputs(sizes), *flags)
-
-
-def check_in_dtype(attempt, reference, sizes, dtype):
-    """The attempt's module in `dtype` against the reference's in float64, with the same rounded weights."""
-    ours, theirs = pair(attempt, reference, sizes, dtype)
-    weights = random_weights(theirs.parameters, dtype)
-    ours.load(weights)
-    theirs.load({name: weight.double() for name, weight in weights.items()})
-    terms = sizes.Tk * sizes.hidden_dim
-    check_computes_in_dtype(ours, theirs, *inputs(sizes), dtype=dtype, terms=terms)
-    check_computes_in_dtype(ours, theirs, *inputs(sizes), gaps(sizes), dtype=dtype, terms=terms)
+test_own_memory = standard.own_memory(module, needs="takes_keep", cases=(SIZES[0], SIZES[3]))

@@ -8,17 +8,12 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     fit,
     random_weights,
+    standard,
 )
 
 
@@ -69,18 +64,11 @@ def built(side, sizes, weights=None, dtype=torch.float64):
     return side.AttentionClassifier.loaded(weights, sizes.vocab, sizes.E, sizes.H, sizes.classes)
 
 
-def pair(attempt, reference, sizes, weights=None):
-    """The attempt's module and the reference's, with the same weights."""
-    weights = some_weights(sizes) if weights is None else weights
-    return built(attempt, sizes, weights), built(reference, sizes, weights)
-
-
-def rounded_pair(attempt, reference, sizes, dtype):
-    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
-    weights = some_weights(sizes, dtype)
-    return built(attempt, sizes, weights), built(
-        reference, sizes, {name: value.double() for name, value in weights.items()}
-    )
+def pair(attempt, reference, sizes, dtype=torch.float64, weights=None):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`."""
+    weights = some_weights(sizes, dtype) if weights is None else weights
+    exact = {name: value.double() for name, value in weights.items()}
+    return built(attempt, sizes, weights), built(reference, sizes, exact)
 
 
 def tokens(sizes, dtype=torch.int64):
@@ -107,6 +95,19 @@ def gaps(sizes):
     return (torch.arange(sizes.T) + torch.arange(sizes.B)[:, None]) % 2 == 1
 
 
+module = standard.module(
+    pair,
+    lambda sizes: [(tokens(sizes),), (tokens(sizes), gaps(sizes))],
+    inputs="token_ids and keep",
+    terms=lambda sizes: sizes.E * sizes.E,
+    rows="sample",
+    columns="class",
+)
+
+
+test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
+
+
 # --------------------------------------------------------------------------------------------------- the module itself
 
 
@@ -119,9 +120,11 @@ def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
 
-@claims("A num_heads that does not divide embed_dim is refused with ValueError.",
-        look_at="what the constructor does with the two sizes",
-        cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
+@claims(
+    "A num_heads that does not divide embed_dim raises ValueError.",
+    look_at="what the constructor does with the two sizes",
+    cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)),
+)
 def test_heads_must_divide(attempt, sizes):
     check_raises_value_error(
         lambda: attempt.AttentionClassifier(7, sizes.E, sizes.H, 3)(torch.zeros(2, 3, dtype=torch.int64)),
@@ -129,8 +132,12 @@ def test_heads_must_divide(attempt, sizes):
     )
 
 
-@claims("The output is one tensor of shape (B, num_classes), with keep and without.", look_at="what is averaged over what",
-        needs="parameters", cases=SIZES)  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, num_classes), with keep and without.",
+    look_at="what is averaged, and over which dimension",
+    needs="parameters",
+    cases=SIZES,
+)
 def test_output_shape(attempt, sizes):
     module = built(attempt, sizes)
     for flags in ((), (real_first(sizes),)):
@@ -174,7 +181,7 @@ def test_sizes_may_change(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether a reshape, the softmax or the average reaches across the batch",
     needs="output_shape",
     cases=SMALL,
@@ -209,7 +216,7 @@ def test_tokens_have_no_order(attempt, sizes):
 
 
 @claims(
-    "It is an average: a sequence and the same sequence twice give the same logits.",
+    "The pooling is an average: a sequence and the same sequence twice give the same logits.",
     look_at="what the sum over tokens is divided by",
     needs="output_shape",
     cases=PADDED[:2],
@@ -226,7 +233,7 @@ def test_twice_the_sequence(attempt, sizes):
 
 
 @claims(
-    "Every real token matters: changing one changes the logits.",
+    "Every real token changes the logits.",
     look_at="what True means, and which positions the average runs over",
     needs="output_shape",
     cases=SMALL,
@@ -253,7 +260,7 @@ def test_real_tokens_matter(attempt, sizes):
 
 
 @claims(
-    "With padding the logits are those of attention among, and the average over, the real tokens.",
+    "With padding the attention and the average are over the real tokens alone.",
     look_at="padding in the attention, padding in the average, and the number that is divided by",
     needs="output_shape",
     cases=(*PADDED, SIZES[5]),
@@ -269,7 +276,7 @@ def test_values_with_padding(attempt, reference, sizes):
 
 
 @claims(
-    "What stands at padding does not matter.",
+    "The ids at padded positions do not change the logits.",
     look_at="padding in the attention, and padding in the average",
     needs="output_shape",
     cases=PADDED[:3],
@@ -284,7 +291,7 @@ def test_padding_does_not_matter(attempt, sizes):
 
 
 @claims(
-    "How much padding there is does not matter: a sequence gives what it gives without.",
+    "The amount of padding does not change the logits.",
     look_at="the number of tokens that the average divides by",
     needs="output_shape",
     cases=PADDED[:3],
@@ -322,8 +329,8 @@ def test_empty_sequence(attempt, sizes):
 
 
 @claims(
-    "Strong scores, about 30 either way, give the definition's values too, with padding and without.",
-    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the definition's values too, with padding and without.",
+    look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_padding"),
     cases=SMALL,
 )
@@ -339,7 +346,7 @@ def test_strong_scores(attempt, reference, sizes):
     ids = tokens(sizes)
 
     for strong, flags in ((spread, ()), (low, (real_first(sizes),))):
-        ours, theirs = pair(attempt, reference, sizes, strong)
+        ours, theirs = pair(attempt, reference, sizes, weights=strong)
         # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
         assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-4, rows="sample", columns="class")
 
@@ -347,33 +354,28 @@ def test_strong_scores(attempt, reference, sizes):
 # ---------------------------------------------------------------------------------------------- gradients and learning
 
 
-@claims(
-    "Gradients to every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to every parameter are those of the definition.",
+    calls=lambda sizes: [(tokens(sizes),)],
     needs="values",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for training in (True, False):
-        check_gradients(ours, theirs, tokens(sizes), training=training)
 
 
-@claims(
-    "With padding too, gradients to every parameter are those of the definition.",
+test_gradients_with_padding = standard.gradients(
+    module,
+    claim="With padding too, gradients to every parameter are those of the definition.",
     look_at="how padding is kept out of the attention and of the average",
+    calls=lambda sizes: [(tokens(sizes), keep) for keep in (real_first(sizes), gaps(sizes))],
     needs=("gradients", "values_with_padding"),
     cases=SMALL,
 )
-def test_gradients_with_padding(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for keep in (real_first(sizes), gaps(sizes)):
-        check_gradients(ours, theirs, tokens(sizes), keep)
 
 
 @claims(
-    "A sequence with no real token leaves all gradients finite, and adds to that of classifier.bias only.",
-    look_at="whether a NaN arises on the way, even one that is replaced later",
+    "A sequence with no real token leaves all gradients finite, and adds to the gradient of classifier.bias only.",
+    look_at="whether there is a NaN on the way, even one that is replaced later",
     needs=("gradients_with_padding", "empty_sequence"),
     cases=SMALL,
 )
@@ -403,7 +405,7 @@ def task(sizes, count):
 
 
 @claims(
-    f"It learns: {STEPS} steps of Adam on {LEARNING.B} sequences, and {ACCURACY:.0%} of new ones are classified rightly.",
+    f"It learns: after {STEPS} steps of Adam on {LEARNING.B} sequences, {ACCURACY:.0%} of new ones are classified correctly.",
     look_at="which parameters get a gradient, and whether the answer depends on padding or on chance",
     needs="output_shape",
     cases=(LEARNING,),
@@ -422,7 +424,7 @@ def test_learns(attempt, reference, sizes):
     # What was learnt lies in the weights, and not in the attempt, which may know the task.
     defined = built(reference, sizes, learnt)(ids, keep)
     accuracy = min(float((answer.argmax(1) == labels).double().mean()) for answer in (logits, defined))
-    told = f"it does not learn: {accuracy:.0%} of new sequences are classified rightly after {STEPS} steps, "
+    told = f"it does not learn: {accuracy:.0%} of new sequences are classified correctly after {STEPS} steps, "
     told += f"by chance {1 / sizes.classes:.0%}; "
     told += f"the loss went from {losses[0]:.2f} to {losses[-1]:.2f}"
     assert_holds(accuracy >= ACCURACY, told)
@@ -431,22 +433,15 @@ def test_learns(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------------ true of every module
 
 
-@claims("Train and eval give the same output.", needs="output_shape", cases=SMALL[:1],
-        look_at="what depends on the mode")  # fmt: skip
-def test_train_and_eval_agree(attempt, sizes):
-    module = built(attempt, sizes)
-    ids = tokens(sizes)
-
-    for flags in ((), (real_first(sizes),)):
-        evaluated = module.run(ids, *flags, training=False).output
-        for _ in range(2):
-            trained = module.run(ids, *flags, training=True).output
-            what = "out in train against eval: out"
-            assert_close(trained, evaluated, atol=1e-5, what=what, rows="sample", columns="class")
+test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("token_ids may be int32 or int64.", needs="values", cases=SMALL[:1],
-        look_at="operations that take one integer type only")  # fmt: skip
+@claims(
+    "token_ids may be int32 or int64.",
+    needs="values",
+    cases=SMALL[:1],
+    look_at="operations that take one integer type only",
+)
 def test_any_integers(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     for dtype in (torch.int32, torch.int64):
@@ -456,67 +451,38 @@ def test_any_integers(attempt, reference, sizes):
             assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-5, what=what, rows="sample", columns="class")
 
 
-@claims("The output's dtype is that of the parameters, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        module = built(attempt, sizes, dtype=dtype)
-        for flags in ((), (real_first(sizes),)):
-            check_keeps_dtype(module, tokens(sizes), *flags, dtype=dtype)
+test_output_dtype = standard.output_dtype(
+    module,
+    claim="The output has the dtype of the parameters, in float32 and float64.",
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
-@claims("float32 gives right values within float32's rounding.", needs=("values", "values_with_padding"), cases=SMALL,
-        look_at="arithmetic in a narrower dtype than that of the parameters")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
-    for flags in ((), (real_first(sizes),)):
-        check_computes_in_dtype(ours, theirs, tokens(sizes), *flags, dtype=torch.float32, terms=sizes.E * sizes.E)
+test_float32 = standard.float32(module, needs=("values", "values_with_padding"), cases=SMALL)
 
 
-@claims("token_ids and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    module = built(attempt, sizes)
-
-    check_leaves_inputs(module, tokens(sizes))
-    check_leaves_inputs(module, tokens(sizes), real_first(sizes))
+test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("Non-contiguous token_ids and keep give the same output.", needs=("values", "values_with_padding"), cases=SMALL[:1],
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_takes_strided(ours, theirs, tokens(sizes))
-    check_takes_strided(ours, theirs, tokens(sizes), gaps(sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(
+    module, needs=("values", "values_with_padding"), cases=SMALL[:1]
+)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    module = built(attempt, sizes)
-
-    for flags in ((), (real_first(sizes),)):
-        check_stays_on_device(module, tokens(sizes), *flags)
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
-        module = built(attempt, sizes, dtype=dtype)
-        ids = tokens(sizes)
-        module.run(ids, training=training)  # sets the mode
-        for flags in ((), (real_first(sizes),)):
-            check_from_scratch(module, ids, *flags)
+test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
 # ---------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, padding included.", tier="edge",
-        needs=("values", "values_with_padding"), cases=(sized(B=2, T=5, H=3, D=16, vocab=13, classes=4),),
-        look_at="exp of a large number, and what a padded score becomes")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, padding included.",
+    tier="edge",
+    needs=("values", "values_with_padding"),
+    cases=(sized(B=2, T=5, H=3, D=16, vocab=13, classes=4),),
+    look_at="exp of a large number, and what a padded score becomes",
+)
 def test_large_scores(attempt, reference, sizes):
     # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
     weights = some_weights(sizes)
@@ -535,20 +501,9 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(ours(ids, keep), theirs(ids, keep), atol=1e-3, rtol=1e-3, rows="sample", columns="class")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_padding"), cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
-        for flags in ((), (real_first(sizes),)):
-            check_computes_in_dtype(ours, theirs, tokens(sizes), *flags, dtype=dtype, terms=sizes.T * sizes.E)
+test_half_precision = standard.half_precision(
+    module, needs=("values", "values_with_padding"), cases=SMALL[:1], terms=lambda sizes: sizes.T * sizes.E
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_padding"), cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    ids = tokens(sizes)
-
-    for flags in ((), (real_first(sizes),)):
-        assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-9, rows="sample", columns="class")
+test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_padding"), cases=SMALL)

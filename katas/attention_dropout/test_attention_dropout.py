@@ -10,17 +10,10 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
 )
 
 SIZES = (
@@ -123,11 +116,40 @@ def near(actual, expected):
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
+undropped = standard.function(
+    "attention_with_dropout",
+    lambda sizes: [(*qkv(sizes), 0.5, False), (*qkv(sizes), 0.0, True)],
+    inputs="q, k and v",
+    terms=lambda sizes: sizes.Tk * sizes.D,
+)
+
+
+def in_both_modes(sizes):
+    return [(*qkv(sizes), 0.5, training) for training in (False, True)]
+
+
+def watched(sizes):
+    """Calls that can be made twice with the same output: what is recorded is asked once more to compare.
+
+    In training with p=0.5 the values are 0, so that the output is 0 whichever weights are dropped.
+    """
+    q, k, v = qkv(sizes)
+    return [(q, k, v, 0.5, False), (q, k, 0 * v, 0.5, True), (q, k, v, 0.0, True)]
+
+
+test_from_scratch = standard.from_scratch(
+    undropped, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[5]), calls=watched
+)
+
+
 # ------------------------------------------------------------------------------------------------- without dropout
 
 
-@claims("The output is one tensor of shape (B, H, Tq, Dv), in training and in evaluation.", cases=SIZES,
-        look_at="which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, H, Tq, Dv), in training and in evaluation.",
+    cases=SIZES,
+    look_at="which dimension the weights sum over",
+)
 def test_output_shape(attempt, sizes):
     for training in (False, True):
         out = attempt.attention_with_dropout(*qkv(sizes), 0.5, training)
@@ -152,7 +174,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "With training=False nothing is dropped, whatever p is.",
-    look_at="what tells dropout whether to act",
+    look_at="how dropout is told that it is training",
     needs="output_shape",
     cases=SMALL,
 )
@@ -196,7 +218,7 @@ def test_p_is_checked(attempt, sizes):
 
 
 @claims(
-    "Every legal p is taken: 0.999 as well as 0.001.",
+    "Every p in [0, 1) is allowed, for example 0.999 and 0.001.",
     look_at="which p are refused",
     needs="output_shape",
     cases=SMALL[:1],
@@ -208,8 +230,8 @@ def test_legal_p(attempt, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too.",
-    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too.",
+    look_at="whether anything limits the scores, or is added to the sum of the weights",
     needs="values",
     cases=SMALL,
 )
@@ -240,7 +262,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "Samples, heads and queries do not mix: changing one leaves the others as they were.",
+    "Samples, heads and queries do not mix: changing one does not change the others.",
     look_at="whether the softmax or a reshape reaches across another dimension than the keys",
     needs="output_shape",
     cases=SMALL,
@@ -259,15 +281,12 @@ def test_others_do_not_matter(attempt, sizes):
         assert_close(after.narrow(axis, 1, count), before.narrow(axis, 1, count), atol=1e-5, what=what)
 
 
-@claims(
-    "Without dropout the gradients to q, k and v are those of the formula.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    undropped,
+    claim="Without dropout the gradients to q, k and v are those of the formula.",
     needs="values",
     cases=SIZES[:4],
 )
-def test_gradients(attempt, reference, sizes):
-    for p, training in ((0.5, False), (0.0, True)):
-        check_gradients(attempt.attention_with_dropout, reference.attention_with_dropout, *qkv(sizes), p, training)
 
 
 # --------------------------------------------------------------------------------------------------- with dropout
@@ -275,7 +294,7 @@ def test_gradients(attempt, reference, sizes):
 
 @claims(
     "In training some weights are dropped: the output differs from that without dropout.",
-    look_at="which way the weights take to the output, and whether it leads through the dropout",
+    look_at="whether the weights that reach the output have gone through dropout",
     needs="zero_probability",
     cases=tuple(Sizes(**{**sizes.as_dict(), "p": "0.5"}) for sizes in SMALL),
 )
@@ -295,7 +314,7 @@ def test_something_is_dropped(attempt, sizes):
 
 
 @claims(
-    "In training a query's weights sum to 1 on average only: the kept ones do not make up for those that were dropped.",
+    "In training a query's weights sum to 1 only on average: after dropout they are not normalised again.",
     look_at="what happens to the weights after some were dropped",
     needs="something_is_dropped",
     cases=(Sizes(B=4, H=3, Tq=13, Tk=11, D=5, p="0.5"),),  # Tk odd: half of the weights are not half of the sum
@@ -387,14 +406,14 @@ def test_identical_keys(attempt, sizes):
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
-    told = f"no weight is 0 in training, with identical keys and p=0.5; those of one query are of {several}"
+    told = f"no weight is 0 in training, with identical keys and p=0.5; the weights of one query are of {several}"
     assert_holds(bool((weights == 0).any()), told)
     expected = torch.where(weights == 0, 0.0, scaled)
     assert_close(weights, expected, atol=1e-5, what="the weight in training", rows="query", columns="key")
 
 
 @claims(
-    "In training the average over many calls is the result of evaluation.",
+    "In training the average of many calls is the output in evaluation.",
     look_at="how kept weights make up for dropped ones",
     needs="output_shape",
     cases=(Sizes(B=2, H=3, Tq=8, Tk=200, D=3, Dv=50, p="0.5"),),
@@ -415,7 +434,7 @@ def test_average(attempt, sizes):
     # chance a mean is 8 of its standard errors off once in 1e5.
     apart = sums.flatten(1).mean(1), sums.mean(0).flatten()  # by call, by query
     far = max(0.03, *(8 * float(part.std()) / len(part) ** 0.5 for part in apart))
-    told = f"the weights of a query sum to {mean:.3f} in training on average, over {sums.numel()} queries; in evaluation to 1"
+    told = f"on average over {sums.numel()} queries the weights sum to {mean:.3f} in training, and to 1 in evaluation"
     assert_holds(abs(mean - 1) <= far, told)
 
 
@@ -457,22 +476,24 @@ def test_dropout_is_independent(attempt, sizes):
         alike = rows @ rows.T + (1 - rows) @ (1 - rows).T  # in how many places two rows agree: half of them, by chance
         share = alike / rows.shape[1] - torch.eye(len(rows)) / 2
         worst = float((share - 0.5).abs().amax())
-        seen.append((worst, luck(rows.shape[1], tries=len(rows) ** 2), f"{len(rows)} {name.replace('query', 'querie')}s"))
+        seen.append(
+            (worst, luck(rows.shape[1], tries=len(rows) ** 2), f"{len(rows)} {name.replace('query', 'querie')}s")
+        )
     for worst, limit, several in sorted(seen, key=lambda one: -one[0]):  # of equals the first of AXES
-        told = f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as much"
+        told = f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as many places"
         assert_holds(worst <= limit, told)
     counts = kept.sum(-1)  # (2, B, H, Tq)
     assert_holds(bool((counts != counts.flatten()[0]).any()), "every query has the same number of weights dropped")
     if sizes.Tq == sizes.Tk:
         places = kept.flatten(0, 2)
         mirrored = float((places == places.mT)[:, ~torch.eye(sizes.Tq, dtype=torch.bool)].double().mean())
-        told = f"the places of what is dropped agree in {mirrored:.0%} with the same places mirrored at the diagonal"
+        told = f"{mirrored:.0%} of the dropped places are the same when mirrored at the diagonal"
         # Each pair of mirrored places is counted twice, so half as many draws are independent.
         assert_holds(abs(mirrored - 0.5) <= luck(places.numel() // 2 - places.shape[0] * sizes.Tq), told)
 
 
 @claims(
-    "What is dropped is drawn anew on each call.",
+    "Each call draws anew which weights are dropped.",
     look_at="where the random numbers are made",
     needs="dropout_acts_on_weights",
     cases=(HALF,),
@@ -514,75 +535,46 @@ def test_gradients_in_training(attempt, reference, sizes):
 # --------------------------------------------------------------------------------------------- true of every kata
 
 
-@claims("The output's dtype is that of the inputs, in float32 and float64, in training too.", needs="output_shape",
-        cases=SMALL[:1], look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        for training in (False, True):
-            check_keeps_dtype(attempt.attention_with_dropout, *qkv(sizes), 0.5, training, dtype=dtype)
+test_output_dtype = standard.output_dtype(
+    undropped,
+    claim="The output has the dtype of the inputs, in float32 and float64, in training too.",
+    calls=in_both_modes,
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.attention_with_dropout,
-        reference.attention_with_dropout,
-        *qkv(sizes),
-        0.5,
-        False,
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
+test_float32 = standard.float32(undropped, needs="values", cases=SMALL)
 
 
-@claims("q, k and v are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    for training in (False, True):
-        check_leaves_inputs(attempt.attention_with_dropout, *qkv(sizes), 0.5, training)
+test_inputs_unmodified = standard.inputs_unmodified(
+    undropped, calls=in_both_modes, needs="output_shape", cases=SMALL[:1]
+)
 
 
-@claims("Non-contiguous inputs give the same output.", needs="values", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    shared = k[:, :1].expand_as(k), v[:, :1].expand_as(v)  # one head's keys and values for all, in the memory of one
-
-    check_takes_strided(attempt.attention_with_dropout, reference.attention_with_dropout, q, k, v, 0.5, False)
-    out = attempt.attention_with_dropout(q, *shared, 0.0, True)
-
-    expected = reference.attention_with_dropout(q, *shared, 0.0, False)
-    assert_close(out, expected, atol=1e-5, what="out with expanded k and v: out")
+test_non_contiguous_inputs = standard.non_contiguous_inputs(undropped, needs="values", cases=SMALL)
 
 
-def watched(sizes, training):
-    """q, k, v for a call that is watched, and asked a second time to see whether that changes its answer: in training the
-    values are 0, so that the answer is one and the same whatever is dropped, by whichever generator."""
-    q, k, v = qkv(sizes)
-    return q, k, v * (0.0 if training else 1.0)
-
-
-@claims("Everything lies on the device of the inputs, in training too.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=, random ones among them")  # fmt: skip
-def test_device(attempt, sizes):
-    for training in (False, True):
-        check_stays_on_device(attempt.attention_with_dropout, *watched(sizes, training), 0.5, training)
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[5]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, p, training in ((torch.float64, 0.5, True), (torch.float32, 0.0, True), (torch.float32, 0.5, False)):
-        args = [part.to(dtype) for part in watched(sizes, training)]
-        check_from_scratch(attempt.attention_with_dropout, *args, p, training)
+test_device = standard.device(
+    undropped,
+    claim="Every tensor is on the device of the inputs, in training too.",
+    look_at="tensors made without device=, random ones among them",
+    calls=watched,
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
-        look_at="exp of a large number")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results.",
+    tier="edge",
+    needs="values",
+    cases=SMALL,
+    look_at="exp of a large number",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
@@ -592,32 +584,10 @@ def test_large_scores(attempt, reference, sizes):
     assert_close(out, reference.attention_with_dropout(q, k, v, 0.5, False), atol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_computes_in_dtype(
-            attempt.attention_with_dropout,
-            reference.attention_with_dropout,
-            *qkv(sizes),
-            0.5,
-            False,
-            dtype=dtype,
-            terms=sizes.Tk,
-        )
+test_half_precision = standard.half_precision(undropped, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-
-    out = attempt.attention_with_dropout(q, k, v, 0.5, False)
-
-    assert_close(out, reference.attention_with_dropout(q, k, v, 0.5, False), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(undropped, needs="values", cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.attention_with_dropout, *qkv(sizes), 0.5, False)
+test_own_memory = standard.own_memory(undropped, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -10,16 +10,9 @@ from attn_kata.properties import (
     assert_equal,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
 )
 
 MASKS = (
@@ -51,17 +44,28 @@ def qkv(sizes):
     )
 
 
+attention = standard.function(
+    "causal_attention", lambda sizes: [qkv(sizes)], inputs="q, k and v", terms=lambda sizes: sizes.Tk * sizes.D
+)
+
+
+test_from_scratch = standard.from_scratch(attention, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[1], SIZES[6]))
+
+
 # ------------------------------------------------------------------------------------------------------- the mask
 
 
-@claims("The mask is one tensor of shape (num_queries, num_keys).", cases=MASKS,
-        look_at="the order of the two sizes")  # fmt: skip
+@claims("The mask is one tensor of shape (num_queries, num_keys).", cases=MASKS, look_at="the order of the two sizes")
 def test_mask_shape(attempt, sizes):
     assert_shape(attempt.causal_mask(sizes.Tq, sizes.Tk), (sizes.Tq, sizes.Tk), what="the mask")
 
 
-@claims("The mask is bool.", needs="mask_shape", cases=MASKS[2:3],
-        look_at="what a comparison gives, and what torch.ones gives")  # fmt: skip
+@claims(
+    "The mask is bool.",
+    needs="mask_shape",
+    cases=MASKS[2:3],
+    look_at="what a comparison gives, and what torch.ones gives",
+)
 def test_mask_dtype(attempt, sizes):
     dtype = attempt.causal_mask(sizes.Tq, sizes.Tk).dtype
 
@@ -79,7 +83,7 @@ def test_mask_values(attempt, reference, sizes):
 
 
 @claims(
-    "The mask lies on the device asked for: a torch.device, a string, or None for the default.",
+    "The mask is on the device asked for: a torch.device, a string, or None for the default.",
     look_at="what becomes of the argument device",
     needs="mask_values",
     cases=MASKS[1:2],
@@ -93,21 +97,24 @@ def test_mask_device(attempt, reference, sizes):
         if device is None:
             continue
         strays = result.recording.strays
-        assert_holds("the result" not in strays, f"the mask is made on the default device when device is {device!r}")
-        assert_holds(not strays, f"two devices meet in {', '.join(strays)} when device is another than the default")
+        assert_holds("the result" not in strays, f"the mask is on the default device when device is {device!r}")
+        assert_holds(
+            not strays, f"in {', '.join(strays)} a tensor is on the wrong device when device is not the default one"
+        )
 
     try:
         attempt.causal_mask(sizes.Tq, sizes.Tk, "nowhere")
     except AttemptRaised:
         return  # as torch does where it is handed a device that it does not know
-    assert_holds(False, "a mask is made even for device='nowhere', so device is not what decides where it lies")
+    assert_holds(False, "device='nowhere' gives a mask too: the argument device does not decide where the mask is")
 
 
 # -------------------------------------------------------------------------------------------------- the attention
 
 
-@claims("The output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
-        look_at="which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES, look_at="which dimension the weights sum over"
+)
 def test_output_shape(attempt, sizes):
     out = attempt.causal_attention(*qkv(sizes))
 
@@ -237,7 +244,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax or a reshape reaches across the batch or the heads",
     needs="output_shape",
     cases=SMALL,
@@ -262,72 +269,31 @@ def test_samples_and_heads_are_independent(attempt, sizes):
         )
 
 
+test_gradients = standard.gradients(attention, needs="values", cases=SIZES[:5])
+
+
+test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
+
+
+test_float32 = standard.float32(attention, needs="values", cases=SMALL)
+
+
+test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))
+
+
+test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values", cases=SMALL)
+
+
+test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
+
+
 @claims(
-    "Gradients to q, k and v are those of the formula.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
+    tier="edge",
     needs="values",
-    cases=SIZES[:5],
+    cases=SMALL,
+    look_at="exp of a large number, and weights that were 0 before the mask",
 )
-def test_gradients(attempt, reference, sizes):
-    check_gradients(attempt.causal_attention, reference.causal_attention, *qkv(sizes))
-
-
-@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        check_keeps_dtype(attempt.causal_attention, *qkv(sizes), dtype=dtype)
-
-
-@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.causal_attention,
-        reference.causal_attention,
-        *qkv(sizes),
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
-
-
-@claims("q, k and v are left as they were.", needs="output_shape", cases=(SIZES[0], SIZES[3]),
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    check_leaves_inputs(attempt.causal_attention, *qkv(sizes))
-
-
-@claims("Non-contiguous inputs give the same output.", needs="values", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    # (B, H, T, D) as it comes out of a split into heads: stored (B, T, H, D).
-    split = [part.transpose(1, 2).contiguous().transpose(1, 2) for part in (q, k, v)]
-
-    check_takes_strided(attempt.causal_attention, reference.causal_attention, q, k, v)
-    assert_close(
-        attempt.causal_attention(*split),
-        reference.causal_attention(q, k, v),
-        atol=1e-5,
-        what="out of inputs stored (B, T, H, D): out",
-    )
-
-
-@claims("Everything lies on the device of the inputs, the mask too.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    check_stays_on_device(attempt.causal_attention, *qkv(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[1], SIZES[6]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype in (torch.float64, torch.float32):
-        check_from_scratch(attempt.causal_attention, *(part.to(dtype) for part in qkv(sizes)))
-
-
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge", needs="values",
-        cases=SMALL, look_at="exp of a large number, and weights that were 0 before the mask")  # fmt: skip
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
@@ -338,24 +304,10 @@ def test_large_scores(attempt, reference, sizes):
     assert_close(out, reference.causal_attention(q, k, v), atol=1e-2)
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_computes_in_dtype(
-            attempt.causal_attention, reference.causal_attention, *qkv(sizes), dtype=dtype, terms=sizes.Tk
-        )
+test_half_precision = standard.half_precision(attention, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-
-    assert_close(attempt.causal_attention(q, k, v), reference.causal_attention(q, k, v), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(attention, needs="values", cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape",
-        cases=(SIZES[0], SIZES[3], SIZES[4]), look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.causal_attention, *qkv(sizes))
+test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]))

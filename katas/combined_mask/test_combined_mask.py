@@ -9,16 +9,10 @@ from attn_kata.properties import (
     assert_equal,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
     strided,
 )
 
@@ -102,8 +96,31 @@ def flags(sizes):
     return keep, causal
 
 
-@claims("The joined mask is bool, of shape (B, 1, Tq, Tk).", cases=JOINED,
-        look_at="which dimensions each of the two masks lacks")  # fmt: skip
+masks = standard.function("combine_masks", flags, inputs="keep and causal")
+attention = standard.function(
+    "masked_attention",
+    lambda sizes: [(*qkv(sizes), partial(sizes)), (*qkv(sizes), all_true(sizes))],
+    inputs="q, k, v and mask",
+    terms=lambda sizes: sizes.Tk * sizes.D,
+)
+
+
+def some_empty(sizes):
+    """Calls of the attention with a mask that hides all keys from some queries, and with one that hides none."""
+    mask, _ = with_empty_rows(sizes)["some queries"]
+    return [(*qkv(sizes), mask), (*qkv(sizes), all_true(sizes))]
+
+
+test_from_scratch = standard.from_scratch(
+    attention, blocks=FORBIDDEN_ATTENTIONS, cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),), calls=some_empty
+)
+
+
+@claims(
+    "The joined mask is bool, of shape (B, 1, Tq, Tk).",
+    cases=JOINED,
+    look_at="which dimensions each of the two masks lacks",
+)
 def test_mask_shape(attempt, sizes):
     mask = attempt.combine_masks(*flags(sizes))
 
@@ -125,14 +142,15 @@ def test_mask_where_both_allow(attempt, reference, sizes):
         assert_equal(attempt.combine_masks(*given), reference.combine_masks(*given), what="mask")
 
 
-@claims("keep and causal are left as they were.", needs="mask_shape", cases=(JOINED[0], JOINED[7]),
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_flags_unmodified(attempt, sizes):
-    check_leaves_inputs(attempt.combine_masks, *flags(sizes))
+test_flags_unmodified = standard.inputs_unmodified(masks, needs="mask_shape", cases=(JOINED[0], JOINED[7]))
 
 
-@claims("Non-contiguous keep and causal give the same mask.", needs="mask_where_both_allow", cases=JOINED[:2],
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
+@claims(
+    "Non-contiguous keep and causal give the same mask.",
+    needs="mask_where_both_allow",
+    cases=JOINED[:2],
+    look_at="view on a tensor whose layout you do not know",
+)
 def test_non_contiguous_flags(attempt, reference, sizes):
     keep, causal = flags(sizes)
     expected = reference.combine_masks(keep, causal)
@@ -142,17 +160,19 @@ def test_non_contiguous_flags(attempt, reference, sizes):
     assert_equal(attempt.combine_masks(alike, causal), reference.combine_masks(alike, causal), what="mask")
 
 
-@claims("The joined mask lies on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_mask_device(attempt, sizes):
-    check_stays_on_device(attempt.combine_masks, *flags(sizes))
+test_mask_device = standard.device(
+    masks, claim="The joined mask is on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1]
+)
 
 
 # ------------------------------------------------------------------------------- masked_attention, no row empty
 
 
-@claims("The attention's output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
-        look_at="how the mask lines up with the scores, and which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The attention's output is one tensor of shape (B, H, Tq, Dv).",
+    cases=SIZES,
+    look_at="how the mask lines up with the scores, and which dimension the weights sum over",
+)
 def test_output_shape(attempt, sizes):
     out = attempt.masked_attention(*qkv(sizes, torch.float32), partial(sizes))
 
@@ -207,8 +227,8 @@ def test_mask_broadcasts(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with a mask and without.",
-    look_at="whether anything bounds the scores, and what masked ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with a mask and without.",
+    look_at="whether anything limits the scores, and what masked ones are filled with",
     needs="values_with_mask",
     cases=SMALL,
 )
@@ -224,7 +244,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Masked keys and values do not matter.",
+    "Masked keys and their values do not change the output.",
     look_at="what a masked score becomes before the softmax, and along which dimension",
     needs="output_shape",
     cases=SOME_MASKED[:3],
@@ -241,7 +261,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "Every key that a query may attend to matters: its output moves with the value.",
+    "A query's output changes with the value of every key that it may attend to.",
     look_at="whether True means attend or ignore, and whether every open key has a weight",
     needs="output_shape",
     cases=SMALL,
@@ -310,7 +330,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the mask reaches across samples or heads",
     needs="output_shape",
     cases=SMALL,
@@ -330,15 +350,12 @@ def test_samples_and_heads_are_independent(attempt, sizes):
         assert_close(after[rest], before[rest], atol=1e-5, what=what)
 
 
-@claims(
-    "Gradients to q, k and v are those of the formula, masked keys included.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    attention,
+    claim="Gradients to q, k and v are those of the formula, masked keys included.",
     needs="values_with_mask",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    for mask in (partial(sizes), all_true(sizes)):
-        check_gradients(attempt.masked_attention, reference.masked_attention, *qkv(sizes), mask)
 
 
 # ---------------------------------------------------------------------------------------------------- empty rows
@@ -346,7 +363,7 @@ def test_gradients(attempt, reference, sizes):
 
 @claims(
     "A query with nothing to attend to gets exactly 0.",
-    look_at="what the softmax makes of a row in which everything is masked",
+    look_at="what the softmax gives for a row in which everything is masked",
     needs="output_shape",
     cases=(*SMALL, *SIZES[2:5]),
 )
@@ -364,7 +381,7 @@ def test_empty_rows_get_zero(attempt, sizes):
 
 @claims(
     "Empty rows leave the other queries as they are.",
-    look_at="what is done about empty rows, and which rows it changes besides",
+    look_at="what is done about empty rows, and which other rows it changes",
     needs=("values_with_mask", "empty_rows_get_zero"),
     cases=(*SMALL, SIZES[4]),
 )
@@ -377,7 +394,7 @@ def test_empty_rows_leave_others(attempt, reference, sizes):
 
 @claims(
     "With empty rows all gradients are finite, and those of the formula: an empty row adds nothing.",
-    look_at="where a NaN goes in the backward pass, even one that is replaced: 0 times NaN is NaN",
+    look_at="NaN in the backward pass, even where the forward pass replaces it: 0 times NaN is NaN",
     needs=("gradients", "empty_rows_get_zero"),
     cases=(*SMALL, *SIZES[2:4]),
 )
@@ -394,8 +411,8 @@ def test_empty_rows_have_gradients(attempt, reference, sizes):
 
 
 @claims(
-    "Left padding under a causal mask: a sample gets what it gets alone, and its padding gets 0.",
-    look_at="what the two functions make of each other",
+    "With left padding and a causal mask, a sample gives what it gives alone, and its padding gives 0.",
+    look_at="how the two functions work together",
     needs=("mask_where_both_allow", "values_with_mask"),
     cases=(Sizes(B=3, H=2, Tq=5, Tk=5, D=4, Dv=6), Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=3)),
 )
@@ -418,66 +435,31 @@ def test_left_padding(attempt, reference, sizes):
 # --------------------------------------------------------------------------------------------- true of every kata
 
 
-@claims("The output's dtype is that of q, k and v, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        check_keeps_dtype(attempt.masked_attention, *qkv(sizes), partial(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values_with_mask", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.masked_attention,
-        reference.masked_attention,
-        *qkv(sizes),
-        partial(sizes),
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
+test_float32 = standard.float32(attention, needs="values_with_mask", cases=SMALL)
 
 
-@claims("q, k, v and mask are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    for mask in (mask_of("(B, H, Tq, Tk)", sizes), all_true(sizes), with_empty_rows(sizes)["a whole sample"][0]):
-        check_leaves_inputs(attempt.masked_attention, *qkv(sizes), mask)
+test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=SMALL[:1], calls=some_empty)
 
 
-@claims("Non-contiguous q, k, v and mask give the same output.", needs="values_with_mask", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    expanded = mask_of("(B, 1, 1, Tk)", sizes).expand(sizes.B, sizes.H, sizes.Tq, sizes.Tk)
-    mask = partial(sizes)
-
-    check_takes_strided(attempt.masked_attention, reference.masked_attention, q, k, v, mask)
-    out = attempt.masked_attention(q, k, v, expanded)
-
-    what = "out with an expanded mask: out"
-    assert_close(out, reference.masked_attention(q, k, v, expanded), atol=1e-5, what=what)
+test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values_with_mask", cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    check_stays_on_device(attempt.masked_attention, *qkv(sizes), partial(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    check_from_scratch(attempt.masked_attention, *qkv(sizes, torch.float32), all_true(sizes))
-    check_from_scratch(attempt.masked_attention, *qkv(sizes), with_empty_rows(sizes)["some queries"][0])
+test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge",
-        needs="values_with_mask", cases=SMALL,
-        look_at="exp of a large number, and what masked scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
+    tier="edge",
+    needs="values_with_mask",
+    cases=SMALL,
+    look_at="exp of a large number, and what masked scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = mask_of("(B, 1, 1, Tk)", sizes)
@@ -490,33 +472,12 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, reference.masked_attention(q, keys, v, keep), atol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_mask", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        for mask in (partial(sizes), with_empty_rows(sizes)["some queries"][0]):
-            check_computes_in_dtype(
-                attempt.masked_attention,
-                reference.masked_attention,
-                *qkv(sizes),
-                mask,
-                dtype=dtype,
-                terms=sizes.Tk,
-            )
+test_half_precision = standard.half_precision(
+    attention, needs="values_with_mask", cases=SMALL, terms=lambda sizes: sizes.Tk, calls=some_empty
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_mask", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    mask = partial(sizes)
-
-    out = attempt.masked_attention(q, k, v, mask)
-
-    assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(attention, needs="values_with_mask", cases=SMALL)
 
 
-@claims("The attention's output shares no memory with an input.", tier="edge", needs="output_shape",
-        cases=(SIZES[0], SIZES[3]), look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.masked_attention, *qkv(sizes), partial(sizes))
+test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

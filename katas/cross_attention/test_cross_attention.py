@@ -8,18 +8,11 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
     random_weights,
+    standard,
 )
 
 SIZES = (
@@ -50,9 +43,15 @@ def shapes(sizes):
     """The parameters that the contract names, and their shapes."""
     E, context_dim = sizes.E, sizes.context_dim
     return {
-        "q_proj.weight": (E, E), "q_proj.bias": (E,), "k_proj.weight": (E, context_dim), "k_proj.bias": (E,),
-        "v_proj.weight": (E, context_dim), "v_proj.bias": (E,), "o_proj.weight": (E, E), "o_proj.bias": (E,),
-    }  # fmt: skip
+        "q_proj.weight": (E, E),
+        "q_proj.bias": (E,),
+        "k_proj.weight": (E, context_dim),
+        "k_proj.bias": (E,),
+        "v_proj.weight": (E, context_dim),
+        "v_proj.bias": (E,),
+        "o_proj.weight": (E, E),
+        "o_proj.bias": (E,),
+    }
 
 
 def some_weights(sizes, dtype=torch.float64):
@@ -68,16 +67,10 @@ def built(side, sizes, weights=None, dtype=torch.float64):
     return side.CrossAttention.loaded(weights, sizes.E, sizes.context_dim, sizes.H)
 
 
-def pair(attempt, reference, sizes, weights=None):
-    """The attempt's module and the reference's, with the same weights."""
-    weights = some_weights(sizes) if weights is None else weights
-    return built(attempt, sizes, weights), built(reference, sizes, weights)
-
-
-def rounded_pair(attempt, reference, sizes, dtype):
-    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
-    weights = some_weights(sizes, dtype)
-    exact = {name: weight.to(torch.float64) for name, weight in weights.items()}
+def pair(attempt, reference, sizes, dtype=torch.float64, weights=None):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`."""
+    weights = some_weights(sizes, dtype) if weights is None else weights
+    exact = {name: value.double() for name, value in weights.items()}
     return built(attempt, sizes, weights), built(reference, sizes, exact)
 
 
@@ -102,11 +95,27 @@ def gaps(sizes):
     return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
 
 
+module = standard.module(
+    pair,
+    lambda sizes: [inputs(sizes), (*inputs(sizes), gaps(sizes))],
+    inputs="x, context and keep",
+    terms=lambda sizes: sizes.E * sizes.context_dim,
+)
+
+
+test_from_scratch = standard.from_scratch(
+    module, blocks=FORBIDDEN_ATTENTIONS, cases=(Sizes(B=2, H=3, Tq=4, Tk=150, E=6, context_dim=9),)
+)
+
+
 # ----------------------------------------------------------------------------------------------------- the module
 
 
-@claims("The parameters are those of q_proj, k_proj, v_proj and o_proj, of the contract's shapes.", cases=SMALL,
-        look_at="names, biases, and which projection reads the context")  # fmt: skip
+@claims(
+    "The parameters are those of q_proj, k_proj, v_proj and o_proj, of the contract's shapes.",
+    cases=SMALL,
+    look_at="names, biases, and which projection reads the context",
+)
 def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
@@ -130,8 +139,12 @@ def test_indivisible_heads(attempt, sizes):
     )
 
 
-@claims("The output is one tensor of shape (B, Tq, E).", needs="parameters", cases=SAME_LENGTH,
-        look_at="which dimension the weights sum over, and how the heads are merged")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, Tq, E).",
+    needs="parameters",
+    cases=SAME_LENGTH,
+    look_at="which dimension the weights sum over, and how the heads are merged",
+)
 def test_output_shape(attempt, sizes):
     out = built(attempt, sizes, dtype=torch.float32)(*inputs(sizes, torch.float32))
 
@@ -140,7 +153,7 @@ def test_output_shape(attempt, sizes):
 
 @claims(
     "x and the context may have different lengths.",
-    look_at="whose length the keys, the values and the result have",
+    look_at="which length the keys, the values and the output have",
     needs="output_shape",
     cases=SIZES[:3],
 )
@@ -151,7 +164,7 @@ def test_lengths_are_free(attempt, sizes):
 
 
 @claims(
-    "context_dim is free: smaller or larger than embed_dim, divisible by num_heads or not.",
+    "context_dim may be smaller or larger than embed_dim, and need not be divisible by num_heads.",
     look_at="what is checked or split by the size of the context",
     needs="lengths_are_free",
     cases=(
@@ -186,7 +199,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "Never causal: every query sees the whole context.",
+    "There is no causal mask: every query sees the whole context.",
     look_at="whether anything is hidden by its position",
     needs="lengths_are_free",
     cases=(*SMALL, SAME_LENGTH[0]),
@@ -207,7 +220,7 @@ def test_never_causal(attempt, sizes):
 
 @claims(
     "Head h owns columns h*D to (h+1)*D of every projection, and of what goes into o_proj.",
-    look_at="the order of the two moves that split the columns, and of those that merge them",
+    look_at="the order of the two steps that split the columns, and of those that merge them",
     needs="lengths_are_free",
     cases=SMALL,
 )
@@ -254,7 +267,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the flags reach across samples",
     needs="lengths_are_free",
     cases=SMALL,
@@ -279,7 +292,7 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "With keep, the output is attention among the kept tokens alone, wherever they stand.",
+    "With keep, the output is attention among the kept tokens alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="lengths_are_free",
     cases=(*KEPT, SAME_LENGTH[0]),
@@ -294,8 +307,8 @@ def test_values_with_keep(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with keep and without.",
-    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with keep and without.",
+    look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_keep"),
     cases=SMALL[:1],
 )
@@ -309,14 +322,14 @@ def test_strong_scores(attempt, reference, sizes):
     x, context = inputs(sizes)
 
     for strong, flags in ((spread, ()), (low, (kept_first(sizes),))):
-        ours, theirs = pair(attempt, reference, sizes, strong)
+        ours, theirs = pair(attempt, reference, sizes, weights=strong)
         out = ours.run(x, context, *flags, training=False).output
         # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
         assert_close(out, theirs(x, context, *flags), atol=1e-4)
 
 
 @claims(
-    "Context that is not kept does not matter.",
+    "Hidden context tokens do not change the output.",
     look_at="whether keep is read, and along which dimension it acts",
     needs="lengths_are_free",
     cases=SMALL,
@@ -332,7 +345,7 @@ def test_hidden_context_does_not_matter(attempt, sizes):
 
 
 @claims(
-    "Context that is kept matters to every query.",
+    "Every kept context token changes the output of every query.",
     look_at="whether True means kept or hidden",
     needs="lengths_are_free",
     cases=SMALL,
@@ -374,7 +387,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
-    needs="lengths_are_free",
+    needs="values",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -390,97 +403,40 @@ def test_flags_belong_to_their_sample(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------- true of every module
 
 
-@claims("Train and eval give the same output.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="what depends on the mode")  # fmt: skip
-def test_train_and_eval_agree(attempt, sizes):
-    ours = built(attempt, sizes)
-    x, context = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        evaluated = ours.run(x, context, *flags, training=False).output
-        for _ in range(2):
-            trained = ours.run(x, context, *flags, training=True).output
-            assert_close(trained, evaluated, atol=1e-5, what="out in train against eval: out")
+test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
-@claims(
-    "Gradients to x, context and every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to x, context and every parameter are those of the definition.",
+    calls=lambda sizes: [inputs(sizes)],
     needs="values",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_gradients(ours, theirs, *inputs(sizes))
 
 
-@claims(
-    "With keep, gradients to x, context and every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients_with_keep = standard.gradients(
+    module,
+    claim="With keep, gradients to x, context and every parameter are those of the definition.",
+    calls=lambda sizes: [(*inputs(sizes), gaps(sizes))],
     needs="values_with_keep",
     cases=SMALL,
 )
-def test_gradients_with_keep(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_gradients(ours, theirs, *inputs(sizes), gaps(sizes))
 
 
-@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        ours = built(attempt, sizes, dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), kept_first(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", cases=SMALL,
-        needs=("values", "values_with_keep"), look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
-
-    terms = sizes.E * sizes.context_dim
-    check_computes_in_dtype(ours, theirs, *inputs(sizes), kept_first(sizes), dtype=torch.float32, terms=terms)
+test_float32 = standard.float32(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("x, context and keep are left as they were.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_leaves_inputs(ours, *inputs(sizes))
-    check_leaves_inputs(ours, *inputs(sizes), kept_first(sizes))
+test_inputs_unmodified = standard.inputs_unmodified(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
-@claims("Non-contiguous x, context and keep give the same output.", needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-
-    check_takes_strided(ours, theirs, *inputs(sizes))
-    check_takes_strided(ours, theirs, *inputs(sizes), gaps(sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="lengths_are_free", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_stays_on_device(ours, *inputs(sizes))
-    check_stays_on_device(ours, *inputs(sizes), kept_first(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, H=3, Tq=4, Tk=150, E=6, context_dim=9),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
-        ours = built(attempt, sizes, dtype=dtype)
-        x, context = inputs(sizes, dtype)
-        ours.run(x, context, training=training)  # sets the mode
-        for flags in ((), (kept_first(sizes),)):
-            check_from_scratch(ours, x, context, *flags)
+test_device = standard.device(module, needs="lengths_are_free", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -489,7 +445,7 @@ def test_from_scratch(attempt, sizes):
 @claims(
     "A query with nothing to attend to gets exactly 0 from every head, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is masked",
+    look_at="what the softmax gives for a row whose keys are all masked",
     needs="values_with_keep",
     cases=SMALL,
 )
@@ -510,9 +466,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
-        needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, hidden keys included.",
+    tier="edge",
+    needs=("values", "values_with_keep"),
+    cases=SMALL,
+    look_at="exp of a large number, and what hidden scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     weights = random_weights(shapes(sizes), torch.float32)
     for name in ("q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias"):
@@ -530,26 +490,12 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, theirs(x, given, *flags), atol=1e-2, rtol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
-        for flags in ((), (kept_first(sizes),)):
-            check_computes_in_dtype(ours, theirs, *inputs(sizes), *flags, dtype=dtype, terms=sizes.E)
+test_half_precision = standard.half_precision(
+    module, needs=("values", "values_with_keep"), cases=SMALL[:1], terms=lambda sizes: sizes.E
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x, context = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        assert_close(ours(x, context, *flags), theirs(x, context, *flags), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="lengths_are_free", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(built(attempt, sizes), *inputs(sizes), kept_first(sizes))
+test_own_memory = standard.own_memory(module, needs="lengths_are_free", cases=(SIZES[0], SIZES[3]))

@@ -9,17 +9,10 @@ from attn_kata.properties import (
     assert_holds,
     assert_shape,
     build_pair,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
     random_weights,
+    standard,
 )
 
 SIZES = (
@@ -49,6 +42,14 @@ def pair(attempt, reference, sizes, dtype=torch.float64):
 def tokens(sizes):
     """x (B, T, input_dim)."""
     return randn(sizes.B, sizes.T, sizes.input_dim)
+
+
+module = standard.module(
+    pair, lambda sizes: [(tokens(sizes),)], inputs="x", terms=lambda sizes: sizes.T * sizes.input_dim
+)
+
+
+test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[3], SIZES[7]))
 
 
 @claims(
@@ -135,7 +136,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a product or a reshape reaches across the batch",
     needs="output_shape",
     cases=SMALL,
@@ -153,7 +154,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 
 @claims(
     "Every token's output depends on every token of its sequence: there is no mask.",
-    look_at="what keeps a token from a query",
+    look_at="what hides a token from a query",
     needs="output_shape",
     cases=SMALL,
 )
@@ -186,20 +187,15 @@ def test_token_order(attempt, reference, sizes):
     assert_close(ours(x[:, order]), ours(x)[:, order], atol=1e-5, what="out of the tokens in another order: out")
 
 
-@claims(
-    "Gradients to x and to qkv_proj are those of the formula.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
-    needs="values",
-    cases=SIZES[:5],
+test_gradients = standard.gradients(
+    module, claim="Gradients to x and to qkv_proj are those of the formula.", needs="values", cases=SIZES[:5]
 )
-def test_gradients(attempt, reference, sizes):
-    check_gradients(*pair(attempt, reference, sizes), tokens(sizes))
 
 
 @claims(
     "In one call exactly one matrix product reads qkv_proj.weight.",
     look_at="how often the weight, or a slice of it, is multiplied",
-    needs="output_shape",
+    needs="values",
     cases=COUNTED,
 )
 def test_one_product(attempt, reference, sizes):
@@ -221,74 +217,31 @@ def test_one_product(attempt, reference, sizes):
     )
 
 
+test_train_and_eval_alike = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
+
+
+test_output_dtype = standard.output_dtype(module, needs="output_shape", cases=SMALL[:1])
+
+
+test_float32 = standard.float32(module, needs="values", cases=SMALL)
+
+
+test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=(SMALL[0], SIZES[3]))
+
+
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="values", cases=SMALL)
+
+
+test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
+
+
 @claims(
-    "train() and eval() give the same output.",
-    look_at="dropout, or anything else that depends on the mode",
-    needs="output_shape",
-    cases=SMALL[:1],
+    "Scores of about 1e4 in float32 give finite, right results.",
+    tier="edge",
+    needs="values",
+    cases=SMALL,
+    look_at="exp of a large number",
 )
-def test_train_and_eval_alike(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-
-    trained, evaluated = (ours.run(x, training=training).output for training in (True, False))
-
-    assert_close(trained, evaluated, atol=1e-5, what="out in train(), against eval(): out")
-
-
-@claims("The output's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, reference, sizes):
-    for dtype in (torch.float32, torch.float64):
-        ours, _ = pair(attempt, reference, sizes, dtype)
-        check_keeps_dtype(ours, tokens(sizes), dtype=dtype)
-
-
-@claims("float32 inputs give right values within float32's rounding.", needs="values", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_in_dtype(attempt, reference, sizes, torch.float32)
-
-
-@claims("x is left as it was.", needs="output_shape", cases=(SMALL[0], SIZES[3]),
-        look_at="in-place operations on the argument")  # fmt: skip
-def test_inputs_unmodified(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-
-    check_leaves_inputs(ours, tokens(sizes))
-
-
-@claims("A non-contiguous x gives the same output.", needs="values", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-    time_first = x.transpose(0, 1).contiguous().transpose(0, 1)  # (B, T, input_dim), stored (T, B, input_dim)
-
-    check_takes_strided(ours, theirs, x)
-    assert_close(ours(time_first), theirs(x), atol=1e-5, what="out of x stored time first: out")
-
-
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-
-    check_stays_on_device(ours, tokens(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[3], SIZES[7]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, reference, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
-        ours, _ = pair(attempt, reference, sizes, dtype)
-        x = tokens(sizes).to(dtype)
-        ours.run(x, training=training)  # it stays in this mode: in eval() a ready-made attention may take a faster way
-        check_from_scratch(ours, x)
-
-
-@claims("Scores of about 1e4 in float32 give finite, right results.", tier="edge", needs="values", cases=SMALL,
-        look_at="exp of a large number")  # fmt: skip
 def test_large_scores(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
@@ -302,37 +255,15 @@ def test_large_scores(attempt, reference, sizes):
     assert_close(ours(x.float()), theirs(x), atol=2e-2)
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_in_dtype(attempt, reference, sizes, dtype, spread=0.5)
+test_half_precision = standard.half_precision(
+    module,
+    calls=lambda sizes: [(tokens(sizes) / 2,)],  # so that float16 holds the exp of every score
+    needs="values",
+    cases=SMALL,
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-
-    assert_close(ours(x), theirs(x), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(module, needs="values", cases=SMALL)
 
 
-@claims("The output shares no memory with x.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, reference, sizes):
-    ours, _ = pair(attempt, reference, sizes)
-
-    check_own_memory(ours, tokens(sizes))
-
-
-def check_in_dtype(attempt, reference, sizes, dtype, spread=1.0):
-    """The attempt's module in `dtype` against the reference's in float64, both with the same rounded weights.
-
-    With a smaller `spread` of x even float16 holds the exp of every score.
-    """
-    ours, theirs = pair(attempt, reference, sizes, dtype)
-    weights = random_weights(theirs.parameters, dtype)
-    ours.load(weights)
-    theirs.load({name: weight.double() for name, weight in weights.items()})
-    check_computes_in_dtype(ours, theirs, spread * tokens(sizes), dtype=dtype, terms=sizes.T * sizes.input_dim)
+test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]))

@@ -1,6 +1,8 @@
 """Hidden tests of mha: what the contract in kata.toml states, one property each."""
 
+import functools
 import math
+from dataclasses import replace
 
 import torch
 from torch.nn import functional
@@ -11,18 +13,12 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
     random_weights,
+    standard,
 )
 
 
@@ -52,11 +48,15 @@ UNLIKELY = 1e-11  # how often bad luck may fail a right attempt, in one comparis
 TRIES = 40
 
 
-def pair(attempt, reference, sizes):
-    """The attempt's module and the reference's, with the same random weights: no score is far from 0."""
-    weights = weights_of(sizes)
+def pair(attempt, reference, sizes, dtype=torch.float64, dropout=0.0):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`.
+
+    No score is far from 0.
+    """
+    weights = weights_of(sizes, dtype)
     weights["q_proj.weight"], weights["q_proj.bias"] = 0.5 * weights["q_proj.weight"], 0.5 * weights["q_proj.bias"]
-    return loaded(attempt, sizes, weights), loaded(reference, sizes, weights)
+    exact = {name: weight.double() for name, weight in weights.items()}
+    return loaded(attempt, sizes, weights, dropout), loaded(reference, sizes, exact, dropout)
 
 
 def loaded(handle, sizes, weights, dropout=0.0):
@@ -107,6 +107,20 @@ def causal(sizes):
     return torch.ones(sizes.T, sizes.T, dtype=torch.bool).tril()  # (T, T)
 
 
+module = standard.module(
+    pair,
+    lambda sizes: [(tokens(sizes),), (tokens(sizes), mask_of("(B, 1, T, T)", sizes))],
+    inputs="x and mask",
+    terms=lambda sizes: sizes.T * sizes.E,
+    rows="token",
+)
+dropping = replace(module, pair=functools.partial(pair, dropout=0.5))
+hardly_dropping = replace(module, pair=functools.partial(pair, dropout=HARDLY))
+
+
+test_from_scratch = standard.from_scratch(hardly_dropping, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
+
+
 # --------------------------------------------------------------------------------------------------- the module itself
 
 
@@ -120,9 +134,11 @@ def test_parameters(attempt, sizes):
         loaded(attempt, sizes, weights_of(sizes), dropout)
 
 
-@claims("A num_heads that does not divide embed_dim is refused with ValueError.",
-        look_at="what the constructor does with the two sizes",
-        cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)))  # fmt: skip
+@claims(
+    "A num_heads that does not divide embed_dim raises ValueError.",
+    look_at="what the constructor does with the two sizes",
+    cases=(Sizes(E=6, H=4), Sizes(E=10, H=3), Sizes(E=4, H=6)),
+)
 def test_heads_must_divide(attempt, sizes):
     check_raises_value_error(
         lambda: attempt.MultiHeadAttention(sizes.E, sizes.H)(randn(2, 3, sizes.E).float()),
@@ -142,20 +158,14 @@ def test_output_shape(attempt, sizes):
     assert_shape(out, (sizes.B, sizes.T, sizes.E))
 
 
-@claims(
-    "With dropout=0.0 the module gives the same in train() and in eval().",
+test_alike_in_train_and_eval = standard.train_and_eval_alike(
+    module,
+    claim="With dropout=0.0 the module gives the same in train() and in eval().",
     look_at="what becomes of the probability that the constructor is given",
+    calls=lambda sizes: [(tokens(sizes),)],
     needs="output_shape",
     cases=SMALL[:1],
 )
-def test_alike_in_train_and_eval(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes))
-    x = tokens(sizes)
-
-    trained = module.run(x, training=True).output
-    evaluated = module.run(x, training=False).output
-
-    assert_close(trained, evaluated, atol=1e-5, what="out in train(), with dropout=0.0: out", rows="token")
 
 
 # ----------------------------------------------------------------------------------------------------- without a mask
@@ -179,8 +189,8 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the definition's values too.",
-    look_at="whether anything bounds the scores, or is added to the sum of the weights",
+    "Scores far from 0, up to about 30 and -30, give the definition's values too.",
+    look_at="whether anything limits the scores, or is added to the sum of the weights",
     needs="values",
     cases=SMALL[:1],
 )
@@ -212,7 +222,7 @@ def test_sizes_may_change(attempt, reference, sizes):
 
 @claims(
     "Head h owns columns h*D to (h+1)*D: changing its rows of q_proj, k_proj and v_proj changes these columns only.",
-    look_at="the two moves of the split, and of the merge",
+    look_at="the two steps of the split, and of the merge",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -235,7 +245,7 @@ def test_heads_own_columns(attempt, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether a reshape or the softmax reaches across the batch",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -289,7 +299,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "A mask that allows everything changes nothing.",
+    "A mask that is True everywhere changes nothing.",
     look_at="what True means",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -305,7 +315,7 @@ def test_all_true_mask(attempt, sizes):
 
 
 @claims(
-    "A key that is masked for every query does not matter to the others; a key that is kept does.",
+    "A key that is masked for every query does not change the other queries; a key that is kept does.",
     look_at="what True means, which dimension of the mask is keys, and whether the masked weights are 0",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -368,35 +378,30 @@ def test_mask_broadcasts(attempt, reference, sizes):
 # ---------------------------------------------------------------------------------------------------------- gradients
 
 
-@claims(
-    "Gradients to x and to every parameter are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to x and to every parameter are those of the definition.",
+    calls=lambda sizes: [(tokens(sizes),)],
     needs="values",
     cases=SMALL[:1],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for training in (True, False):
-        check_gradients(ours, theirs, tokens(sizes), training=training)
 
 
-@claims(
-    "With a mask the gradients are those of the definition too.",
+test_gradients_with_mask = standard.gradients(
+    module,
+    claim="With a mask the gradients are those of the definition too.",
     look_at="how the masked weights become 0",
+    calls=lambda sizes: [(tokens(sizes), mask) for mask in (causal(sizes), mask_of("(B, 1, 1, T)", sizes))],
     needs=("mask", "gradients"),
     cases=SMALL[:1],
 )
-def test_gradients_with_mask(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for mask in (causal(sizes), mask_of("(B, 1, 1, T)", sizes)):
-        check_gradients(ours, theirs, tokens(sizes), mask)
 
 
 # ------------------------------------------------------------------------------------------------------------ dropout
 
 
 @claims(
-    "No dropout is the default.",
+    "By default there is no dropout.",
     look_at="the signature of the constructor",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -415,7 +420,7 @@ def test_no_dropout_by_default(attempt, sizes):
 
 @claims(
     "In eval() dropout does nothing.",
-    look_at="what tells dropout whether the module is training",
+    look_at="how dropout is told whether the module is training",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -433,7 +438,7 @@ def test_no_dropout_in_eval(attempt, sizes):
 
 @claims(
     "In train() some weights are dropped: the output differs from that without dropout.",
-    look_at="which way the weights take to the output, and whether it leads through the dropout",
+    look_at="whether the weights that reach the output have gone through dropout",
     needs="alike_in_train_and_eval",
     cases=(sized(B=2, H=3, T=4, D=5, dropout="0.5"), sized(B=3, H=2, T=5, D=7, dropout="0.5")),
 )
@@ -448,13 +453,15 @@ def test_something_is_dropped(attempt, sizes):
             return
     changed = {name: (other if name.startswith(("q_", "k_")) else weights)[name] for name in weights}
     attends = not near(loaded(attempt, sizes, changed)(x), without)
-    unseen = "the output in train() is that without dropout, and does not depend on q_proj and k_proj: it shows no weights"
+    unseen = (
+        "the output in train() is that without dropout, and does not depend on q_proj and k_proj: it shows no weights"
+    )
     assert_holds(attends, unseen)
     assert_holds(False, "nothing is dropped: the output in train() is that without dropout")
 
 
 @claims(
-    "In train() a query's weights sum to 1 on average only: the kept ones do not make up for those that were dropped.",
+    "In train() a query's weights sum to 1 only on average: after dropout they are not normalised again.",
     look_at="what happens to the weights after some were dropped",
     needs="something_is_dropped",
     cases=(sized(B=9, H=3, T=11, D=4, dropout="0.5"),),  # T odd: half of the weights are not half of the sum
@@ -512,11 +519,11 @@ class Readable:
         self.mask = causal(sizes) if sizes.mask == "causal" else None
         self.module = loaded(attempt, sizes, self.parameters, self.p)
         in_eval = self.read(self.module.run(self.x, self.mask, training=False).output)
-        assert_holds(bool(in_eval.isfinite().all()), "in eval() already some weights are nan or infinite")
+        assert_holds(bool(in_eval.isfinite().all()), "some weights are nan or infinite already in eval()")
         readable = near(in_eval[0], in_eval[1])
-        assert_holds(readable, "in eval() already, one weight gives two numbers: the heads' values are mixed up")
+        assert_holds(readable, "one weight gives two numbers already in eval(): the values of the heads are mixed")
         seen = bool((in_eval[0] > 0).all()) or self.mask is not None
-        assert_holds(seen, "in eval() already some weights are 0, without a mask")
+        assert_holds(seen, "some weights are 0 already in eval(), without a mask")
         self.undropped = in_eval[0]  # the attempt's own, so that dropout is judged where the weights are wrong, too
 
     def read(self, output):
@@ -657,7 +664,7 @@ def test_dropout_is_independent(attempt, sizes):
 
 
 @claims(
-    "Dropout is drawn anew on each call.",
+    "Each call draws anew which weights are dropped.",
     look_at="where the random numbers are made",
     needs="dropout_acts_on_weights",
     cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
@@ -713,81 +720,31 @@ def _with_dropout(leaves, kept, sizes):
 # ----------------------------------------------------------------------------------------- true of every kata, core
 
 
-@claims("The output's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        module = loaded(attempt, sizes, weights_of(sizes, dtype), 0.5)
-        check_keeps_dtype(module, tokens(sizes), dtype=dtype)
-        check_keeps_dtype(module, tokens(sizes), mask_of("(T, T)", sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(dropping, needs="output_shape", cases=SMALL[:1])
 
 
-def check_in_dtype(attempt, reference, sizes, dtype):
-    """With weights and x in `dtype`, with and without a mask, the output is right within rounding."""
-    weights = weights_of(sizes, dtype)
-    ours = loaded(attempt, sizes, weights)
-    theirs = loaded(reference, sizes, {name: weight.double() for name, weight in weights.items()})
-    x = tokens(sizes)
-    for args in ((x,), (x, mask_of("(T, T)", sizes))):
-        check_computes_in_dtype(ours, theirs, *args, dtype=dtype, terms=sizes.T * sizes.E)
+test_float32 = standard.float32(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("float32 gives right values within float32's rounding.", needs="mask", cases=SMALL[:1],
-        look_at="arithmetic in a narrower dtype than that of x")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_in_dtype(attempt, reference, sizes, torch.float32)
+test_inputs_unmodified = standard.inputs_unmodified(dropping, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("x and mask are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), 0.5)
-
-    check_leaves_inputs(module, tokens(sizes))
-    check_leaves_inputs(module, tokens(sizes), mask_of("(B, 1, T, T)", sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("Non-contiguous x and mask give the same output.", needs="mask", cases=SMALL[:1],
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-    one = x[:1].expand_as(x)  # one sample for all, in the memory of one
-    masks = mask_of("(T, T)", sizes).expand(sizes.B, sizes.H, sizes.T, sizes.T)
-
-    check_takes_strided(ours, theirs, x)
-    check_takes_strided(ours, theirs, x, mask_of("(B, 1, T, T)", sizes))
-    what = "out with expanded x and mask: out"
-    assert_close(ours(one, masks), theirs(one, masks), atol=1e-5, what=what, rows="token")
-
-
-@claims("Everything lies on the device of x.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), HARDLY)  # as built: in train()
-
-    check_stays_on_device(module, tokens(sizes))
-    check_stays_on_device(module, tokens(sizes), mask_of("(T, T)", sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    module = loaded(attempt, sizes, weights_of(sizes), HARDLY)
-    x = tokens(sizes)
-
-    if sizes.T < 100:  # as built: in train()
-        check_from_scratch(module, x, causal(sizes))
-    module.run(x, training=False)
-    check_from_scratch(module, x)
+test_device = standard.device(hardly_dropping, needs="output_shape", cases=SMALL[:1])
 
 
 # ---------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("A query with nothing to attend to gets exactly 0 from every head, with finite gradients.", tier="edge",
-        needs="gradients_with_mask", cases=SMALL[:1],
-        look_at="what the softmax makes of a row in which everything is masked")  # fmt: skip
+@claims(
+    "A query with nothing to attend to gets exactly 0 from every head, with finite gradients.",
+    tier="edge",
+    needs="gradients_with_mask",
+    cases=SMALL[:1],
+    look_at="what the softmax gives for a row in which everything is masked",
+)
 def test_empty_rows(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
@@ -799,9 +756,13 @@ def test_empty_rows(attempt, reference, sizes):
     check_gradients(ours, theirs, x, mask)
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, masked keys included.", tier="edge",
-        needs="mask", cases=(sized(B=2, H=3, T=5, D=16),),
-        look_at="exp of a large number, and what a masked score becomes")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
+    tier="edge",
+    needs="mask",
+    cases=(sized(B=2, H=3, T=5, D=16),),
+    look_at="exp of a large number, and what a masked score becomes",
+)
 def test_large_scores(attempt, reference, sizes):
     # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
     whole = [(torch.randint(-7, 8, (sizes.E, sizes.E)).double(), torch.zeros(sizes.E)) for _ in range(2)]
@@ -818,24 +779,10 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, theirs(x, mask), atol=1e-3, rows="token")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs="mask", cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_in_dtype(attempt, reference, sizes, dtype)
+test_half_precision = standard.half_precision(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="mask", cases=SMALL[:1],
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    x = tokens(sizes)
-
-    for mask in (None, causal(sizes)):
-        assert_close(ours(x, mask), theirs(x, mask), atol=1e-9, rows="token")
+test_float64_throughout = standard.float64_throughout(module, needs="mask", cases=SMALL[:1])
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[5]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(loaded(attempt, sizes, weights_of(sizes)), tokens(sizes))
+test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[5]))

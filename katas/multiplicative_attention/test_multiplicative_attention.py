@@ -8,16 +8,9 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
 )
 
 SIZES = (
@@ -59,16 +52,10 @@ def built(side, sizes, weights=None, dtype=torch.float64):
     return module
 
 
-def pair(attempt, reference, sizes, weights=None):
-    """The attempt's module and the reference's, with the same weights."""
-    weights = weight(sizes) if weights is None else weights
-    return built(attempt, sizes, weights), built(reference, sizes, weights)
-
-
-def rounded_pair(attempt, reference, sizes, dtype):
-    """The attempt's module in `dtype`, and the reference's in float64 with the same rounded weights."""
-    weights = weight(sizes, dtype)
-    exact = {name: value.to(torch.float64) for name, value in weights.items()}
+def pair(attempt, reference, sizes, dtype=torch.float64, weights=None):
+    """The attempt's module and the reference's in float64, with the same weights, rounded to `dtype`."""
+    weights = weight(sizes, dtype) if weights is None else weights
+    exact = {name: value.double() for name, value in weights.items()}
     return built(attempt, sizes, weights), built(reference, sizes, exact)
 
 
@@ -94,17 +81,37 @@ def gaps(sizes):
     return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
 
 
+module = standard.module(
+    pair,
+    lambda sizes: [inputs(sizes), (*inputs(sizes), gaps(sizes))],
+    inputs="query, keys, values and keep",
+    terms=lambda sizes: sizes.query_dim * sizes.key_dim,
+)
+
+
+test_from_scratch = standard.from_scratch(
+    module, blocks=FORBIDDEN_ATTENTIONS, cases=(Sizes(B=2, Tq=3, Tk=150, query_dim=6, key_dim=5, Dv=6),)
+)
+
+
 # ----------------------------------------------------------------------------------------------------- the module
 
 
-@claims("The one parameter is k_proj.weight, of shape (query_dim, key_dim).", cases=SMALL,
-        look_at="what k_proj reads, what it gives, and its bias")  # fmt: skip
+@claims(
+    "The one parameter is k_proj.weight, of shape (query_dim, key_dim).",
+    cases=SMALL,
+    look_at="what k_proj reads, what it gives, and its bias",
+)
 def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes are others
 
 
-@claims("The output is one tensor of shape (B, Tq, Dv).", needs="parameters", cases=(*ALIKE[:1], *SIZES),
-        look_at="which dimension the weights sum over, and what they average")  # fmt: skip
+@claims(
+    "The output is one tensor of shape (B, Tq, Dv).",
+    needs="parameters",
+    cases=(*ALIKE[:1], *SIZES),
+    look_at="which dimension the weights sum over, and what they average",
+)
 def test_output_shape(attempt, sizes):
     out = built(attempt, sizes, dtype=torch.float32)(*inputs(sizes, torch.float32))
 
@@ -179,7 +186,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples do not mix: changing one leaves the others as they were.",
+    "Samples do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the flags reach across samples",
     needs="output_shape",
     cases=SMALL,
@@ -199,7 +206,7 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "Never causal: every query's output moves with the value of every key.",
+    "There is no causal mask: every query's output changes with the value of every key.",
     look_at="whether anything is hidden by its position",
     needs="output_shape",
     cases=(*SMALL, ALIKE[0]),
@@ -223,7 +230,7 @@ def test_every_key_matters(attempt, sizes):
 
 
 @claims(
-    "With keep, the output is attention among the kept keys alone, wherever they stand.",
+    "With keep, the output is attention among the kept keys alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="output_shape",
     cases=(*KEPT, *ALIKE),
@@ -238,8 +245,8 @@ def test_values_with_keep(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with keep and without.",
-    look_at="whether anything bounds the scores, and what hidden ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with keep and without.",
+    look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_keep"),
     cases=SMALL,
 )
@@ -253,14 +260,14 @@ def test_strong_scores(attempt, reference, sizes):
     raised[..., 0], lowered[..., 0] = 5.0, 6.0
 
     for weights, args, flags in ((spread, (query, keys), ()), (low, (lowered, raised), (kept_first(sizes),))):
-        ours, theirs = pair(attempt, reference, sizes, weights)
+        ours, theirs = pair(attempt, reference, sizes, weights=weights)
         out = ours.run(*args, values, *flags, training=False).output
         # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
         assert_close(out, theirs(*args, values, *flags), atol=1e-4)
 
 
 @claims(
-    "Keys that are not kept do not matter, nor do their values.",
+    "Hidden keys and their values do not change the output.",
     look_at="whether keep is read, and along which dimension it acts",
     needs="output_shape",
     cases=SMALL,
@@ -277,7 +284,7 @@ def test_hidden_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "Keys that are kept matter to every query of their sample.",
+    "Every kept key changes the output of every query of its sample.",
     look_at="whether True means kept or hidden",
     needs="output_shape",
     cases=SMALL,
@@ -301,7 +308,7 @@ def test_kept_keys_matter(attempt, sizes):
 @claims(
     "Each sample has its own flags, also where B equals Tq or Tk.",
     look_at="how (B, Tk) lines up with (B, Tq, Tk)",
-    needs="output_shape",
+    needs="values",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -316,101 +323,41 @@ def test_flags_belong_to_their_sample(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------- true of every module
 
 
-@claims("Train and eval give the same output.", needs="output_shape", cases=SMALL[:1],
-        look_at="what depends on the mode")  # fmt: skip
-def test_train_and_eval_agree(attempt, sizes):
-    ours = built(attempt, sizes)
-    args = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        evaluated = ours.run(*args, *flags, training=False).output
-        for _ in range(2):
-            trained = ours.run(*args, *flags, training=True).output
-            assert_close(trained, evaluated, atol=1e-5, what="out in train against eval: out")
+test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims(
-    "Gradients to query, keys, values and k_proj.weight are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    module,
+    claim="Gradients to query, keys, values and k_proj.weight are those of the definition.",
+    calls=lambda sizes: [inputs(sizes)],
     needs="values",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for training in (True, False):
-        check_gradients(ours, theirs, *inputs(sizes), training=training)
 
 
-@claims(
-    "With keep, gradients to query, keys, values and k_proj.weight are those of the definition.",
+test_gradients_with_keep = standard.gradients(
+    module,
+    claim="With keep, gradients to query, keys, values and k_proj.weight are those of the definition.",
     look_at="how the weights of hidden keys become 0",
+    calls=lambda sizes: [(*inputs(sizes), keep) for keep in (gaps(sizes), kept_first(sizes))],
     needs="values_with_keep",
     cases=SMALL,
 )
-def test_gradients_with_keep(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    for keep in (gaps(sizes), kept_first(sizes)):
-        check_gradients(ours, theirs, *inputs(sizes), keep)
 
 
-@claims("The output's dtype is that of the inputs, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        ours = built(attempt, sizes, dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), dtype=dtype)
-        check_keeps_dtype(ours, *inputs(sizes), kept_first(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", cases=SMALL,
-        needs=("values", "values_with_keep"), look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    ours, theirs = rounded_pair(attempt, reference, sizes, torch.float32)
-
-    terms = sizes.query_dim * sizes.key_dim
-    for flags in ((), (kept_first(sizes),)):
-        check_computes_in_dtype(ours, theirs, *inputs(sizes), *flags, dtype=torch.float32, terms=terms)
+test_float32 = standard.float32(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("query, keys, values and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_leaves_inputs(ours, *inputs(sizes))
-    check_leaves_inputs(ours, *inputs(sizes), kept_first(sizes))
+test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("Non-contiguous query, keys, values and keep give the same output.", needs=("values", "values_with_keep"),
-        cases=SMALL, look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    query, keys, values = inputs(sizes)
-    shared = keys[:1].expand_as(keys), values[:1].expand_as(values)  # one sample's for all, in the memory of one
-
-    check_takes_strided(ours, theirs, query, keys, values)
-    check_takes_strided(ours, theirs, query, keys, values, gaps(sizes))
-    assert_close(ours(query, *shared), theirs(query, *shared), atol=1e-5, what="out with expanded keys and values: out")
+test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_stays_on_device(ours, *inputs(sizes))
-    check_stays_on_device(ours, *inputs(sizes), kept_first(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, Tq=3, Tk=150, query_dim=6, key_dim=5, Dv=6),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    for dtype, training in ((torch.float64, True), (torch.float32, False)):
-        ours = built(attempt, sizes, dtype=dtype)
-        args = inputs(sizes, dtype)
-        ours.run(*args, training=training)  # sets the mode
-        for flags in ((), (kept_first(sizes),)):
-            check_from_scratch(ours, *args, *flags)
+test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -419,7 +366,7 @@ def test_from_scratch(attempt, sizes):
 @claims(
     "A query with nothing to attend to gets exactly 0, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is masked",
+    look_at="what the softmax gives for a row whose keys are all masked",
     needs="values_with_keep",
     cases=SMALL,
 )
@@ -443,9 +390,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, hidden keys included.", tier="edge",
-        needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="exp of a large number, and what hidden scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, hidden keys included.",
+    tier="edge",
+    needs=("values", "values_with_keep"),
+    cases=SMALL,
+    look_at="exp of a large number, and what hidden scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     weights = {"k_proj.weight": (3 * randn(sizes.query_dim, sizes.key_dim)).round()}  # integers: scores are exact
     ours = built(attempt, sizes, {name: value.float() for name, value in weights.items()})
@@ -461,30 +412,10 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, theirs(query, given, values, *flags), atol=1e-2, rtol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 work.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL[:1],
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        ours, theirs = rounded_pair(attempt, reference, sizes, dtype)
-        for flags in ((), (kept_first(sizes),)):
-            terms = sizes.query_dim * sizes.key_dim
-            check_computes_in_dtype(ours, theirs, *inputs(sizes), *flags, dtype=dtype, terms=terms)
+test_half_precision = standard.half_precision(module, needs=("values", "values_with_keep"), cases=SMALL[:1])
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("values", "values_with_keep"), cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    ours, theirs = pair(attempt, reference, sizes)
-    args = inputs(sizes)
-
-    for flags in ((), (kept_first(sizes),)):
-        assert_close(ours(*args, *flags), theirs(*args, *flags), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_keep"), cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    ours = built(attempt, sizes)
-
-    check_own_memory(ours, *inputs(sizes))
-    check_own_memory(ours, *inputs(sizes), kept_first(sizes))
+test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -9,16 +9,9 @@ from attn_kata.properties import (
     assert_equal,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
     strided,
 )
 
@@ -85,11 +78,37 @@ def gaps(sizes):
     return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
 
 
+masks = standard.function(
+    "padding_mask",
+    lambda sizes: [
+        (some_lengths(sizes.B, sizes.max_len, dtype), sizes.max_len) for dtype in (torch.int32, torch.int64)
+    ],
+    inputs="lengths",
+)
+attention = standard.function(
+    "padded_attention",
+    lambda sizes: [(*qkv(sizes), right_padding(sizes)), (*qkv(sizes), gaps(sizes))],
+    inputs="q, k, v and keep",
+    terms=lambda sizes: sizes.Tk * sizes.D,
+)
+
+
+test_from_scratch = standard.from_scratch(
+    attention,
+    calls=lambda sizes: [(*qkv(sizes), keep) for keep in (all_real(sizes), right_padding(sizes))],
+    blocks=FORBIDDEN_ATTENTIONS,
+    cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),),
+)
+
+
 # ---------------------------------------------------------------------------------------------------- padding_mask
 
 
-@claims("The mask is bool, of shape (B, max_len).", cases=MASKS,
-        look_at="how wide the mask is when no sample is that long, and its dtype")  # fmt: skip
+@claims(
+    "The mask is bool, of shape (B, max_len).",
+    cases=MASKS,
+    look_at="how wide the mask is when no sample is that long, and its dtype",
+)
 def test_mask_shape(attempt, sizes):
     for lengths in (some_lengths(sizes.B, sizes.max_len), torch.ones(sizes.B, dtype=torch.int64)):
         mask = attempt.padding_mask(lengths, sizes.max_len)
@@ -113,7 +132,7 @@ def test_mask_marks_real_tokens(attempt, reference, sizes):
 
 
 @claims(
-    "A length of 0 gives a row without True, a length of max_len a row without False.",
+    "A length of 0 gives a row of False, and a length of max_len a row of True.",
     look_at="what happens at the smallest and the largest length",
     needs="mask_shape",
     cases=MASKS,
@@ -144,24 +163,24 @@ def test_mask_takes_any_lengths(attempt, reference, sizes):
             )
 
 
-@claims("lengths is left as it was.", needs="mask_shape", cases=MASKS[1:2],
-        look_at="in-place operations on lengths")  # fmt: skip
-def test_lengths_unmodified(attempt, sizes):
-    for dtype in (torch.int32, torch.int64):
-        check_leaves_inputs(attempt.padding_mask, some_lengths(sizes.B, sizes.max_len, dtype), sizes.max_len)
+test_lengths_unmodified = standard.inputs_unmodified(
+    masks, look_at="in-place operations on lengths", needs="mask_shape", cases=MASKS[1:2]
+)
 
 
-@claims("The mask lies on the device of lengths.", needs="mask_shape", cases=MASKS[1:2],
-        look_at="tensors made without device=")  # fmt: skip
-def test_mask_device(attempt, sizes):
-    check_stays_on_device(attempt.padding_mask, some_lengths(sizes.B, sizes.max_len), sizes.max_len)
+test_mask_device = standard.device(
+    masks, claim="The mask is on the device of lengths.", needs="mask_shape", cases=MASKS[1:2]
+)
 
 
 # ------------------------------------------------------------------------------------------------ padded_attention
 
 
-@claims("The attention's output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES,
-        look_at="how keep lines up with the scores, and which dimension the weights sum over")  # fmt: skip
+@claims(
+    "The attention's output is one tensor of shape (B, H, Tq, Dv).",
+    cases=SIZES,
+    look_at="how keep lines up with the scores, and which dimension the weights sum over",
+)
 def test_output_shape(attempt, sizes):
     out = attempt.padded_attention(*qkv(sizes, torch.float32), right_padding(sizes))
 
@@ -200,7 +219,7 @@ def test_values_with_padding(attempt, reference, sizes):
 
 
 @claims(
-    "Real tokens may stand anywhere: padding on the left and between them.",
+    "Real tokens may be anywhere: padding may be on the left and between them.",
     look_at="whether each key's own flag is read, or only how many there are",
     needs="values_with_padding",
     cases=PADDED[:3],
@@ -215,8 +234,8 @@ def test_real_tokens_anywhere(attempt, reference, sizes):
 
 
 @claims(
-    "Scores far from 0, about 30 either way, give the formula's values too, with padding and without.",
-    look_at="whether anything bounds the scores, and what padded ones are filled with",
+    "Scores far from 0, up to about 30 and -30, give the formula's values too, with padding and without.",
+    look_at="whether anything limits the scores, and what padded ones are filled with",
     needs="values_with_padding",
     cases=SMALL,
 )
@@ -232,7 +251,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Padded keys and values do not matter.",
+    "Padded keys and their values do not change the output.",
     look_at="what a padded score becomes before the softmax, and along which dimension",
     needs="output_shape",
     cases=PADDED[:3],
@@ -248,7 +267,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "Every real key matters: the output of every query of its sample moves with its value.",
+    "The output of every query changes with the value of every real key of its sample.",
     look_at="whether True means real or padded, and whether every real key has a weight",
     needs="output_shape",
     cases=SMALL,
@@ -350,7 +369,7 @@ def test_queries_are_independent(attempt, sizes):
 
 
 @claims(
-    "Samples and heads do not mix: changing one leaves the others as they were.",
+    "Samples and heads do not mix: changing one does not change the others.",
     look_at="whether the softmax, a reshape or the flags reach across samples or heads",
     needs="output_shape",
     cases=SMALL,
@@ -373,61 +392,32 @@ def test_samples_and_heads_are_independent(attempt, sizes):
         )
 
 
-@claims(
-    "Gradients to q, k and v are those of the formula, padding included.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+test_gradients = standard.gradients(
+    attention,
+    claim="Gradients to q, k and v are those of the formula, padding included.",
     needs="values_with_padding",
     cases=SIZES[:3],
 )
-def test_gradients(attempt, reference, sizes):
-    for keep in (right_padding(sizes), gaps(sizes)):
-        check_gradients(attempt.padded_attention, reference.padded_attention, *qkv(sizes), keep)
 
 
-@claims("The output's dtype is that of q, k and v, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        check_keeps_dtype(attempt.padded_attention, *qkv(sizes), right_padding(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("float32 inputs give right values within float32's rounding.", needs="values_with_padding", cases=SMALL,
-        look_at="arithmetic in a narrower dtype than the inputs'")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.padded_attention,
-        reference.padded_attention,
-        *qkv(sizes),
-        right_padding(sizes),
-        dtype=torch.float32,
-        terms=sizes.Tk * sizes.D,
-    )
+test_float32 = standard.float32(attention, needs="values_with_padding", cases=SMALL)
 
 
-@claims("q, k, v and keep are left as they were.", needs="output_shape", cases=SMALL[:1],
-        look_at="in-place operations on the arguments")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    for keep in (right_padding(sizes), all_real(sizes)):
-        check_leaves_inputs(attempt.padded_attention, *qkv(sizes), keep)
+test_inputs_unmodified = standard.inputs_unmodified(
+    attention,
+    calls=lambda sizes: [(*qkv(sizes), keep) for keep in (right_padding(sizes), all_real(sizes))],
+    needs="output_shape",
+    cases=SMALL[:1],
+)
 
 
-@claims("Non-contiguous q, k, v and keep give the same output.", needs="values_with_padding", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    check_takes_strided(attempt.padded_attention, reference.padded_attention, *qkv(sizes), gaps(sizes))
+test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values_with_padding", cases=SMALL)
 
 
-@claims("Everything lies on the device of the inputs.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    check_stays_on_device(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
-
-
-@claims("No ready-made attention is called.", blocks=FORBIDDEN_ATTENTIONS, look_at="what the contract forbids",
-        cases=(Sizes(B=2, H=3, Tq=131, Tk=150, D=5, Dv=7),))  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    check_from_scratch(attempt.padded_attention, *qkv(sizes, torch.float32), all_real(sizes))
-    check_from_scratch(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
+test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
 # ------------------------------------------------------------------------------------------------- beyond the bar
@@ -436,7 +426,7 @@ def test_from_scratch(attempt, sizes):
 @claims(
     "A query with nothing to attend to gets exactly 0, with finite gradients.",
     tier="edge",
-    look_at="what the softmax of a row makes when every key of it is masked",
+    look_at="what the softmax gives for a row whose keys are all masked",
     needs="values_with_padding",
     cases=(*SMALL, SIZES[3]),
 )
@@ -456,9 +446,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
         assert_holds(finite, f"the gradient of {name} is not finite when a sample has no real key")
 
 
-@claims("Scores of about 1e4 in float32 give finite, right results, padded keys included.", tier="edge",
-        needs="values_with_padding", cases=SMALL,
-        look_at="exp of a large number, and what padded scores are filled with")  # fmt: skip
+@claims(
+    "Scores of about 1e4 in float32 give finite, right results, padded keys included.",
+    tier="edge",
+    needs="values_with_padding",
+    cases=SMALL,
+    look_at="exp of a large number, and what padded scores are filled with",
+)
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = right_padding(sizes)
@@ -471,32 +465,12 @@ def test_large_scores(attempt, reference, sizes):
         assert_close(out, reference.padded_attention(q, keys, v, keep), atol=1e-2, what="out")
 
 
-@claims("float16 and bfloat16 inputs work.", tier="edge", needs="values_with_padding", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_computes_in_dtype(
-            attempt.padded_attention,
-            reference.padded_attention,
-            *qkv(sizes),
-            right_padding(sizes),
-            dtype=dtype,
-            terms=sizes.Tk,
-        )
+test_half_precision = standard.half_precision(
+    attention, needs="values_with_padding", cases=SMALL, terms=lambda sizes: sizes.Tk
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values_with_padding", cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    q, k, v = qkv(sizes)
-    keep = right_padding(sizes)
-
-    out = attempt.padded_attention(q, k, v, keep)
-
-    assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-9)
+test_float64_throughout = standard.float64_throughout(attention, needs="values_with_padding", cases=SMALL)
 
 
-@claims("The output shares no memory with an input.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[3]),
-        look_at="an input, or a view of one, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.padded_attention, *qkv(sizes), right_padding(sizes))
+test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -9,16 +9,10 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_from_scratch,
     check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
-    check_own_memory,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
 )
 
 INF = float("inf")
@@ -64,6 +58,36 @@ def some_hidden(sizes):
     return hidden.scatter(sizes.dim % 3, shown, False)
 
 
+softmax = standard.function(
+    "softmax",
+    lambda sizes: [(x, sizes.dim) for x in (entries(sizes), entries(sizes).masked_fill(some_hidden(sizes), -INF))],
+    inputs="x",
+    terms=lambda sizes: sizes.T * sizes.N,
+    rows="row",
+    columns="column",
+)
+
+
+def plain(sizes):
+    return [(entries(sizes), sizes.dim)]
+
+
+def difficult(sizes):
+    """Ordinary entries, large ones, some at -inf, and whole slices at -inf."""
+    x = entries(sizes)
+    empty = slices(sizes) % 2 == 1
+    every = (x, x + 1e4, x.masked_fill(some_hidden(sizes), -INF), x.masked_fill(empty, -INF))
+    return [(values, sizes.dim) for values in every]
+
+
+test_from_scratch = standard.from_scratch(
+    softmax,
+    claim="No ready-made softmax or attention is called.",
+    blocks=FORBIDDEN_SOFTMAXES + FORBIDDEN_ATTENTIONS,
+    cases=(SIZES[0], SIZES[2], SIZES[9]),
+)
+
+
 # ----------------------------------------------------------------------------------------------- ordinary entries
 
 
@@ -104,7 +128,7 @@ def test_slices_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "Slices do not mix: changing one leaves the others as they were.",
+    "Slices do not mix: changing one does not change the others.",
     look_at="whether a sum or a reshape reaches from one slice into another",
     needs="output_shape",
     cases=SMALL,
@@ -136,7 +160,7 @@ def test_every_dim(attempt, reference, sizes):
 
 @claims(
     "Any number of dimensions works, one included.",
-    look_at="what takes x to have a certain number of dimensions",
+    look_at="code that assumes a certain number of dimensions",
     needs="output_shape",
     cases=(Sizes(N=5, B=2), Sizes(N=4, B=3), Sizes(N=1, B=2)),
 )
@@ -161,7 +185,9 @@ def test_any_number_of_dimensions(attempt, reference, sizes):
 def test_large_entries(attempt, reference, sizes):
     x = quarters(sizes)
     up = torch.rand(x.shape) < 0.5
-    up.select(sizes.dim, 0).fill_(True)  # one of each slice: slices that lie low throughout are distant_slices' to judge
+    up.select(sizes.dim, 0).fill_(
+        True
+    )  # one of each slice: slices that lie low throughout are distant_slices' to judge
     up_and_down = torch.where(up, x + 1e4, x - 1e4)
 
     for where, large in (("near 1e4", x + 1e4), ("near -1e4", x - 1e4), ("near 1e4 and -1e4", up_and_down)):
@@ -173,8 +199,8 @@ def test_large_entries(attempt, reference, sizes):
 
 
 @claims(
-    "Slices that differ by more than exp can hold are each right.",
-    look_at="whether the number that you take from the entries is each slice's own",
+    "Slices whose entries lie very far apart are each right.",
+    look_at="whether each slice has its own number that you subtract",
     needs="values",
     cases=SIZES[:3],
 )
@@ -189,7 +215,7 @@ def test_distant_slices(attempt, reference, sizes):
 
 @claims(
     "An entry of -inf gets exactly 0, and the rest of its slice sums to 1.",
-    look_at="what becomes of -inf on the way, and whether it is told from a finite entry that is very low",
+    look_at="what happens to -inf on the way, and whether a very low finite entry is taken for it",
     needs="values",
     cases=SIZES[:4],
 )
@@ -206,7 +232,7 @@ def test_neg_inf_entries(attempt, reference, sizes):
 
 
 @claims(
-    "A slice that is -inf throughout gets 0 throughout; the others stay right.",
+    "A slice whose entries are all -inf gives 0 everywhere; the other slices stay right.",
     look_at="the maximum and the sum of such a slice",
     needs="values",
     cases=(*SIZES[:3], SIZES[7]),
@@ -218,7 +244,7 @@ def test_empty_slices(attempt, reference, sizes):
         masked = x.masked_fill(empty, -INF)
         for dtype in (torch.float64, torch.float32):
             out = attempt.softmax(masked.to(dtype), sizes.dim)
-            what = "out when slices are -inf throughout: out"
+            what = "out when all entries of a slice are -inf: out"
             assert_close(out, reference.softmax(masked, sizes.dim), atol=1e-5, what=what, rows="row", columns="column")
             zeros = torch.where(empty, out, torch.zeros_like(out))
             assert_close(zeros, torch.zeros_like(out), atol=0.0, what=what, rows="row", columns="column")
@@ -227,14 +253,7 @@ def test_empty_slices(attempt, reference, sizes):
 # ------------------------------------------------------------------------------------------------ true of every kata
 
 
-@claims(
-    "The gradient to x is that of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
-    needs="values",
-    cases=SIZES[:5],
-)
-def test_gradients(attempt, reference, sizes):
-    check_gradients(attempt.softmax, reference.softmax, entries(sizes), sizes.dim)
+test_gradients = standard.gradients(softmax, calls=plain, needs="values", cases=SIZES[:5])
 
 
 @claims(
@@ -252,71 +271,31 @@ def test_gradients_of_difficult_entries(attempt, reference, sizes):
         check_gradients(attempt.softmax, reference.softmax, difficult, sizes.dim, atol=2e-3)
 
 
-@claims("The result's dtype is that of x, in float32 and float64.", needs="output_shape", cases=SMALL[:1],
-        look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    x = entries(sizes)
-    for values in (x, x.masked_fill(some_hidden(sizes), -INF), x + 1e4):
-        for dtype in (torch.float32, torch.float64):
-            check_keeps_dtype(attempt.softmax, values, sizes.dim, dtype=dtype)
+test_output_dtype = standard.output_dtype(softmax, calls=difficult, needs="output_shape", cases=SMALL[:1])
 
 
-@claims("float32 entries give right results within float32's rounding.", needs="values", cases=(*SMALL, *SIZES[8:]),
-        look_at="arithmetic in a narrower dtype than that of x")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_computes_in_dtype(
-        attempt.softmax, reference.softmax, entries(sizes), sizes.dim, dtype=torch.float32, terms=sizes.T * sizes.N
-    )
+test_float32 = standard.float32(softmax, needs="values", cases=(*SMALL, *SIZES[8:]), calls=plain)
 
 
-@claims("x is left as it was.", needs="output_shape", cases=SMALL[:2], look_at="in-place operations on the argument")
-def test_inputs_unmodified(attempt, sizes):
-    x = entries(sizes)
-    empty = slices(sizes) % 2 == 1
-    for values in (x, x + 1e4, x.masked_fill(some_hidden(sizes), -INF), x.masked_fill(empty, -INF)):
-        for dtype in (torch.float64, torch.float32):
-            check_leaves_inputs(attempt.softmax, values.to(dtype), sizes.dim)
+test_inputs_unmodified = standard.inputs_unmodified(softmax, calls=difficult, needs="output_shape", cases=SMALL[:2])
 
 
-@claims("A non-contiguous x gives the same result.", needs="values", cases=SMALL,
-        look_at="view on a tensor whose layout you do not know")  # fmt: skip
-def test_non_contiguous_inputs(attempt, reference, sizes):
-    x = entries(sizes)
-    shared = x[:1].expand_as(x)  # one sample's entries for all, in the memory of one
-    hidden = x.masked_fill(some_hidden(sizes), -INF)
-
-    check_takes_strided(attempt.softmax, reference.softmax, x, sizes.dim)
-    check_takes_strided(attempt.softmax, reference.softmax, hidden, sizes.dim)
-    out = attempt.softmax(shared, sizes.dim)
-
-    what = "out of an expanded x: out"
-    assert_close(out, reference.softmax(shared, sizes.dim), atol=1e-5, what=what, rows="row", columns="column")
+test_non_contiguous_inputs = standard.non_contiguous_inputs(softmax, needs="values", cases=SMALL)
 
 
-@claims("Everything lies on the device of x.", needs="output_shape", cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    x = entries(sizes)
-    for values in (x, x.masked_fill(slices(sizes) % 2 == 1, -INF)):
-        check_stays_on_device(attempt.softmax, values, sizes.dim)
-
-
-@claims("No ready-made softmax or attention is called.", blocks=FORBIDDEN_SOFTMAXES + FORBIDDEN_ATTENTIONS,
-        cases=(SIZES[0], SIZES[2], SIZES[9]),
-        look_at="what the contract forbids")  # fmt: skip
-def test_from_scratch(attempt, sizes):
-    x = entries(sizes)
-    hidden = x.masked_fill(some_hidden(sizes), -INF)
-    for values in (x, x.float(), hidden):
-        check_from_scratch(attempt.softmax, values, sizes.dim, forbidden=FORBIDDEN_SOFTMAXES + FORBIDDEN_ATTENTIONS)
+test_device = standard.device(softmax, calls=difficult, needs="output_shape", cases=SMALL[:1])
 
 
 # --------------------------------------------------------------------------------------------------- beyond the bar
 
 
-@claims("Where a slice is -inf throughout, the gradient is finite; at the other slices it is right.", tier="edge",
-        needs=("gradients", "empty_slices"), cases=SMALL,
-        look_at="what the backward pass does with the NaN that was hidden in the forward one")  # fmt: skip
+@claims(
+    "Where all entries of a slice are -inf, the gradient is finite; at the other slices it is right.",
+    tier="edge",
+    needs=("gradients", "empty_slices"),
+    cases=SMALL,
+    look_at="NaN in the backward pass, even where the forward pass replaces it",
+)
 def test_gradient_of_empty_slices(attempt, reference, sizes):
     empty = slices(sizes) % 2 == 1
     x = entries(sizes).masked_fill(empty, -INF)
@@ -326,31 +305,33 @@ def test_gradient_of_empty_slices(attempt, reference, sizes):
     (right,) = reference.softmax.run(x, sizes.dim, cotangent=cotangent).input_gradients
 
     finite = gradient is not None and bool(gradient.isfinite().all())
-    assert_holds(finite, "the gradient is not finite where a slice is -inf throughout")
+    assert_holds(finite, "the gradient is not finite where all entries of a slice are -inf")
     what = "the gradient at the other slices, 0 shown elsewhere: grad"
     assert_close(gradient * ~empty, right * ~empty, atol=1e-5, what=what, rows="row", columns="column")
 
 
-@claims("float16 and bfloat16 entries work, -inf included.", tier="edge", needs="values", cases=SMALL,
-        look_at="constants that the dtype cannot hold")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    x = entries(sizes)
-    for values in (x, x.masked_fill(some_hidden(sizes), -INF)):
-        for dtype in (torch.float16, torch.bfloat16):
-            check_computes_in_dtype(attempt.softmax, reference.softmax, values, sizes.dim, dtype=dtype, terms=sizes.N)
+test_half_precision = standard.half_precision(
+    softmax,
+    claim="float16 and bfloat16 entries work, -inf included.",
+    needs="values",
+    cases=SMALL,
+    terms=lambda sizes: sizes.N,
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs="values", cases=SMALL,
-        look_at="conversions to float32 on the way, and constants added to the sum")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    x = entries(sizes)
+test_float64_throughout = standard.float64_throughout(
+    softmax,
+    look_at="conversions to float32 on the way, and constants added to the sum",
+    calls=plain,
+    needs="values",
+    cases=SMALL,
+)
 
-    out = attempt.softmax(x, sizes.dim)
 
-    assert_close(out, reference.softmax(x, sizes.dim), atol=1e-9, rows="row", columns="column")
-
-
-@claims("The result shares no memory with x.", tier="edge", needs="output_shape", cases=(SIZES[0], SIZES[7]),
-        look_at="x, or a view of it, that is returned")  # fmt: skip
-def test_own_memory(attempt, sizes):
-    check_own_memory(attempt.softmax, entries(sizes), sizes.dim)
+test_own_memory = standard.own_memory(
+    softmax,
+    look_at="x, or a view of it, that is returned",
+    calls=plain,
+    needs="output_shape",
+    cases=(SIZES[0], SIZES[7]),
+)

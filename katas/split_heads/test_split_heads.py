@@ -7,15 +7,10 @@ from attn_kata.properties import (
     assert_close,
     assert_holds,
     assert_shape,
-    check_computes_in_dtype,
-    check_gradients,
-    check_keeps_dtype,
-    check_leaves_inputs,
     check_raises_value_error,
-    check_stays_on_device,
-    check_takes_strided,
     claims,
     randn,
+    standard,
 )
 
 SIZES = (
@@ -40,6 +35,12 @@ def whole(sizes):
 def heads(sizes):
     """(B, H, T, D)."""
     return randn(sizes.B, sizes.H, sizes.T, sizes.D)
+
+
+split = standard.function(
+    "split_heads", lambda sizes: [(whole(sizes), sizes.H)], inputs="x", rows="token", columns="column"
+)
+merge = standard.function("merge_heads", lambda sizes: [(heads(sizes),)], inputs="x", rows="token", columns="column")
 
 
 # ------------------------------------------------------------------------------------------------------ split_heads
@@ -102,7 +103,7 @@ def test_split_values(attempt, reference, sizes):
 
 @claims(
     "split_heads raises ValueError where H does not divide E.",
-    look_at="what happens to the remainder of E / H",
+    look_at="what happens to the remainder of E divided by H",
     needs="split_shape",
     cases=(Sizes(B=2, T=3, E=6, H=4), Sizes(B=2, T=3, E=10, H=3), Sizes(B=2, T=6, E=2, H=3), Sizes(B=3, T=4, E=7, H=2)),
 )
@@ -174,8 +175,8 @@ def test_merge_values(attempt, reference, sizes):
 
 
 @claims(
-    "Each undoes the other: merge_heads after split_heads gives x back, and so the other way round.",
-    look_at="whether merge_heads takes split_heads' steps backwards",
+    "Each undoes the other: merge_heads(split_heads(x)) is x, and split_heads(merge_heads(x)) is x.",
+    look_at="whether merge_heads undoes the steps of split_heads, the last one first",
     needs=("split_shape", "merge_shape"),
     cases=(*SMALL, *SIZES[5:8]),
 )
@@ -189,80 +190,41 @@ def test_round_trip(attempt, sizes):
     assert_close(and_back, y, atol=1e-5, what="split_heads(merge_heads(x)): out", rows="token")
 
 
-@claims(
-    "Gradients to x are those of the definition.",
+test_gradients = standard.gradients(
+    split,
+    merge,
     look_at="whether anything on the way is detached or rebuilt from numbers",
     needs=("split_values", "merge_values"),
     cases=SIZES[:4],
 )
-def test_gradients(attempt, reference, sizes):
-    check_gradients(attempt.split_heads, reference.split_heads, whole(sizes), sizes.H)
-    check_gradients(attempt.merge_heads, reference.merge_heads, heads(sizes))
 
 
-@claims("The results' dtype is that of x, in float32 and float64.", needs=("split_shape", "merge_shape"),
-        cases=SMALL[:1], look_at="conversions on the way, and tensors made without a dtype")  # fmt: skip
-def test_output_dtype(attempt, sizes):
-    for dtype in (torch.float32, torch.float64):
-        check_keeps_dtype(attempt.split_heads, whole(sizes), sizes.H, dtype=dtype)
-        check_keeps_dtype(attempt.merge_heads, heads(sizes), dtype=dtype)
+test_output_dtype = standard.output_dtype(split, merge, needs=("split_shape", "merge_shape"), cases=SMALL[:1])
 
 
-@claims("float32 numbers come through within float32's rounding.", needs=("split_values", "merge_values"), cases=SMALL,
-        look_at="conversions to a narrower dtype than that of x")  # fmt: skip
-def test_float32(attempt, reference, sizes):
-    check_in_dtype(attempt, reference, sizes, torch.float32)
+test_float32 = standard.float32(split, merge, needs=("split_values", "merge_values"), cases=SMALL)
 
 
-@claims("x is left as it was.", needs=("split_shape", "merge_shape"), cases=(SMALL[0], SIZES[5]),
-        look_at="operations whose names end in _")  # fmt: skip
-def test_inputs_unmodified(attempt, sizes):
-    check_leaves_inputs(attempt.split_heads, whole(sizes), sizes.H)
-    check_leaves_inputs(attempt.merge_heads, heads(sizes))
-
-
-@claims(
-    "split_heads takes a non-contiguous x: transposed, or one part of a fused projection.",
-    look_at="view on a tensor whose layout you do not know",
-    needs="split_values",
-    cases=SMALL,
+test_inputs_unmodified = standard.inputs_unmodified(
+    split,
+    merge,
+    look_at="operations whose names end in _",
+    needs=("split_shape", "merge_shape"),
+    cases=(SMALL[0], SIZES[5]),
 )
-def test_split_of_strided(attempt, reference, sizes):
-    x = whole(sizes)
-    time_first = x.transpose(0, 1).contiguous().transpose(0, 1)  # (B, T, E), stored (T, B, E)
-    part = torch.cat([x, 0 * x], dim=-1)[..., : sizes.E]  # (B, T, E), stored in (B, T, 2E)
-    shared = x[:1].expand_as(x)  # one sample for all, in the memory of one
-
-    check_takes_strided(attempt.split_heads, reference.split_heads, x, sizes.H)
-    for how, laid_out in (("stored time first", time_first), ("cut from a wider tensor", part), ("expanded", shared)):
-        out = attempt.split_heads(laid_out, sizes.H)
-        expected = reference.split_heads(laid_out.contiguous(), sizes.H)
-        assert_close(out, expected, atol=1e-5, what=f"out of x {how}: out", rows="token")
 
 
-@claims(
-    "merge_heads takes a non-contiguous x, such as split_heads returns.",
-    look_at="view on a tensor whose layout you do not know",
-    needs="merge_values",
-    cases=SMALL,
+test_split_of_strided = standard.non_contiguous_inputs(
+    split, claim="split_heads takes a non-contiguous x, such as a transposed one.", needs="split_values", cases=SMALL
 )
-def test_merge_of_strided(attempt, reference, sizes):
-    x = heads(sizes)
-    as_split = x.transpose(1, 2).contiguous().transpose(1, 2)  # (B, H, T, D), stored (B, T, H, D)
-    shared = x[:, :1].expand_as(x)  # one head for all, in the memory of one
-
-    check_takes_strided(attempt.merge_heads, reference.merge_heads, x)
-    for how, laid_out in (("stored as it was before the split", as_split), ("expanded", shared)):
-        out = attempt.merge_heads(laid_out)
-        expected = reference.merge_heads(laid_out.contiguous())
-        assert_close(out, expected, atol=1e-5, what=f"out of x {how}: out", rows="token", columns="column")
 
 
-@claims("Everything lies on the device of x.", needs=("split_shape", "merge_shape"), cases=SMALL[:1],
-        look_at="tensors made without device=")  # fmt: skip
-def test_device(attempt, sizes):
-    check_stays_on_device(attempt.split_heads, whole(sizes), sizes.H)
-    check_stays_on_device(attempt.merge_heads, heads(sizes))
+test_merge_of_strided = standard.non_contiguous_inputs(
+    merge, claim="merge_heads takes a non-contiguous x, such as split_heads returns.", needs="merge_values", cases=SMALL
+)
+
+
+test_device = standard.device(split, merge, needs=("split_shape", "merge_shape"), cases=SMALL[:1])
 
 
 # --------------------------------------------------------------------------------------------------- beyond the bar
@@ -281,23 +243,9 @@ def test_split_copies_nothing(attempt, sizes):
     assert_holds(result.shares_input, "the result of split_heads does not lie in the memory of x: it was copied")
 
 
-@claims("float16 and bfloat16 numbers come through.", tier="edge", needs=("split_values", "merge_values"), cases=SMALL,
-        look_at="operations that some dtypes do not have")  # fmt: skip
-def test_half_precision(attempt, reference, sizes):
-    for dtype in (torch.float16, torch.bfloat16):
-        check_in_dtype(attempt, reference, sizes, dtype)
+test_half_precision = standard.half_precision(
+    split, merge, look_at="operations that some dtypes do not have", needs=("split_values", "merge_values"), cases=SMALL
+)
 
 
-@claims("float64 is kept throughout: exact to 1e-9.", tier="edge", needs=("split_values", "merge_values"), cases=SMALL,
-        look_at="conversions to float32 on the way")  # fmt: skip
-def test_float64_throughout(attempt, reference, sizes):
-    x, y = whole(sizes), heads(sizes)
-
-    assert_close(attempt.split_heads(x, sizes.H), reference.split_heads(x, sizes.H), atol=1e-9, what="split_heads: out")
-    assert_close(attempt.merge_heads(y), reference.merge_heads(y), atol=1e-9, what="merge_heads: out")
-
-
-def check_in_dtype(attempt, reference, sizes, dtype):
-    """Both functions in `dtype`, against the reference on the same rounded numbers."""
-    check_computes_in_dtype(attempt.split_heads, reference.split_heads, whole(sizes), sizes.H, dtype=dtype, terms=1)
-    check_computes_in_dtype(attempt.merge_heads, reference.merge_heads, heads(sizes), dtype=dtype, terms=1)
+test_float64_throughout = standard.float64_throughout(split, merge, needs=("split_values", "merge_values"), cases=SMALL)

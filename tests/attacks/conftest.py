@@ -2,7 +2,9 @@
 
 attempts/<kata>/<theme>/<name>.py is one attack. Its header says, after what it does:
     # outcome: passed | failed | ungraded     the verdict; "not passed" where it is not said
+    # fails: PROPERTY                         one that fails
     # says: TEXT                              part of some finding's message, or of why it was not graded
+    # seconds: NUMBER                         for one call, where it needs more than others
     # open: CONFIGURATION, ...                where it gets through; there it prints BREACH, and nowhere else
 In the text @ROOT@ is where the katas are, @CANARY@ a folder of the person's, @SECRET@ what its files and environment hold.
 """
@@ -36,6 +38,7 @@ HERE = Path(__file__).parent
 ROOT = resources.solutions_folder().parent
 SECRET = "the-secret-of-the-person"
 CALL_SECONDS = 1.0
+PATIENT_SECONDS = 10.0  # for a right attempt, which may be slow on a busy machine
 PLANTED = "attn_kata_planted"
 PUBLIC_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -49,16 +52,18 @@ class Attack:
     slug: str
     source: str
     outcome: str | None
+    fails: str | None
     says: str
+    seconds: float
     open_at: tuple[str, ...]
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The arguments of its grading: a right attempt may be slow on a busy machine, a wrong one has a second a call."""
+        """The arguments of its grading."""
         return {
             "attempt": self.name.rpartition("/")[2] + ".py",
             "timeout": 20.0,
-            "call_seconds": 10.0 if self.outcome == "passed" else CALL_SECONDS,
+            "call_seconds": self.seconds,
             "diagnose": "break/" not in self.name,
         }
 
@@ -69,14 +74,16 @@ class Attack:
 
 def _load(path: Path) -> Attack:
     source = path.read_text("utf-8")
-    header = dict(re.findall(r"^# (outcome|says|open): (.*)$", source, re.MULTILINE))
+    header = dict(re.findall(r"^# (outcome|fails|says|seconds|open): (.*)$", source, re.MULTILINE))
     slug, *name = path.relative_to(HERE / "attempts").with_suffix("").parts
     return Attack(
         name="/".join(name if slug == "sdpa" else [slug, *name]),
         slug=slug,
         source=source,
         outcome=header.get("outcome"),
+        fails=header.get("fails"),
         says=header.get("says", ""),
+        seconds=float(header.get("seconds", PATIENT_SECONDS if header.get("outcome") == "passed" else CALL_SECONDS)),
         open_at=tuple(header["open"].split(", ")) if "open" in header else (),
     )
 
@@ -170,6 +177,8 @@ def assert_honest(attack: Attack, report: Report) -> None:
     else:
         assert report.outcome == attack.outcome, said
     assert any(attack.says in text for text in said), said
+    if attack.fails is not None:
+        assert {finding.property: finding.outcome for finding in report.findings}[attack.fails] == "failed", said
 
 
 def assert_no_breach(attack: Attack, report: Report, *configurations: str) -> None:

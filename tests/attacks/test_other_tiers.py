@@ -6,11 +6,13 @@ import time
 
 import pytest
 
+from attn_kata import sandbox
+
 ONLY_ESSENTIAL = True
 
 
 def test_withstands_in_a_jail(attack, withstands):
-    if isolation.probe().highest_tier < 2:
+    if sandbox.probe().highest_tier < 2:
         pytest.skip("this system has no namespaces for us")
     report = withstands(attack, tier=2)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from attn_kata import catalog
@@ -11,9 +9,7 @@ from attn_kata.authoring import mutants
 from attn_kata.diagnosis.pipeline import Pipeline, Variant, load
 from attn_kata.diagnosis.symptoms import EVERYWHERE, Evidence
 from attn_kata.grading.local import local_handle
-from attn_kata.grading.runner import seed_case
-from attn_kata.properties.claims import Property
-from attn_kata.properties.failures import PropertyFailed
+from attn_kata.grading.runner import Run
 from attn_kata.properties.handle import Handle
 
 WITH_DROPOUT = ("mha", "attention_dropout")
@@ -25,30 +21,17 @@ ASKED = {
 def evidence_of(slug: str, attempt: Handle, *, only: set[str], code: str = "", seed: int = 3) -> Evidence:
     """What these core properties, and no others, show of an attempt whose values are wrong."""
     kata = catalog.find(slug)
-    reference = local_handle(kata.solution)
-    failures: dict[str, PropertyFailed] = {}
-    held: set[str] = set()
-    for test in mutants.hidden_tests(kata.folder):
-        tested: Property = test.property
-        if tested.name in only and held.issuperset(set(tested.needs) & only):
-            try:
-                _run(test, attempt, reference, seed)
-                held.add(tested.name)
-            except PropertyFailed as failure:
-                failures[tested.name] = failure
+    running = Run(attempt=attempt, reference=local_handle(kata.solution), seed=seed)
+    tests = mutants.hidden_tests(kata.folder)
+    running.held.update(test.property.name for test in tests if test.property.name not in only)
+    for test in tests:
+        if test.property.name in only:
+            running.take(test)
     return Evidence(
-        failures=failures, held=frozenset(held), raised=(), source=code, code=code, values_right=False, unsteady=False,
+        failures=running.failures, held=frozenset(running.held & only), raised=(), source=code, code=code,
+        values_right=False, unsteady=False,
         parameters={},
     )  # fmt: skip
-
-
-def _run(test: Any, attempt: Handle, reference: Handle, seed: int) -> None:
-    tested: Property = test.property
-    wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
-    for place, sizes in enumerate(tested.cases):
-        seed_case(seed, tested, place)
-        given = {"attempt": attempt, "reference": reference, "sizes": sizes}
-        test(**{name: given[name] for name in wanted})
 
 
 def named(slug: str, evidence: Evidence) -> set[str]:

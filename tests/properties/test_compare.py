@@ -38,15 +38,16 @@ def test_nan_is_not_close_to_nan() -> None:
         assert_close(torch.tensor([float("nan")]), torch.tensor([float("nan")]), atol=1.0)
 
 
-def test_nan_is_never_said_to_be_expected() -> None:
-    nan = float("nan")
-    for got in ([nan, 1.0], [0.5, 1.0]):
-        with pytest.raises(PropertyFailed) as failed:
-            assert_close(torch.tensor(got), torch.tensor([nan, 1.0]), atol=1e-5)
+@pytest.mark.parametrize("other", ["nan", "inf", "-inf"])
+def test_what_is_not_finite_is_never_said_to_be_expected(other: str) -> None:
+    compared = torch.tensor([float(other), 1.0])
+    with pytest.raises(PropertyFailed) as alike:
+        assert_close(compared.clone(), compared, atol=1e-5)
+    with pytest.raises(PropertyFailed) as differs:
+        assert_close(torch.tensor([0.5, 1.0]), compared, atol=1e-5)
 
-        assert "expected" not in failed.value.message
-        assert "nan" in failed.value.message
-        assert failed.value.message.endswith("not a number (1 of 2)")
+    assert alike.value.message == f"out[0] is {other}, and so is the output that it is compared with (1 of 2)"
+    assert differs.value.message == f"out[0] is 0.5000, but the output that it is compared with is {other} (1 of 2)"
 
 
 def test_a_shape_that_would_broadcast_is_not_the_shape() -> None:

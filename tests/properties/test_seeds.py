@@ -11,8 +11,7 @@ from attn_kata.authoring import mutants
 from attn_kata.diagnosis.pipeline import load
 from attn_kata.diagnosis.symptoms import Evidence
 from attn_kata.grading.local import local_handle
-from attn_kata.grading.runner import seed_case
-from attn_kata.properties.claims import Property
+from attn_kata.grading.runner import run
 from attn_kata.properties.failures import PropertyFailed
 from attn_kata.properties.handle import Handle
 
@@ -83,23 +82,5 @@ def test_however_few_draws_serve_all_weights_they_are_named_shared(drawn: tuple[
 def failures(kata: catalog.Kata, attempt: Handle, asked: list[str], seed: int) -> dict[str, PropertyFailed]:
     """Those of the properties that fail, of the ones asked for and what they need."""
     tests = mutants.hidden_tests(kata.folder)
-    needs = {test.property.name: test.property.needs for test in tests}
-    wanted = set(asked)
-    while more := {need for name in wanted for need in needs[name]} - wanted:
-        wanted |= more
     reference = local_handle(kata.solution)
-    held: set[str] = set()
-    failed: dict[str, PropertyFailed] = {}
-    for test in tests:
-        tested: Property = test.property
-        if tested.name not in wanted or not held.issuperset(tested.needs):
-            continue
-        try:
-            for place, sizes in enumerate(tested.cases):
-                seed_case(seed, tested, place)
-                given = {"attempt": attempt, "reference": reference, "sizes": sizes}
-                test(**{name: given[name] for name in test.__code__.co_varnames[: test.__code__.co_argcount]})
-            held.add(tested.name)
-        except PropertyFailed as failure:
-            failed[tested.name] = failure
-    return failed
+    return run(tests, attempt, reference, seed=seed, only=tuple(asked))[1]

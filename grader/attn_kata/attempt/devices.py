@@ -35,7 +35,7 @@ class Devices(TorchFunctionMode):
     device: then "cpu" may come from an input, and is accepted.
 
     `made_before` are tensors that were created on the default device while the attempt was loaded or its module was built.
-    `inputs` are the arguments of the call, and the module's parameters and buffers, which move with it.
+    `inputs` are the arguments of the call, and what moves with a module: its parameters and buffers.
     """
 
     def __init__(
@@ -49,13 +49,12 @@ class Devices(TorchFunctionMode):
         self._stray: dict[int, Tensor] = {
             id(value): value for value in made_before if value.dim() > 0 and id(value) not in moves_along
         }
-        self._known: dict[int, Tensor] = {}  # tensors that operations of this call returned
-        self._old: set[int] | None = None  # ids of the tensors that existed before the call; None if it is not recorded
+        self._known: dict[int, Tensor] = {}  # what operations of this call have made
+        self._old: set[int] | None = None  # tensors that were there before the call; only where the call is recorded
 
-    def watch_legacy_constructors(self) -> None:
-        """Also mark tensors of this call that no operation returned: `torch.FloatTensor(…)` and similar ones."""
-        # By type: isinstance asks an object's __class__, and some of torch's objects answer with a warning.
-        self._old = {id(value) for value in gc.get_objects() if issubclass(type(value), Tensor)}
+    def look_for_legacy_constructors(self) -> None:
+        """A tensor that appears during the call, but not as a result of an operation, is stray: `torch.FloatTensor(…)`."""
+        self._old = {id(value) for value in gc.get_objects() if type(value) is Tensor}
 
     def strays(self) -> list[Tensor]:
         """The tensors that are stray now."""
@@ -70,7 +69,7 @@ class Devices(TorchFunctionMode):
         if func == _DEVICE:
             return INPUTS if out == _DEFAULT and not self.is_stray(args[0]) else out
         tensors = list(tensors_in((args, kwargs)))
-        self._mark_legacy(tensors, out)
+        self._note_legacy(tensors, out)
         to = self._device_argument(func, args, kwargs)
         if to is not None:
             if self._is_default(to):
@@ -89,7 +88,7 @@ class Devices(TorchFunctionMode):
             self._check_mixing(func, args, tensors, out)
         return out
 
-    def _mark_legacy(self, tensors: list[Tensor], out: Any) -> None:
+    def _note_legacy(self, tensors: list[Tensor], out: Any) -> None:
         if self._old is None:
             return
         for value in tensors:

@@ -68,7 +68,7 @@ class Executor:
         self._filename = filename
         self._modules: dict[int, _Built] = {}
         self._reads_device_type = False
-        self._made_on_default: list[Tensor] = []  # stray tensors, created at load or while modules were built
+        self._made_on_default: list[Tensor] = []  # while the attempt was loaded, and while modules were built
         self._operations: dict[type[Request], Callable[[Any], Content]] = {
             Load: self._load, Block: self._block, Build: self._build, LoadWeights: self._load_weights, Call: self._call,
         }  # fmt: skip
@@ -110,7 +110,7 @@ class Executor:
         exceptions.remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
-        with self._collect_strays():
+        with self._noting_devices():
             exec(code, self._namespace.__dict__)
         missing = [name for name in request.wanted if not callable(self._namespace.__dict__.get(name))]
         if missing:
@@ -126,13 +126,13 @@ class Executor:
         """Build a module. Returns the names and shapes of its parameters."""
         _seed(request.seed)
         entry = self._entry(request.name)
-        with self._collect_strays():
+        with self._noting_devices():
             module = entry(*_arguments(request.args, request.tensors))
         if not isinstance(module, nn.Module):
             raise BadResult(f"{request.name}(…) is {describe_type(module)}, not an nn.Module")
         built = _Built(module=module, contract=request.weights)
         self._modules[request.module] = built
-        # A plain attribute does not move with its module. No mode sees `torch.FloatTensor`, so look at the attributes.
+        # A plain attribute does not move with its module, whatever made it (`torch.FloatTensor` is seen by no mode).
         for part in module.modules():
             plain = [value for name, value in vars(part).items() if name not in ("_parameters", "_buffers", "_modules")]
             self._made_on_default += tensors_in(plain)
@@ -189,8 +189,8 @@ class Executor:
     # ---------------------------------------------------------------------------------------------------- look-up
 
     @contextlib.contextmanager
-    def _collect_strays(self) -> Iterator[None]:
-        """Collect the stray tensors that are created in this context, except a module's own."""
+    def _noting_devices(self) -> Iterator[None]:
+        """Note what is made on the default device meanwhile, and is no part of a module."""
         with Devices() as devices:
             yield
         self._made_on_default += devices.strays()

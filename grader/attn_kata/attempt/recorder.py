@@ -59,7 +59,7 @@ class Recorder:
 
     Texts: `op NAME` per dispatcher operation, `call NAME` per ready-made attention, `product NAME SIZES` per matrix product
     in order, `stray NAME` per operation that would mix devices if the inputs were not on the default device.
-    `devices` follows the stray tensors.
+    `devices` follows stray tensors.
     """
 
     def __init__(self, devices: Devices) -> None:
@@ -72,7 +72,7 @@ class Recorder:
         self._named: dict[types.CodeType, str] = dict(_CODE)
 
     def __enter__(self) -> Recorder:
-        self._devices.watch_legacy_constructors()
+        self._devices.look_for_legacy_constructors()
         self._profile.__enter__()
         self._devices.__enter__()  # type: ignore[no-untyped-call]
         sys.setprofile(self._python_call)
@@ -133,7 +133,7 @@ def _ready_made_name(code: types.CodeType) -> str:
     is_function = code.co_flags & inspect.CO_OPTIMIZED  # and not the body of a class or module during an import
     if not is_function or not code.co_filename.startswith(_TORCH) or not _NAMED_ATTENTION(name):
         return ""
-    module = code.co_filename[len(_TORCH) :].removesuffix(".py").replace(os.sep, ".")
+    module = code.co_filename[len(_TORCH) :].removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")
     return f"torch.{module}.{name}"[:200]
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import itertools
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +11,10 @@ import torch
 
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
 from attn_kata.diagnosis.search import EQUAL, Answer, distance, outcome
+from attn_kata.grading.hidden_tests import Begin, HiddenTest
+from attn_kata.grading.hidden_tests import load as load_tests
 from attn_kata.grading.local import Local, load_namespace, local_handle
-from attn_kata.grading.runner import Case, seed_case
-from attn_kata.properties.claims import Property
-from attn_kata.properties.failures import PropertyFailed
+from attn_kata.grading.runner import Run
 from attn_kata.properties.handle import Handle, random_weights
 
 SEED = 0
@@ -36,7 +33,9 @@ def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipe
         chosen: list[tuple[Variant, ...]] = list(singles)
         if pairs:
             chosen = [
-                pair for pair in itertools.combinations(pipeline.variants, 2) if not set(pair[0].stages) & set(pair[1].stages)
+                pair
+                for pair in itertools.combinations(pipeline.variants, 2)
+                if not set(pair[0].stages) & set(pair[1].stages)
             ]
         known = [_outcomes(pipeline, begun, one) for one in ([()] if not pairs else [(), *singles])]
         for one in chosen:
@@ -74,64 +73,40 @@ def _module(reference: Any, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> 
     return Mutant
 
 
-def hidden_tests(folder: Path) -> list[Any]:
+def hidden_tests(folder: Path) -> list[HiddenTest]:
     """The kata's hidden tests, in the file's order."""
-    name = f"attn_kata_hidden_{folder.name}"
-    spec = importlib.util.spec_from_file_location(name, folder / f"test_{folder.name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return [value for key, value in vars(module).items() if key.startswith("test_") and hasattr(value, "property")]
+    return load_tests(folder / f"test_{folder.name}.py")
 
 
 def killers(
-    tests: list[Any],
+    tests: list[HiddenTest],
     mutant: Handle,
     reference: Handle,
     *,
     first: bool = False,
     seed: int = SEED,
-    begin: Callable[[Case], None] = lambda _: None,
+    begin: Begin = lambda _: None,
 ) -> list[str]:
     """The core properties that the mutant fails, among those whose needs hold. `begin` is called with each case before it runs.
 
     With `first`, one such property is enough. `values` is then tested before all others, because most mutants fail it, and
     its needs are not checked: if one of them does not hold, the mutant fails that property anyway.
     """
+    core = [test for test in tests if test.property.tier == "core"]
     if first:
-        for test in tests:
-            with contextlib.suppress(Exception):  # such as an index error, which the needs would have excluded
-                if test.property.name == "values" and not _holds(test, mutant, reference, seed, begin):
-                    return ["values"]
-    found: list[str] = []
-    judged: set[str] = set()
-    for test in tests:
-        tested: Property = test.property
-        if tested.tier != "core" or not judged.issuperset(tested.needs):
-            continue
-        if _holds(test, mutant, reference, seed, begin):
-            judged.add(tested.name)
-            continue
-        found.append(tested.name)
-        if first:
-            break
+        values = [test for test in core if test.property.name == "values"]
+        running = Run(attempt=mutant, reference=reference, seed=seed, begin=begin)
+        running.held.update(*(test.property.needs for test in values))
+        if any(running.take(test).outcome == "failed" for test in values):
+            return ["values"]
+    running = Run(attempt=mutant, reference=reference, seed=seed, begin=begin)
+    found = []
+    for test in core:
+        if running.take(test).outcome == "failed":
+            found.append(test.property.name)
+            if first:
+                break
     return found
-
-
-def _holds(test: Any, mutant: Handle, reference: Handle, seed: int, begin: Callable[[Case], None]) -> bool:
-    tested: Property = test.property
-    wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
-    for place, sizes in enumerate(tested.cases):
-        begin((seed, tested.name, place))
-        seed_case(seed, tested, place)
-        given = {"attempt": mutant, "reference": reference, "sizes": sizes}
-        try:
-            test(**{name: given[name] for name in wanted})
-        except PropertyFailed:
-            return False
-    return True
 
 
 def _initial_states(pipeline: Pipeline, reference: Handle) -> list[State]:

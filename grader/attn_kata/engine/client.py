@@ -177,7 +177,8 @@ class Engine:
         if isinstance(message, messages.IsolationTooWeak):
             raise TooWeak(list(message.notes))
         if isinstance(message, messages.Fault):
-            raise EngineFault(message.text.strip().splitlines()[-1] if message.text.strip() else "the grader failed", message.text)
+            last_line = message.text.strip().splitlines()[-1] if message.text.strip() else "the grader failed"
+            raise EngineFault(last_line, message.text)
         raise self._fault(f"the engine answered {type(message).__name__}")
 
     def _fault(self, message: str) -> EngineFault:

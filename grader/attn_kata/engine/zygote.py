@@ -31,7 +31,6 @@ from attn_kata.protocol.messages import Job
 
 if TYPE_CHECKING:
     from attn_kata.grading.grade import Loaded
-    from attn_kata.grading.runner import HiddenTests
 
 Serve = Callable[[Job, socket.socket, Endpoints, "Loaded"], NoReturn]
 Key = tuple[object, ...]
@@ -139,20 +138,14 @@ class _ZygoteProcess:
 
     def _load(self, job: Job) -> None:
         from attn_kata.grading.grade import Loaded
-        from attn_kata.grading.runner import with_hidden_tests
 
-        folder = Path(job.katas) / job.slug
-
-        def use(tests: HiddenTests) -> None:
-            loaded = Loaded.of(folder, Path(job.solutions) / f"{job.slug}.py", tests)
-            loaded.prewarm()
-            gc.collect()
-            gc.freeze()  # a collection in a child would copy the shared pages
-            channel.send(self._control.fileno(), messages.Prewarmed())
-            self._fork_ahead(loaded)
-            self._serve_engine(loaded)
-
-        with_hidden_tests(folder / f"test_{job.slug}.py", use)
+        loaded = Loaded.of(Path(job.katas) / job.slug, Path(job.solutions) / f"{job.slug}.py")
+        loaded.prewarm()
+        gc.collect()
+        gc.freeze()  # a collection in a child would copy the shared pages
+        channel.send(self._control.fileno(), messages.Prewarmed())
+        self._fork_ahead(loaded)
+        self._serve_engine(loaded)
 
     def _serve_engine(self, loaded: Loaded) -> NoReturn:
         while True:

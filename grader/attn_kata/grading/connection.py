@@ -112,7 +112,10 @@ class Connection:
     def block(self, words: tuple[str, ...]) -> None:
         """Block the operations whose names contain one of these words, in this process and in every later one."""
         self._blocks = Block(words=words)
-        self.ask(self._blocks)
+        if self._process is None:
+            self._alive()  # a fresh process is blocked before it is asked anything
+        else:
+            self.ask(self._blocks)
 
     def _alive(self) -> AttemptProcess:
         """The process. If it has died, a fresh one is started. Raises AttemptDied."""

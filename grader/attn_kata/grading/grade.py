@@ -16,12 +16,13 @@ import torch
 from attn_kata import __version__, catalog
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
-from attn_kata.grading import processors
+from attn_kata.grading import hidden_tests, processors, runner
 from attn_kata.grading.connection import AttemptLauncher, Connection
+from attn_kata.grading.hidden_tests import Case, HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
 from attn_kata.grading.prefetch import Prefetch
 from attn_kata.grading.reference_cache import ReferenceCache
-from attn_kata.grading.runner import Case, Found, HiddenTests, with_hidden_tests
+from attn_kata.grading.runner import Found
 from attn_kata.properties.failures import AttemptDied, AttemptRaised
 from attn_kata.properties.handle import Handle, read_raised
 from attn_kata.protocol import messages, wire
@@ -37,19 +38,23 @@ class Loaded:
     """A kata that is loaded ahead of its gradings: hidden tests, reference and mistakes."""
 
     kata: catalog.Kata
-    tests: HiddenTests
+    tests: list[HiddenTest]
     solution: Path
     mistakes: types.ModuleType | None
     answers: ReferenceCache
     prefetch: Prefetch
 
     @classmethod
-    def of(cls, folder: Path, solution: Path, tests: HiddenTests) -> Loaded:
-        """Load the kata in `folder`. Its hidden tests are collected already."""
+    def of(cls, folder: Path, solution: Path) -> Loaded:
+        """Load the kata in `folder`."""
         known = (folder / "mistakes.py").is_file()
         return cls(
-            kata=catalog.load(folder), tests=tests, solution=solution, mistakes=load(folder) if known else None,
-            answers=ReferenceCache(Local(load_namespace(solution))), prefetch=Prefetch(Local(load_namespace(solution))),
+            kata=catalog.load(folder),
+            tests=hidden_tests.load(_tests_of(folder)),
+            solution=solution,
+            mistakes=load(folder) if known else None,
+            answers=ReferenceCache(Local(load_namespace(solution))),
+            prefetch=Prefetch(Local(load_namespace(solution))),
         )
 
     def prewarm(self) -> None:
@@ -60,7 +65,7 @@ class Loaded:
             self.prefetch.begin(case)
 
         attempt, reference = Handle(self.prefetch), Handle(self.answers)
-        findings, failures = self.tests.run(attempt, reference, seed=0, begin=begin)
+        findings, failures = runner.run(self.tests, attempt, reference, seed=0, begin=begin)
         if self.mistakes is not None:
             source = self.solution.read_bytes()
             diagnose(self.mistakes, attempt, reference, findings, failures, source)
@@ -139,20 +144,9 @@ class _Grading:
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _run_hidden_tests(self, reference: Handle) -> Found:
-        found: list[Found] = []
-
-        def run(tests: HiddenTests) -> None:
-            found.append(self._tested(tests, reference))
-
-        if self._loaded is not None:
-            run(self._loaded.tests)
-        else:
-            with_hidden_tests(self._folder / f"test_{self._job.slug}.py", run)
-        return found[0]
-
-    def _tested(self, tests: HiddenTests, reference: Handle) -> Found:
-        return tests.run(
-            Handle(self.attempt), reference, seed=self._job.seed, only=self._job.properties,
+        tests = hidden_tests.load(_tests_of(self._folder)) if self._loaded is None else self._loaded.tests
+        return runner.run(
+            tests, Handle(self.attempt), reference, seed=self._job.seed, only=self._job.properties,
             deadline=self._deadline, deaths=lambda: self.attempt.deaths, begin=self._begin
         )  # fmt: skip
 
@@ -195,6 +189,10 @@ class _Grading:
             explained=diagnosed.explained,
             notes=diagnosed.notes,
         )
+
+
+def _tests_of(folder: Path) -> Path:
+    return folder / f"test_{folder.name}.py"
 
 
 class _DiagnosisTimeout(BaseException):

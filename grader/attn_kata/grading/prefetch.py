@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from attn_kata.grading.runner import Case
+from attn_kata.grading.hidden_tests import Case
 from attn_kata.properties.handle import Transport
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Call, Request

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attn_kata.grading.hidden_tests import Case
 from attn_kata.grading.local import Local, same_strides
-from attn_kata.grading.runner import Case
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Request
 

@@ -1,7 +1,7 @@
-"""What is true of every kata, said once: each check is the body of a property in several katas.
+"""Checks of one call: what standard properties are made of, and what a kata's own properties may use.
 
-A check takes `ours`, the attempt's function or built module, and where it compares `theirs`, the reference's with the same
-weights, then the arguments.
+A check takes `ours`, the attempt's function or built module, and `theirs`, the reference's with the same weights, where it
+compares; then the arguments of the call. All raise PropertyFailed, and what the call raises (see `Target.run`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,21 @@ from attn_kata.properties.compare import assert_close, assert_shape
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed, ReadyMade, calls_ready_made
 from attn_kata.properties.handle import Target
 
-FORBIDDEN_ATTENTIONS = ("scaled_dot_product", "multi_head_attention", "MultiheadAttention", "nn.Transformer", "nn.modules.transformer",
-                        "flex_attention",
-                        "_native_multi_head", "_transformer_encoder", "_flash_attention", "_efficient_attention",
-                        "_triton_multi_head", "_fused_sdp", "_safe_softmax", "fmha", "torch.onnx.ops",
-                        "onnx::Attention")  # fmt: skip
+# Words in the names of torch operations, for `blocks`.
+FORBIDDEN_ATTENTIONS = (
+    "scaled_dot_product", "multi_head_attention", "MultiheadAttention", "nn.Transformer", "nn.modules.transformer",
+    "flex_attention", "_native_multi_head", "_transformer_encoder", "_flash_attention", "_efficient_attention",
+    "_triton_multi_head", "_fused_sdp", "_safe_softmax", "fmha", "torch.onnx.ops", "onnx::Attention",
+)  # fmt: skip
 FORBIDDEN_SOFTMAXES = ("softmax", "softmin", "Softmax", "Softmin", "log_softmax", "_safe_softmax")
 
 
-def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...] = FORBIDDEN_ATTENTIONS) -> None:
-    """No ready-made operation runs, under whatever name it is called."""
-    recording = ours.run(*args, record=True).recording
+def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...], training: bool | None = None) -> None:
+    """No operation runs that has one of the words `forbidden` in its name, whatever the attempt calls it.
+
+    `training` sets a module's mode first. Raises ReadyMade.
+    """
+    recording = ours.run(*args, record=True, training=training).recording
     assert recording is not None
     # An operation's name has a namespace; one without is the attempt's own (record_function, an autograd.Function).
     # Names with an underscore come last: they are what a public one is made of.
@@ -37,7 +41,10 @@ def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...] = FO
 
 
 def check_gradients(ours: Target, theirs: Target, *args: Any, atol: float = 1e-5, training: bool | None = None) -> None:
-    """Gradients to every floating input and every parameter are those of the definition, for a random cotangent."""
+    """Gradients to every floating input and every parameter are the reference's, for one random cotangent.
+
+    The cotangent has the output's shape; what is differentiated is `(output * cotangent).sum()`.
+    """
     cotangent = torch.randn(theirs.run(*args, training=training).output.shape, dtype=torch.float64)
     right = theirs.run(*args, cotangent=cotangent, training=training)
     result = ours.run(*args, cotangent=cotangent, training=training)
@@ -61,7 +68,7 @@ def _compare_gradient(got: Tensor | None, wanted: Tensor | None, name: str, atol
 
 
 def check_leaves_inputs(ours: Target, *args: Any) -> None:
-    """The call leaves its inputs as they were."""
+    """After the call every tensor argument has the shape, dtype and numbers that it had before."""
     given = [value for value in args if isinstance(value, Tensor)]
     changed = what_changed(given, ours.run(*args, inputs_after=True).inputs_after)
     if changed is not None:
@@ -71,7 +78,7 @@ def check_leaves_inputs(ours: Target, *args: Any) -> None:
 def what_changed(given: list[Tensor], after: list[Tensor]) -> str | None:
     """In words, the first of the inputs that is not after a call what was given; None where all are."""
     if len(given) != len(after):
-        return "an argument was given other storage by the call: write to a tensor of your own"
+        return "the memory of a tensor argument was changed by the call: write to a tensor of your own"
     for place, (before, now) in enumerate(zip(given, after, strict=True), start=1):
         if before.shape != now.shape or before.dtype != now.dtype:  # k.transpose_(), x.data = x.float()
             became = f"from {_kind(before)} to {_kind(now)}"
@@ -85,23 +92,32 @@ def what_changed(given: list[Tensor], after: list[Tensor]) -> str | None:
 
 def check_keeps_dtype(ours: Target, *args: Any, dtype: torch.dtype) -> None:
     """The output's dtype is that of the inputs, which are given in `dtype`."""
-    output = ours(*_converted(args, dtype))
+    output = ours(*converted(args, dtype))
     if output.dtype != dtype:
         raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
 
 
-def check_computes_in_dtype(ours: Target, theirs: Target, *args: Any, dtype: torch.dtype, terms: int) -> None:
+def check_computes_in_dtype(
+    ours: Target,
+    theirs: Target,
+    *args: Any,
+    dtype: torch.dtype,
+    terms: int,
+    rows: str = "query",
+    columns: str = "feature",
+) -> None:
     """In `dtype` the output has that dtype and is right within rounding: about sqrt(terms) roundings of numbers near 1.
 
-    `theirs` computes in float64 on the same rounded numbers.
+    `theirs` computes in float64 on the same rounded numbers. The tolerance is 8 eps sqrt(terms), with at least 4 terms:
+    errors of independent roundings add up like a random walk (Higham and Mary, 2019).
     """
-    rounded = _converted(args, dtype)
-    right = theirs(*_converted(rounded, torch.float64))
+    rounded = converted(args, dtype)
+    right = theirs(*converted(rounded, torch.float64))
     output = ours(*rounded)
     if output.dtype != dtype:
         raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
     tolerance = 8 * torch.finfo(dtype).eps * max(terms, 4) ** 0.5
-    assert_close(output, right, atol=tolerance, rtol=tolerance, what="out")
+    assert_close(output, right, atol=tolerance, rtol=tolerance, rows=rows, columns=columns)
 
 
 def check_own_memory(ours: Target, *args: Any) -> None:
@@ -111,21 +127,19 @@ def check_own_memory(ours: Target, *args: Any) -> None:
 
 
 def check_stays_on_device(ours: Target, *args: Any) -> None:
-    """No tensor made on the way is left on the default device, where it would meet inputs that lie elsewhere."""
+    """No tensor is made on the default device and then used together with an input, or returned.
+
+    There is one device here, so this is what the attempt's process recorded, and no number proves it.
+    """
     recording = ours.run(*args, record=True).recording
     assert recording is not None
     if recording.strays:
         raise PropertyFailed(
-            f"a tensor on the default device meets the inputs in {recording.strays[0]}: on a GPU this raises or ends on the CPU"
+            f"in {recording.strays[0]} a tensor is on the wrong device: it was made on the default device, not on that of "
+            "the inputs. On a GPU this raises an error, or the output is on the CPU"
             if recording.strays[0] != "the result"
-            else "the result is made on the default device, not on that of the inputs"
+            else "the output is on the wrong device: it was made on the default device, not on that of the inputs"
         )
-
-
-def check_takes_strided(ours: Target, theirs: Target, *args: Any, atol: float = 1e-5) -> None:
-    """Non-contiguous inputs give what contiguous ones with the same numbers give."""
-    laid_out = tuple(strided(value) if isinstance(value, Tensor) else value for value in args)
-    assert_close(ours(*laid_out), theirs(*args), atol=atol)
 
 
 def strided(value: Tensor) -> Tensor:
@@ -149,7 +163,8 @@ def check_raises_value_error(action: Callable[[], object], what: str) -> None:
     raise PropertyFailed(f"{what} does not raise ValueError")
 
 
-def _converted(args: tuple[Any, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+def converted(args: tuple[Any, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    """`args` with their floating tensors in `dtype`."""
     return tuple(
         value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value for value in args
     )

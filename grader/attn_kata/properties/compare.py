@@ -29,24 +29,27 @@ def assert_close(
     rows: str = "query",
     columns: str = "feature",
 ) -> None:
-    """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. NaN is close to nothing.
+    """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. Nothing is close to NaN or infinity.
 
-    `rtol` is `atol` where not given. `what` names the tensor in the message, `rows` and `columns` its last two dimensions.
+    Both have the same shape, any shape. `rtol` is `atol` where not given. `what` names the tensor in the message; `rows` and
+    `columns` name its last two dimensions for the picture. Raises PropertyFailed, with the first place that differs.
     """
     assert_shape(actual, tuple(expected.shape), what=what)
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
     near = (got - wanted).abs() <= atol + (atol if rtol is None else rtol) * wanted.abs()
-    wrong = ~near  # a comparison with NaN is False, so NaN is wrong
+    wrong = ~near | ~wanted.isfinite()  # a comparison with NaN is False, and every number is near infinity
     if not bool(wrong.any()):
         return
     index = [int(i) for i in wrong.nonzero()[0]]
     at = f"{what}[{', '.join(map(str, index))}]" if index else what
     count = int(wrong.sum())
     mine, right = float(got[tuple(index)]), float(wanted[tuple(index)])
-    if math.isnan(right):  # another answer of the attempt's: nothing is expected to be NaN
-        others = "as it is in the answer to compare with" if math.isnan(mine) else "and nan in the answer to compare with"
+    if not math.isfinite(right):  # another output of the attempt's: the reference's are finite
+        other = "and so is the output that it is compared with"
+        if number(mine) != number(right):
+            other = f"but the output that it is compared with is {number(right)}"
         raise PropertyFailed(
-            f"{at} is {number(mine)}, {others}: not a number ({count} of {wrong.numel()})",
+            f"{at} is {number(mine)}, {other} ({count} of {wrong.numel()})",
             _example(got, wanted, index, what, rows, columns),
         )
     shown = (number(mine), number(right)) if number(mine) != number(right) else (f"{mine:.10g}", f"{right:.10g}")
@@ -56,7 +59,9 @@ def assert_close(
     )
 
 
-def assert_equal(actual: Tensor, expected: Tensor, *, what: str = "out", rows: str = "query", columns: str = "key") -> None:
+def assert_equal(
+    actual: Tensor, expected: Tensor, *, what: str = "out", rows: str = "query", columns: str = "key"
+) -> None:
     """Fail unless both are equal exactly, dtype included: for masks and integers."""
     assert_shape(actual, tuple(expected.shape), what=what)
     if actual.dtype != expected.dtype:

@@ -92,5 +92,5 @@ class MissingName(NoAnswer):
 
     def __init__(self, name: str, found: tuple[str, ...]) -> None:
         self.name, self.found = name, found
-        has = f'it defines {", ".join(found)}' if found else "it defines no function or class"
+        has = f"it defines {', '.join(found)}" if found else "it defines no function or class"
         super().__init__(f'there is no "{name}" in the attempt; {has}')

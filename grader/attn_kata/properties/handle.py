@@ -221,7 +221,10 @@ class Module(Target):
     def load(self, weights: dict[str, Tensor]) -> None:
         """Copy weights in by name, in their dtype. Raises PropertyFailed where the module's names or shapes are others."""
         self._hold(weights)
-        ask(self._transport, LoadWeights(module=self._current(), weights=tuple(weights), tensors=tuple(weights.values())))
+        ask(
+            self._transport,
+            LoadWeights(module=self._current(), weights=tuple(weights), tensors=tuple(weights.values())),
+        )
 
 
 def ask(transport: Transport, request: Build | LoadWeights | Call) -> wire.Reply:
@@ -279,11 +282,15 @@ def random_weights(parameters: dict[str, tuple[int, ...]], dtype: torch.dtype = 
 def build_pair(
     attempt: Handle, reference: Handle, name: str, *args: Any, dtype: torch.dtype = torch.float64
 ) -> tuple[Module, Module]:
-    """The attempt's module and the reference's, built alike, with the same random weights in both."""
+    """The attempt's module and the reference's, built with the same arguments and the same random weights.
+
+    The weights are rounded to `dtype`; the attempt gets them in `dtype`, the reference in float64.
+    Raises PropertyFailed where the attempt's parameters have other names or shapes.
+    """
     theirs: Module = getattr(reference, name)(*args)
     weights = random_weights(theirs.parameters, dtype)
     ours: Module = getattr(attempt, name).loaded(weights, *args)
-    theirs.load(weights)
+    theirs.load({name: weight.double() for name, weight in weights.items()})
     return ours, theirs
 
 

@@ -38,7 +38,7 @@ def own_files() -> list[str]:
 
     The answers are beside the package, and an editable installation leaves files that name its folder.
     """
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     found = {package}
     for folder in sys.path:
         try:

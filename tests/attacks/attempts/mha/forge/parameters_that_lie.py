@@ -1,5 +1,7 @@
 # Parameters of the right names and shapes, and others that are used.
 # outcome: failed
+# fails: from_scratch
+# says: calls nn.MultiheadAttention
 import torch
 from torch import nn
 

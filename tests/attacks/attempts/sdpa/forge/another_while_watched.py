@@ -1,6 +1,7 @@
 # From scratch is what it pretends to be while watched, and where the same inputs come again; else it calls the ready-made.
 # outcome: failed
-# says: right only where something ready-made can be called
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import sys
 
 import torch

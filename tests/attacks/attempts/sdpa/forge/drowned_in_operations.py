@@ -1,5 +1,7 @@
 # A thousand made-up operations are recorded so that the forbidden one is cut off the end of the list.
 # outcome: failed
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import torch
 
 

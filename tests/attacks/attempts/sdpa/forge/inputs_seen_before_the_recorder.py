@@ -1,5 +1,6 @@
-# What decodes a request is patched: the answer is computed before the recorder looks.
+# What decodes a request is patched: the answer is computed before the recorder looks. The refusal ends the process there.
 # outcome: failed
+# says: it ended its process
 import sys
 
 import torch

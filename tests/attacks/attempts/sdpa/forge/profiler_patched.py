@@ -1,5 +1,7 @@
 # torch's profiler is patched where a recorder may find it: it does nothing, and its events have honest names.
 # outcome: failed
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import torch
 import torch.autograd.profiler_legacy as legacy
 import torch.autograd.profiler_util as util

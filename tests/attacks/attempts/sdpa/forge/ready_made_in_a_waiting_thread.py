@@ -1,6 +1,6 @@
-# A thread was started at import and waits for work.
+# A thread was started at import and waits for work. The refusal ends it, and what waits for it waits for ever.
 # outcome: failed
-# says: it keeps threads of its own
+# says: no answer within
 import queue
 import threading
 

@@ -1,6 +1,7 @@
-# Knows that ready-made operations are withheld from it in the end, and tries every way back to them.
+# Knows that ready-made operations are blocked, and tries every way back to them that Python has.
 # outcome: failed
-# says: right only where something ready-made can be called
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import gc
 
 import torch

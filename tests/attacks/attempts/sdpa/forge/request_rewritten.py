@@ -1,18 +1,18 @@
 # The wish to record is taken out of the request on its way in, whatever it looks like.
 # outcome: failed
-# says: something ready-made
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention
 import json
-import os
 
 import torch
 
-loads, readv = json.loads, os.readv
+loads = json.loads
 
 
 def without_record(text, *a, **k):
     body = loads(text, *a, **k)
-    if isinstance(body, dict):
-        body.get("fields", {}).pop("record", None)
+    if isinstance(body, list) and len(body) == 3 and isinstance(body[1], dict) and body[1].get("record"):
+        body[1]["record"] = False
     return body
 
 

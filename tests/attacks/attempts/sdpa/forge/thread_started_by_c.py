@@ -1,5 +1,7 @@
 # A thread is started by a call that C makes, so that no profile function sees it.
 # outcome: failed
+# fails: from_scratch
+# says: calls F.scaled_dot_product_attention (line 
 import _thread
 import time
 

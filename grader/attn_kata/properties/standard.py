@@ -1,0 +1,270 @@
+"""Standard properties: what every kata is asked, said once. A kata names those it takes, and how its code is called.
+
+    def qkv(sizes): ...
+
+    attention = standard.function("scaled_dot_product_attention", lambda sizes: [qkv(sizes)], inputs="q, k and v")
+
+    test_from_scratch = standard.from_scratch(attention, blocks=FORBIDDEN_ATTENTIONS, cases=SIZES[:1])
+    test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=SIZES[:2])
+
+The name of a property is the name of its test. Each takes one or more entry points, and:
+
+    needs, cases     as `claims` takes them
+    claim, look_at   the kata's own words, where the usual ones do not fit
+    calls            other calls than the entry point's own
+    terms            (float32, half_precision) a smaller or larger number of rounded terms, sizes -> int
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attn_kata.properties import checks
+from attn_kata.properties.cases import Sizes
+from attn_kata.properties.claims import claims
+from attn_kata.properties.compare import assert_close
+from attn_kata.properties.handle import Handle, Target
+from attn_kata.report.model import Tier
+
+Arguments = tuple[Any, ...]
+Calls = Callable[[Sizes], Iterable[Arguments]]
+Pair = Callable[..., tuple[Target, Target]]
+HiddenTest = Callable[..., None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPoint:
+    """A function or a module of a kata's contract, and how it is called.
+
+    `pair(attempt, reference, sizes, dtype)` gives the attempt's and the reference's: modules with the same weights, the
+    attempt's in `dtype` and the reference's in float64. `calls(sizes)` gives the arguments of each call, floating tensors
+    in float64. `inputs` names them in a sentence. `modes` are those that a module is called in: train() is True, eval()
+    False. `terms` says how many rounded terms an output is made of. `rows` and `columns` name the output's last two
+    dimensions.
+    """
+
+    pair: Pair
+    calls: Calls
+    inputs: str = "the inputs"
+    modes: tuple[bool | None, ...] = (None,)
+    terms: Callable[[Sizes], int] = lambda sizes: 1
+    rows: str = "query"
+    columns: str = "feature"
+
+    def close(self, actual: Tensor, expected: Tensor, *, atol: float, what: str = "out") -> None:
+        """`assert_close`, with the names of this output's dimensions."""
+        assert_close(actual, expected, atol=atol, what=what, rows=self.rows, columns=self.columns)
+
+
+def function(name: str, calls: Calls, **described: Any) -> EntryPoint:
+    """The function `name`, called so; `described` are EntryPoint's other fields."""
+
+    def pair(attempt: Handle, reference: Handle, sizes: Sizes, dtype: torch.dtype) -> tuple[Target, Target]:
+        return getattr(attempt, name), getattr(reference, name)
+
+    return EntryPoint(pair=pair, calls=calls, **described)
+
+
+def module(pair: Pair, calls: Calls, **described: Any) -> EntryPoint:
+    """The module that `pair` builds, called so, in train() and in eval(); `described` are EntryPoint's other fields."""
+    return EntryPoint(pair=pair, calls=calls, modes=(True, False), **described)
+
+
+class StandardProperty:
+    """A property that is asked of entry points: call it with them to make a hidden test of it."""
+
+    def __init__(self, check: Callable[..., None], claim: str, look_at: str, tier: Tier) -> None:
+        functools.update_wrapper(self, check)
+        self._check, self._claim, self._look_at, self._tier = check, claim, look_at, tier
+
+    def __call__(
+        self,
+        *entries: EntryPoint,
+        needs: str | Iterable[str] = (),
+        cases: Iterable[Sizes] = (),
+        claim: str | None = None,
+        look_at: str | None = None,
+        calls: Calls | None = None,
+        blocks: tuple[str, ...] = (),
+        **how: Any,
+    ) -> HiddenTest:
+        """The hidden test. Raises TypeError for an argument that this property does not take."""
+        if blocks:
+            how["forbidden"] = blocks
+        inspect.signature(self._check).bind(None, None, None, None, **how)
+        asked = [entry if calls is None else replace(entry, calls=calls) for entry in entries]
+
+        def test(attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+            for entry in asked:
+                self._check(entry, attempt, reference, sizes, **how)
+
+        test.__doc__ = self.__doc__
+        said = (claim or self._claim).format(inputs=asked[0].inputs)
+        mark = claims(said, look_at=look_at or self._look_at, needs=needs, tier=self._tier, cases=cases, blocks=blocks)
+        return mark(test)
+
+
+def _standard(claim: str, *, look_at: str, tier: Tier = "core") -> Callable[[Callable[..., None]], StandardProperty]:
+    return lambda check: StandardProperty(check, claim, look_at, tier)
+
+
+@_standard("No ready-made attention is called.", look_at="what the contract forbids")
+def from_scratch(
+    entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes, forbidden: tuple[str, ...]
+) -> None:
+    """No operation runs whose name contains one of the words in `blocks`; it stands first in a kata's file.
+
+    In float64 and in float32, because a ready-made attention may be kept for one of them; and a module in train() and in
+    eval(), where it may take a faster way.
+    """
+    for place, dtype in enumerate((torch.float64, torch.float32)):
+        ours, _ = entry.pair(attempt, reference, sizes, dtype)
+        mode = entry.modes[place % len(entry.modes)]
+        for args in entry.calls(sizes):
+            checks.check_from_scratch(ours, *checks.converted(args, dtype), forbidden=forbidden, training=mode)
+
+
+@_standard(
+    "Gradients to {inputs} are those of the definition.",
+    look_at="whether anything on the way is detached, rounded or rewritten in place",
+)
+def gradients(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """Gradients to every floating input and every parameter are right to 1e-5, for a random cotangent, in every mode."""
+    ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        for mode in entry.modes:
+            checks.check_gradients(ours, theirs, *args, training=mode)
+
+
+@_standard("train() and eval() give the same output.", look_at="dropout, or anything else that depends on the mode")
+def train_and_eval_alike(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """A module gives the same output in both modes, to 1e-5, and twice the same in train()."""
+    ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        evaluated = ours.run(*args, training=False).output
+        for _ in range(2):  # what is drawn may agree once by luck
+            trained = ours.run(*args, training=True).output
+            entry.close(trained, evaluated, atol=1e-5, what="out in train(), compared with eval(): out")
+
+
+@_standard(
+    "The output has the dtype of the inputs, in float32 and float64.",
+    look_at="conversions on the way, and tensors made without a dtype",
+)
+def output_dtype(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """Inputs and weights in float32 give an output in float32, and those in float64 one in float64."""
+    for dtype in (torch.float32, torch.float64):
+        ours, _ = entry.pair(attempt, reference, sizes, dtype)
+        for args in entry.calls(sizes):
+            checks.check_keeps_dtype(ours, *args, dtype=dtype)
+
+
+def _computes_in(
+    dtypes: tuple[torch.dtype, ...], entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes,
+    terms: Callable[[Sizes], int] | None,
+) -> None:  # fmt: skip
+    count = (terms or entry.terms)(sizes)
+    for dtype in dtypes:
+        ours, theirs = entry.pair(attempt, reference, sizes, dtype)
+        for args in entry.calls(sizes):
+            checks.check_computes_in_dtype(
+                ours, theirs, *args, dtype=dtype, terms=count, rows=entry.rows, columns=entry.columns
+            )
+
+
+@_standard(
+    "In float32 the values are right within float32's rounding.", look_at="arithmetic in a narrower dtype than float32"
+)
+def float32(
+    entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes, terms: Callable[[Sizes], int] | None = None
+) -> None:
+    """In float32 the output is right within about sqrt(terms) roundings, against float64 on the same rounded numbers."""
+    _computes_in((torch.float32,), entry, attempt, reference, sizes, terms)
+
+
+@_standard("float16 and bfloat16 work.", look_at="constants that the dtype cannot hold", tier="edge")
+def half_precision(
+    entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes, terms: Callable[[Sizes], int] | None = None
+) -> None:
+    """As `float32`, in float16 and in bfloat16."""
+    _computes_in((torch.float16, torch.bfloat16), entry, attempt, reference, sizes, terms)
+
+
+@_standard("float64 is kept throughout: exact to 1e-9.", look_at="conversions to float32 on the way", tier="edge")
+def float64_throughout(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """In float64 the output is right to 1e-9."""
+    ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        entry.close(ours(*args), theirs(*args), atol=1e-9)
+
+
+@_standard("The call does not change {inputs}.", look_at="in-place operations on the arguments")
+def inputs_unmodified(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """After the call every tensor argument has the shape, dtype and numbers that it had before."""
+    ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        checks.check_leaves_inputs(ours, *args)
+
+
+@_standard(
+    "The output does not depend on the memory layout of {inputs}.", look_at="view on a tensor whose layout you do not know"
+)
+def non_contiguous_inputs(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """Tensors in any layout give what contiguous ones with the same numbers give, to 1e-5: see `layouts`."""
+    ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        for how, laid_out in layouts(args):
+            entry.close(ours(*laid_out), theirs(*contiguous(laid_out)), atol=1e-5, what=f"out of inputs {how}: out")
+
+
+@_standard("Every tensor is on the device of the inputs.", look_at="tensors made without device=")
+def device(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """No tensor is made on the default device and then used together with an input, or returned."""
+    ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        checks.check_stays_on_device(ours, *args)
+
+
+@_standard(
+    "The output shares no memory with an input.", look_at="an input, or a view of one, that is returned", tier="edge"
+)
+def own_memory(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
+    """Writing into the output later does not change an input."""
+    ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
+    for args in entry.calls(sizes):
+        checks.check_own_memory(ours, *args)
+
+
+def layouts(args: Arguments) -> Iterator[tuple[str, Arguments]]:
+    """`args` with their tensors in layouts that are not contiguous, each with words for it.
+
+    Reversed dimensions with gaps, so that no two can be merged; two dimensions exchanged, as a transpose leaves them; and
+    the first entry for all, in the memory of one.
+    """
+    yield "stored in reverse, with gaps", _each(checks.strided, args)
+    yield "stored with two dimensions exchanged", _each(_exchanged, args)
+    yield "expanded from their first entry", _each(lambda value: value[:1].expand_as(value), args)
+
+
+def contiguous(args: Arguments) -> Arguments:
+    """`args` with contiguous tensors of the same numbers."""
+    return _each(Tensor.contiguous, args)
+
+
+def _each(change: Callable[[Tensor], Tensor], args: Arguments) -> Arguments:
+    return tuple(change(value) if isinstance(value, Tensor) and value.dim() > 0 else value for value in args)
+
+
+def _exchanged(value: Tensor) -> Tensor:
+    """(B, T, E) stored (T, B, E); (B, H, T, D) stored (B, T, H, D), as a split into heads leaves it."""
+    if value.dim() < 2:
+        return value
+    first = 1 if value.dim() == 4 else 0
+    return value.transpose(first, first + 1).contiguous().transpose(first, first + 1)
