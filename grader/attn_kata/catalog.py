@@ -23,7 +23,7 @@ from attn_kata.errors import KataFileError, UsageError
 from attn_kata.resources import katas_folder, solutions_folder
 from attn_kata.tables import Table
 
-_SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def _meant(name: str, known: list[str]) -> str:
 def load(folder: Path) -> Kata:
     """The kata in `folder`. Raises KataFileError for a key that is unknown, missing or of the wrong type."""
     file = folder / "kata.toml"
-    if not _SLUG.fullmatch(folder.name):
+    if not SLUG.fullmatch(folder.name):
         raise KataFileError(f"{file}: the folder '{folder.name}' is not a snake_case slug.")
     table = Table.of_file(file)
     kata = Kata(

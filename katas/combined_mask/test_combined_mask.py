@@ -96,7 +96,7 @@ def flags(sizes):
     return keep, causal
 
 
-masks = standard.function("combine_masks", flags, inputs="keep and causal")
+masks = standard.function("combine_masks", lambda sizes: [flags(sizes)], inputs="keep and causal")
 attention = standard.function(
     "masked_attention",
     lambda sizes: [(*qkv(sizes), partial(sizes)), (*qkv(sizes), all_true(sizes))],

@@ -340,20 +340,3 @@ def test_a_kata_without_its_stub_or_contract_says_which_file_it_lacks(installed)
         assert done.returncode == 4
         assert "Traceback" not in done.stderr
     assert not (installed / "mha.py").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "never"),
-    [
-        (("start", "mha"), {"torch", "attn_kata.engine"}),
-        (("list",), {"torch", "jinja2"}),
-        (("hint", "mha"), {"jinja2"}),
-    ],
-)
-def test_a_command_waits_only_for_what_it_needs(folder, environment, arguments, never):
-    command = [sys.executable, "-X", "importtime", "-m", "attn_kata", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-
-    assert "attn_kata.catalog" in imported
-    assert not imported & never

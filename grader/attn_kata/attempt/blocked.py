@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import inspect
 import re
 import sys
 import types
@@ -32,6 +33,12 @@ _OTHER_KEYS = (
     "FuncTorchVmapMode", "BatchedNestedTensor", "NestedTensorCPU", "AutogradNestedTensor", "SparseCPU", "SparseCsrCPU",
     "QuantizedCPU", "MkldnnCPU",
 )  # fmt: skip
+# Modules in which torch has written attentions and softmaxes in Python, by steps that are not forbidden.
+_IN_PYTHON = (
+    "torch.nn.functional", "torch._refs", "torch._refs.nn.functional", "torch._refs.special", "torch.masked._ops",
+    "torch._decomp.decompositions", "torch._higher_order_ops.flex_attention",
+)  # fmt: skip
+_ONLY_WHERE_IMPORTED = (recorder.FLEX, "torch.onnx.ops", "torch.onnx.ops._impl")
 # Interpreters that call kernels without the dispatcher, or have their own kernels.
 _BYPASS_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module", "_te")
 _REFUSE = "__attn_kata_refuse__"  # the name of `_refuse` in the globals of a Python function that refuses
@@ -56,13 +63,14 @@ def block(words: Iterable[str], filename: str) -> None:
         warnings.simplefilter("ignore")  # torch warns about every overridden kernel
         for name in filter(is_forbidden, operation_names()):
             _override(*name.split("::", 1))
-    for function, name in recorder.READY_MADE.items():
+    for function, name in {**functions_in_python(), **_functions(_ONLY_WHERE_IMPORTED), **recorder.READY_MADE}.items():
         if is_forbidden(name):
             function.__globals__[_REFUSE] = _refuse
             function.__code__ = _refusing_code(name)
     recorder.forget()  # it holds the original functions and their code
-    if is_forbidden(recorder.FLEX):
-        sys.modules[recorder.FLEX] = None  # type: ignore[assignment]  # importing it raises
+    for name in _ONLY_WHERE_IMPORTED:
+        if is_forbidden(name):
+            sys.modules[name] = None  # type: ignore[assignment]  # importing it raises
     for name in _BYPASS_DISPATCHER:
         with contextlib.suppress(AttributeError):
             delattr(torch._C, name)
@@ -79,6 +87,25 @@ def take_refusals() -> list[tuple[str, int]]:
 def operation_names() -> tuple[str, ...]:
     """Every operation that the dispatcher knows, as namespace::name. The first call takes 3 ms: make it early."""
     return tuple(torch._C._dispatch_get_all_op_names())
+
+
+@functools.cache
+def functions_in_python() -> dict[types.FunctionType, str]:
+    """Every attention and softmax that torch has written in Python, with its name. Slow the first time: call it early."""
+    return _functions(_IN_PYTHON)
+
+
+def _functions(modules: Iterable[str]) -> dict[types.FunctionType, str]:
+    """The innermost functions of these modules, as far as they are loaded, that are called like an attention or a softmax."""
+    found = {}
+    for module in modules:
+        for value in list(vars(sys.modules.get(module, None) or types).values()):
+            function = inspect.unwrap(getattr(value, "_init_fn", value)) if callable(value) else None
+            if isinstance(function, types.FunctionType) and not function.__code__.co_freevars:
+                name = recorder.name_of(function.__code__)
+                if name:
+                    found[function] = name
+    return found
 
 
 def _override(space: str, name: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from attn_kata.attempt.blocked import operation_names
+from attn_kata.attempt.blocked import functions_in_python, operation_names
 from attn_kata.attempt.executor import Executor
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Build, Call, Load, LoadWeights, Request
@@ -67,6 +67,7 @@ def prewarm() -> None:
     rows = torch.ones(2, _LONG, 6, dtype=torch.float64)
     _answer(executor, Call(name="long", args=args[:1], cotangent=1, tensors=(rows, torch.ones(2, _LONG, _LONG))))
     operation_names()
+    functions_in_python()
     torch.default_generator.set_state(state)
 
 

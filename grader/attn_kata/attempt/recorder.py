@@ -111,7 +111,7 @@ class Recorder:
         if event == "call":
             name = self._named.get(frame.f_code)
             if name is None:
-                name = self._named[frame.f_code] = _ready_made_name(frame.f_code)
+                name = self._named[frame.f_code] = name_of(frame.f_code)
             if name:
                 self._calls.add(name)
 
@@ -127,7 +127,7 @@ class Recorder:
         )
 
 
-def _ready_made_name(code: types.CodeType) -> str:
+def name_of(code: types.CodeType) -> str:
     """The full name of a function of torch whose name says attention or softmax; "" for other functions."""
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no co_qualname
     is_function = code.co_flags & inspect.CO_OPTIMIZED  # and not the body of a class or module during an import

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attn_kata import catalog, specimens, stub
-from attn_kata.authoring import handout
+from attn_kata.authoring import handout, new
 from attn_kata.catalog import Kata
 from attn_kata.engine.client import Engine, EngineFault
 from attn_kata.errors import KataFileError, UsageError
@@ -22,7 +22,7 @@ from attn_kata.specimens import Specimen
 from attn_kata.workspace import shown
 
 MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
-_FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml")  # and test_<slug>.py
+_FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml", "mistakes.toml")  # and test_<slug>.py
 _FOLDERS = ("right", "wrong")
 
 
@@ -81,6 +81,7 @@ def check(kata: Kata, engine: Engine) -> Check:
     for path in (kata.solution, kata.folder / f"test_{kata.slug}.py"):
         if not path.is_file():
             say(f"there is no {path.parent.name}/{path.name}")
+    result.problems.extend(new.todos(kata))
     if result.problems:
         return result  # before minutes of grading
 

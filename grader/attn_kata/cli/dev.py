@@ -14,6 +14,18 @@ def dev() -> None:
 
 
 @dev.command()
+@click.argument("slug")
+def new(slug: str) -> None:
+    """Write the folder of a new kata, with a TODO wherever you have to write. SLUG is its name for ever."""
+    from attn_kata.authoring import new as new_kata
+    from attn_kata.workspace import shown
+
+    for path in new_kata.write(slug):
+        emit(shown(path))
+    emit(f"\nWrite what each TODO asks for; CONTRIBUTING.md says what good means. Then: attn-kata dev check {slug}")
+
+
+@dev.command()
 @click.argument("names", metavar="[KATA]...", nargs=-1)
 @click.option("--matrix", is_flag=True, help="Also print which wrong attempt and which mistake breaks which property.")
 def check(names: tuple[str, ...], matrix: bool) -> None:

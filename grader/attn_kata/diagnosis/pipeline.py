@@ -1,4 +1,17 @@
-"""A kata's computation as named stages in order, and mistakes as replacements of stages."""
+"""A kata's computation as named stages in order, and mistakes as replacements of stages.
+
+    PIPELINES = [
+        Pipeline(
+            entry="scaled_dot_product_attention",
+            begin=lambda q, k, v: State(q=q, k=k, v=v),
+            stages={"score": s.score, "scale": s.scale_by_head_dim, "softmax": s.softmax_over_keys, "mix": s.mix},
+            variants=(*variants("scale.missing", {"scale": s.nothing}), ...),
+            probes=lambda: [Probe(args=(q, k, v), sizes={"B": 2, "H": 3, ...}), ...],
+        )
+    ]
+
+`attn_kata.diagnosis.stages` is the library of stages; `catalogue.toml` has the words for each id.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +25,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from torch import Tensor
-
 State = SimpleNamespace  # what flows through the stages; a stage sets attributes to new tensors, never writes into one
 Stage = Callable[[State], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One way to make a mistake: the stages that it replaces. Several variants may share an id.
+    """One way to make a mistake: `stages` maps the names of stages to what replaces them. Several variants may share an id.
 
-    With `shows_in_values` False the probes cannot see it (dropout, in eval): it is a mutant, and named by a symptom.
+    `id` is an id in `catalogue.toml`. With `shows_in_values` False the probes cannot see the mistake (dropout, in eval()): it
+    is a mutant that the hidden tests must fail, and a symptom names it.
     """
 
     id: str
@@ -34,7 +46,8 @@ class Variant:
 class Probe:
     """One call on which an attempt is compared with the pipeline: float64, no size equal to another unless it says so.
 
-    `build` holds the arguments that the module is built with, `sizes` the names for the explanation's numbers.
+    `args` are the arguments of the call, and `build` those that the module is built with. `sizes` names the sizes, for the
+    numbers in an explanation.
     """
 
     args: tuple[Any, ...]
@@ -44,7 +57,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """One entry point of a kata. `stages` without a mistake compute what the reference computes.
+    """The computation of one entry point, a function or a module. `stages` without a mistake give the reference's output.
 
     `begin` makes the first state: from the call's arguments for a function; for a module from its parameters (by name), the
     arguments that it was built with, and the call's arguments. `state.training` is set afterwards.
@@ -64,7 +77,7 @@ class Pipeline:
     beside: Mapping[str, Mapping[str, Stage]] = field(default_factory=dict)
 
     def result(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
-        """The final state with these mistakes made. Raises what a mistake raises."""
+        """The final state after all stages, with these mistakes made; `.out` is the output. Raises what a stage raises."""
         stages = dict(self.stages)
         for mistake in mistakes:
             stages.update(mistake.stages)
@@ -74,7 +87,7 @@ class Pipeline:
         return state
 
     def with_(self, id: str) -> Pipeline:
-        """The pipeline with the mistake `id` made, of which it is known from elsewhere that the attempt makes it."""
+        """The pipeline with the mistake `id` of `beside` made, where a symptom has named it already. Raises KeyError."""
         return replace(self, stages={**self.stages, **self.beside[id]}, beside={})
 
     def __post_init__(self) -> None:
@@ -86,17 +99,16 @@ class Pipeline:
 
 
 def variants(id: str, *replacements: Mapping[str, Stage], shows_in_values: bool = True) -> tuple[Variant, ...]:
-    """The variants of one mistake, one for each mapping from stage names to what replaces them."""
+    """The variants of one mistake, one for each mapping from stage names to what replaces them.
+
+    *variants("softmax.query_axis", {"softmax": s.softmax_over_queries}),
+    *variants("scale.head_count", {"scale": s.scale_by_heads}, {"scale": s.scale_by_embed_dim}),
+    """
     return tuple(Variant(id=id, stages=stages, shows_in_values=shows_in_values) for stages in replacements)
 
 
-def tensors_of(args: tuple[Any, ...]) -> list[Tensor]:
-    """The tensors among the arguments of a call."""
-    return [value for value in args if isinstance(value, Tensor)]
-
-
 def load(folder: Path) -> types.ModuleType:
-    """The kata's `mistakes.py`."""
+    """The module `mistakes.py` of the kata in `folder`: PIPELINES, SYMPTOMS. Raises what its import raises."""
     name = f"attn_kata_mistakes_{folder.name}"
     spec = importlib.util.spec_from_file_location(name, folder / "mistakes.py")
     assert spec is not None

@@ -50,7 +50,8 @@ def run(
     with None. Properties that block operations are asked first. Raises HiddenTestFault.
     """
     running = Run(attempt=attempt, reference=reference, seed=seed, deaths=deaths, deadline=deadline, begin=begin)
-    wanted = [test for test in tests if not only or test.property.name in with_needs(tests, only)]
+    names = with_needs(tests, only)
+    wanted = [test for test in tests if not only or test.property.name in names]
     for test in sorted(wanted, key=lambda test: not test.property.blocks):
         running.take(test)
     begin(None)

@@ -9,7 +9,11 @@ from torch import Tensor
 
 
 class Sizes:
-    """Named sizes of one case, read as attributes: `Sizes(B=2, Tq=3).Tq`. Values are ints, or words for what varies."""
+    """Named sizes of one case, read as attributes: `Sizes(B=2, Tq=3).Tq` is 3.
+
+    A value is an int, or a word for something else that varies between cases (`dropout="0.5"`). The report and pytest show a
+    case as its sizes. Reading a size that is not there raises AttributeError.
+    """
 
     def __init__(self, **sizes: int | str) -> None:
         self._sizes = sizes
@@ -32,5 +36,8 @@ class Sizes:
 
 
 def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Standard normal numbers, in float64 unless told otherwise; seeded anew for each case by the grader."""
+    """A tensor of this shape with standard normal numbers, drawn in float64 and rounded to `dtype`.
+
+    The numbers depend on the seed of the grading, the property and the case, and on nothing else.
+    """
     return torch.randn(*shape, dtype=torch.float64).to(dtype)

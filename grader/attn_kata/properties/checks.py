@@ -121,7 +121,7 @@ def check_computes_in_dtype(
 
 
 def check_own_memory(ours: Target, *args: Any) -> None:
-    """Writing into the output afterwards does not change an input."""
+    """Writing into the output later does not change an input: they share no memory."""
     if ours.run(*args).shares_input:
         raise PropertyFailed("the output shares memory with an input: writing into one changes the other")
 
@@ -143,13 +143,13 @@ def check_stays_on_device(ours: Target, *args: Any) -> None:
 
 
 def strided(value: Tensor) -> Tensor:
-    """The same numbers, non-contiguous: dimensions stored in reverse order, with gaps, so that no two merge."""
+    """The same numbers in a tensor that is not contiguous: dimensions in reverse order, with gaps, so that no two merge."""
     backwards = tuple(reversed(range(value.dim())))
     return torch.stack([value.permute(backwards)] * 2, dim=-1)[..., 0].permute(backwards)
 
 
 def check_raises_value_error(action: Callable[[], object], what: str) -> None:
-    """`action` raises ValueError (or a class derived from it); an assert is not enough."""
+    """`action` raises ValueError or a class derived from it (not AssertionError). `what` names the call in the message."""
     try:
         action()
     except AttemptRaised as failure:

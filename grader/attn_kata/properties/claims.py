@@ -36,10 +36,16 @@ def claims(
 ) -> Callable[[Test], Test]:
     """Mark `test_<name>` as the test of the property <name>.
 
-    `claim` is one sentence that a person understands without the test; `look_at` completes "look at …" and is never the
-    fix; `needs` names properties without which this one cannot be judged; `cases` come smallest first. `blocks` are words in
-    the names of torch operations that the contract forbids: the property is asked before all others, and from then on
-    these operations refuse.
+        @claims("The output is one tensor of shape (B, T, E).", look_at="how the heads are merged", cases=SIZES)
+        def test_output_shape(attempt, sizes): ...
+
+    claim: one sentence that a person understands without the test.
+    look_at: completes "look at …", and never tells the fix.
+    needs: properties without which this one cannot be judged; it is skipped where one of them does not hold.
+    tier: "core" properties decide, "edge" properties inform.
+    cases: the sizes that the test is run with, smallest first, until one fails.
+    blocks: words in the names of torch operations that the contract forbids. The property is asked before all others, and
+        from then on these operations refuse.
     """
 
     def mark(test: Test) -> Test:

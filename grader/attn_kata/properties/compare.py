@@ -14,7 +14,7 @@ EXAMPLE_ROWS, EXAMPLE_COLUMNS = 8, 8
 
 
 def assert_shape(actual: Tensor, expected: tuple[int, ...], *, what: str = "the output") -> None:
-    """Fail unless `actual` has exactly this shape."""
+    """Fail unless `actual` has exactly this shape. Raises PropertyFailed."""
     if tuple(actual.shape) != tuple(expected):
         raise PropertyFailed(f"{what} has shape {_shape(actual.shape)}, expected {_shape(expected)}")
 
@@ -62,7 +62,7 @@ def assert_close(
 def assert_equal(
     actual: Tensor, expected: Tensor, *, what: str = "out", rows: str = "query", columns: str = "key"
 ) -> None:
-    """Fail unless both are equal exactly, dtype included: for masks and integers."""
+    """Fail unless shape, dtype and every entry are equal: for masks and integers. Raises PropertyFailed."""
     assert_shape(actual, tuple(expected.shape), what=what)
     if actual.dtype != expected.dtype:
         raise PropertyFailed(f"{what} is {_dtype(actual)}, expected {_dtype(expected)}")
@@ -70,7 +70,7 @@ def assert_equal(
 
 
 def assert_holds(condition: bool, message: str) -> None:
-    """Fail with `message` unless `condition`."""
+    """Fail with `message` unless `condition`. Raises PropertyFailed."""
     if not condition:
         raise PropertyFailed(message)
 

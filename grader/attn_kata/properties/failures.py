@@ -47,7 +47,7 @@ class Refused(NoAnswer):
 def calls_ready_made(operation: str, line: int | None = None) -> str:
     """The sentence that says so, with the operation named as people call it."""
     where = "" if line is None else f" (line {line})"
-    return f"calls {public_name(operation)}{where}, which is ready-made; the contract asks for it from scratch"
+    return f"calls {public_name(operation)}{where}, which is ready-made; the contract asks you to write it yourself"
 
 
 def public_name(operation: str) -> str:

@@ -41,7 +41,16 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One call's result; what was not asked for is empty. A gradient is None where none arrives."""
+    """The result of one call. What was not asked for is empty.
+
+    output: the tensor that was returned.
+    shares_input: whether it shares memory with an argument.
+    on_meta: whether it is on the meta device, and so has a shape and no numbers.
+    inputs_after: the tensor arguments as the call left them.
+    input_gradients: of the floating arguments, in order; None where no gradient arrives.
+    parameter_gradients: by name; None where no gradient arrives.
+    recording: which operations ran.
+    """
 
     output: Tensor
     shares_input: bool
@@ -53,7 +62,11 @@ class Result:
 
 
 class Handle:
-    """An attempt, or the reference, by the names that the contract gives. CapWords are classes, others functions."""
+    """An attempt, or the reference, by the names that the contract gives.
+
+    `handle.softmax` is a Function, `handle.SelfAttention` (a name in CapWords) is a Class. Where the attempt has no such name,
+    a call raises MissingName.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -99,7 +112,10 @@ class Target:
         seed: int | None = None,
         lenient_views: bool = False,
     ) -> Result:
-        """Call with `args` (tensors, numbers, None, strings, torch.device).
+        """Call with `args` (tensors, numbers, None, strings, torch.device), and answer what is asked for.
+
+            result = module.run(x, cotangent=randn(2, 3, 8), training=True)
+            result.output, result.input_gradients, result.parameter_gradients
 
         `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `labels`, one for each row of
         the output, for those of the mean cross-entropy; `weights`, made of answers, are loaded first; `training` sets the
@@ -146,7 +162,7 @@ class Target:
 
 
 class Function(Target):
-    """A function of the attempt's."""
+    """A function of the attempt's: call it for its output, a tensor, or `run` it for more."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         super().__init__(transport)
@@ -172,7 +188,11 @@ class Class:
 
 
 class Module(Target):
-    """A built module. Built again, with the same weights, when the attempt's process had to be replaced."""
+    """A built module: call it for its output, a tensor, or `run` it for more. `parameters` has shapes by name.
+
+    It is in train() until `run` sets another mode. It is built again, with the same weights, when the attempt's process had to
+    be replaced.
+    """
 
     def __init__(
         self, transport: Transport, name: str, args: tuple[Any, ...], weights: dict[str, Tensor] | None = None
@@ -271,7 +291,10 @@ def describe_arguments(args: tuple[Any, ...]) -> tuple[list[Tensor], tuple[Argum
 
 
 def random_weights(parameters: dict[str, tuple[int, ...]], dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
-    """Weights for parameters of these shapes, large enough that no mistake hides and small enough that nothing saturates."""
+    """Random weights by name, for parameters of these shapes: matrices with deviation 1.2 / sqrt(in), vectors with 0.5.
+
+    So scores are large enough that no mistake hides, and small enough that no softmax saturates.
+    """
     weights = {}
     for name, shape in parameters.items():
         scale = 1.2 / shape[-1] ** 0.5 if len(shape) > 1 else 0.5

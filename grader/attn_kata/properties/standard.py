@@ -58,6 +58,15 @@ class EntryPoint:
     rows: str = "query"
     columns: str = "feature"
 
+    def arguments(self, sizes: Sizes) -> Iterator[Arguments]:
+        """The arguments of each call. Raises TypeError for a call that is not a tuple or a list."""
+        for args in self.calls(sizes):
+            if not isinstance(args, (tuple, list)):
+                raise TypeError(
+                    f"calls(sizes) gives a {type(args).__name__} where it is to give the arguments of a call"
+                )
+            yield tuple(args)
+
     def close(self, actual: Tensor, expected: Tensor, *, atol: float, what: str = "out") -> None:
         """`assert_close`, with the names of this output's dimensions."""
         assert_close(actual, expected, atol=atol, what=what, rows=self.rows, columns=self.columns)
@@ -127,7 +136,7 @@ def from_scratch(
     for place, dtype in enumerate((torch.float64, torch.float32)):
         ours, _ = entry.pair(attempt, reference, sizes, dtype)
         mode = entry.modes[place % len(entry.modes)]
-        for args in entry.calls(sizes):
+        for args in entry.arguments(sizes):
             checks.check_from_scratch(ours, *checks.converted(args, dtype), forbidden=forbidden, training=mode)
 
 
@@ -138,7 +147,7 @@ def from_scratch(
 def gradients(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Gradients to every floating input and every parameter are right to 1e-5, for a random cotangent, in every mode."""
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         for mode in entry.modes:
             checks.check_gradients(ours, theirs, *args, training=mode)
 
@@ -147,7 +156,7 @@ def gradients(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Size
 def train_and_eval_alike(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """A module gives the same output in both modes, to 1e-5, and twice the same in train()."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         evaluated = ours.run(*args, training=False).output
         for _ in range(2):  # what is drawn may agree once by luck
             trained = ours.run(*args, training=True).output
@@ -162,7 +171,7 @@ def output_dtype(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: S
     """Inputs and weights in float32 give an output in float32, and those in float64 one in float64."""
     for dtype in (torch.float32, torch.float64):
         ours, _ = entry.pair(attempt, reference, sizes, dtype)
-        for args in entry.calls(sizes):
+        for args in entry.arguments(sizes):
             checks.check_keeps_dtype(ours, *args, dtype=dtype)
 
 
@@ -173,7 +182,7 @@ def _computes_in(
     count = (terms or entry.terms)(sizes)
     for dtype in dtypes:
         ours, theirs = entry.pair(attempt, reference, sizes, dtype)
-        for args in entry.calls(sizes):
+        for args in entry.arguments(sizes):
             checks.check_computes_in_dtype(
                 ours, theirs, *args, dtype=dtype, terms=count, rows=entry.rows, columns=entry.columns
             )
@@ -201,7 +210,7 @@ def half_precision(
 def float64_throughout(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """In float64 the output is right to 1e-9."""
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         entry.close(ours(*args), theirs(*args), atol=1e-9)
 
 
@@ -209,17 +218,18 @@ def float64_throughout(entry: EntryPoint, attempt: Handle, reference: Handle, si
 def inputs_unmodified(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """After the call every tensor argument has the shape, dtype and numbers that it had before."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         checks.check_leaves_inputs(ours, *args)
 
 
 @_standard(
-    "The output does not depend on the memory layout of {inputs}.", look_at="view on a tensor whose layout you do not know"
+    "The output does not depend on the memory layout of {inputs}.",
+    look_at="view on a tensor whose layout you do not know",
 )
 def non_contiguous_inputs(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Tensors in any layout give what contiguous ones with the same numbers give, to 1e-5: see `layouts`."""
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         for how, laid_out in layouts(args):
             entry.close(ours(*laid_out), theirs(*contiguous(laid_out)), atol=1e-5, what=f"out of inputs {how}: out")
 
@@ -228,7 +238,7 @@ def non_contiguous_inputs(entry: EntryPoint, attempt: Handle, reference: Handle,
 def device(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """No tensor is made on the default device and then used together with an input, or returned."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         checks.check_stays_on_device(ours, *args)
 
 
@@ -238,7 +248,7 @@ def device(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) 
 def own_memory(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Writing into the output later does not change an input."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
-    for args in entry.calls(sizes):
+    for args in entry.arguments(sizes):
         checks.check_own_memory(ours, *args)
 
 

@@ -17,9 +17,10 @@ from attn_kata.properties.handle import Module
 def fit(
     module: Module, *args: Any, weights: dict[str, Tensor], labels: Tensor, steps: int, learning_rate: float
 ) -> tuple[dict[str, Tensor], list[float]]:
-    """Train from `weights` by full-batch Adam on cross-entropy; the weights it ends with, and the loss at each step.
+    """Train `module`, called with `args`, from `weights` by full-batch Adam on cross-entropy (Kingma and Ba, 2015).
 
-    The module is left with those of the last step but one.
+    `labels` (N,) has a class for each row of the logits (N, classes). Returns the weights after the last step, by name, and
+    the loss at each step. The module is left with the weights before the last step.
     """
     learnt = {name: weight.clone() for name, weight in weights.items()}
     moments = {name: (torch.zeros_like(weight), torch.zeros_like(weight)) for name, weight in weights.items()}

@@ -1,4 +1,5 @@
 # style: the textbook lines, one after the other
+# edge fails: nothing_to_attend_to
 import torch
 from torch import nn
 

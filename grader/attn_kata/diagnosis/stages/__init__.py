@@ -1,7 +1,19 @@
 """The library of stages that katas' pipelines are made of, right and wrong: `from attn_kata.diagnosis import stages as s`.
 
-The state: `x` and `context` (inputs to project), `parameters` (by name), `q k v` (..., T, D), `keep` (bool, broadcastable to
-the scores, True = may attend, or None), `scores`, `weights` (..., Tq, Tk), `out`; sizes `H` and whatever a scale names.
+A stage takes the state, sets attributes of it to new tensors, and never writes into one. It reads and sets
+
+    x (..., Tq, E), context (..., Tk, E)   the inputs to project
+    parameters                             the module's parameters by name
+    q (..., Tq, D), k (..., Tk, D), v (..., Tk, Dv)
+    keep                                   bool, broadcastable to the scores: True = may attend; None = no mask
+    scores, weights (..., Tq, Tk)          before and after the softmax
+    out (..., Tq, Dv)
+    H, p, training                         the number of heads, the probability of dropout, the mode
+    empty (..., Tq, 1)                     bool: True where a query has no key to attend to
+
+In order: projections (q, k, v out of the inputs), heads (split, merge, o_proj), scores (q kᵀ and its scale), masks, weights
+(softmax, dropout, the mix of values). A wrong stage raises where the mistake raises in torch: RuntimeError, IndexError.
+Sources: Vaswani et al., "Attention Is All You Need" (2017), for scale and heads; Srivastava et al., "Dropout" (2014).
 """
 
 from __future__ import annotations
@@ -17,4 +29,4 @@ from attn_kata.diagnosis.stages.weights import *  # noqa: F403
 
 
 def nothing(state: State) -> None:
-    """Leave everything as it is."""
+    """Leave the state as it is: for a stage that a mistake leaves out."""

@@ -1,4 +1,4 @@
-"""Heads: splitting them, merging them, and what reads keys and values with a wrong length; then o_proj."""
+"""Heads: the split, the merge, keys and values read with a wrong length, and o_proj (Vaswani et al., 2017, section 3.2.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def split_heads(state: State) -> None:
 
 
 def split(part: Tensor, heads: int) -> Tensor:
-    """(B, T, E) to (B, H, T, D)."""
+    """One tensor (B, T, E) split into heads: (B, H, T, E / H)."""
     batch, length, width = part.shape
     return part.reshape(batch, length, heads, width // heads).transpose(1, 2)
 
@@ -34,7 +34,7 @@ def split_interleaved(state: State) -> None:
 
 
 def split_context_by_query_length(state: State) -> None:
-    """k and v read with the queries' length: an error where the lengths differ."""
+    """As `split_heads`, but k and v are read with the queries' length. Raises RuntimeError where the lengths differ."""
     batch, length = state.q.shape[:2]
     state.q = split(state.q, state.H)
     state.k, state.v = (
@@ -43,7 +43,7 @@ def split_context_by_query_length(state: State) -> None:
 
 
 def context_by_query_length(state: State) -> None:
-    """k and v read with the queries' length: an error where the lengths differ."""
+    """k and v (..., Tk, D) read with the queries' length, without heads. Raises RuntimeError where the lengths differ."""
     lead = state.q.shape[:-1]
     state.k, state.v = state.k.reshape(*lead, state.k.shape[-1]), state.v.reshape(*lead, state.v.shape[-1])
 
@@ -60,10 +60,10 @@ def merge_no_transpose(state: State) -> None:
 
 
 def merge_interleaved(state: State) -> None:
-    """Features of the heads in turn: column d * H + h holds feature d of head h."""
+    """(B, H, T, Dv) to (B, T, Dv * H): column d * H + h holds feature d of head h."""
     state.out = state.out.permute(0, 2, 3, 1).flatten(2)
 
 
 def project_out(state: State) -> None:
-    """Through o_proj."""
+    """`out` (B, Tq, E) through the layer o_proj."""
     state.out = linear(state, "o_proj", state.out)

@@ -1,4 +1,4 @@
-"""Masks: the right ways to hide a key, and the wrong ones."""
+"""Masks: the right ways to hide a key, and the wrong ones. `keep` is True where a query may attend, and None without a mask."""
 
 from __future__ import annotations
 
@@ -48,34 +48,34 @@ def weigh_later(state: State) -> None:
 
 
 def note_empty(state: State, keep: Tensor) -> None:
-    """Note the rows in which no key is kept: their result depends on the fill."""
+    """Set `empty` True for the rows in which no key is kept: their output depends on the fill."""
     empty = ~keep.any(dim=-1, keepdim=True)  # (..., Tq, 1)
     state.empty = empty if getattr(state, "empty", None) is None else state.empty | empty
 
 
 def mask_inverted(state: State) -> None:
-    """True taken as "ignore"."""
+    """True read as "ignore": the kept keys are hidden."""
     fill(state, None if state.keep is None else ~state.keep)
 
 
 def mask_with_zero(state: State) -> None:
-    """Masked scores become 0 before the softmax: they keep weight exp(0)."""
+    """Masked scores become 0 before the softmax: masked keys keep the weight exp(0) / sum."""
     fill(state, state.keep, 0.0)
 
 
 def mask_zero_times_inf(state: State) -> None:
-    """-inf times 0 or 1, added: NaN where a key is kept."""
+    """(1 - keep) * -inf added to the scores: 0 * -inf is NaN where a key is kept."""
     if state.keep is not None:
         state.scores = state.scores + (~state.keep).to(state.scores.dtype) * float("-inf")
 
 
 def mask_transposed(state: State) -> None:
-    """The mask's last two dimensions exchanged: what is meant for keys is laid on queries."""
+    """The mask's last two dimensions exchanged: flags of keys are used for queries."""
     fill(state, None if state.keep is None else state.keep.transpose(-2, -1))
 
 
 def mask_on_queries(state: State) -> None:
-    """A key mask (..., 1, Tk) laid on the queries: (..., Tq, 1). An error where the lengths differ."""
+    """A key mask (..., 1, Tk) used for the queries: (..., Tk, 1). Raises RuntimeError where the lengths differ."""
     if state.keep is None:
         return
     keep = state.keep.transpose(-2, -1)
@@ -85,20 +85,12 @@ def mask_on_queries(state: State) -> None:
 
 
 def hide_later_keys(state: State) -> None:
-    """A causal mask that nobody asked for; no row becomes empty."""
+    """A causal mask that the contract does not ask for; no row becomes empty."""
     later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
     state.scores = state.scores.masked_fill(later, float("-inf"))
 
 
 def mask_weights(state: State) -> None:
-    """Weights multiplied by the mask and not renormalised."""
+    """Weights multiplied by the mask and not normalised again."""
     if state.keep is not None:
         state.weights = state.weights * state.keep
-
-
-def mask_weights_renormalised(state: State) -> None:
-    """Weights multiplied by the mask and divided by what is left: as right as masking before the softmax."""
-    if state.keep is not None:
-        kept = state.weights * state.keep
-        state.weights = kept / kept.sum(dim=-1, keepdim=True)
-        note_empty(state, state.keep.expand(state.weights.shape))

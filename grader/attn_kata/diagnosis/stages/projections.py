@@ -1,4 +1,4 @@
-"""Projections: queries, keys and values out of the inputs, and ways to take the batch for time."""
+"""Projections: queries, keys and values out of the inputs, and stages that take the batch for time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def linear(state: State, name: str, value: Tensor) -> Tensor:
-    """`value` through the layer `name` of the module's parameters, with its bias where it has one."""
+    """`value` (..., in) through the layer `name`: (..., out). With the bias where the parameters have one."""
     out: Tensor = value @ state.parameters[f"{name}.weight"].T
     bias = state.parameters.get(f"{name}.bias")
     return out if bias is None else out + bias
 
 
 def project(q: str = "q_proj", k: str = "k_proj", v: str = "v_proj", *, swap_sources: bool = False) -> Stage:
-    """Queries from `x`, keys and values from `context`, by the layers of these names."""
+    """The stage that makes q from `x`, and k and v from `context`, by the layers of these names.
+
+    `swap_sources` makes the mistake: q from the context, k and v from x.
+    """
 
     def stage(state: State) -> None:
         source, context = (state.context, state.x) if swap_sources else (state.x, state.context)
@@ -24,13 +27,8 @@ def project(q: str = "q_proj", k: str = "k_proj", v: str = "v_proj", *, swap_sou
     return stage
 
 
-def swap_queries_and_keys(state: State) -> None:
-    """Exchange q and k, after whatever made them."""
-    state.q, state.k = state.k, state.q
-
-
 def across_the_batch(stage: Stage) -> Stage:
-    """A stage that makes q, k and v, then has batch and time change places: attention runs over the samples."""
+    """`stage`, which makes q, k and v (B, T, D), followed by an exchange of batch and time: attention runs over the samples."""
 
     def wrong(state: State) -> None:
         stage(state)
@@ -40,12 +38,12 @@ def across_the_batch(stage: Stage) -> Stage:
 
 
 def all_tokens_together(state: State) -> None:
-    """Every leading dimension folded into time: tokens attend to those of other samples and heads."""
+    """All leading dimensions folded into time, (B * T, D): tokens attend to those of other samples and heads."""
     state.q, state.k, state.v = (part.reshape(-1, part.shape[-1]) for part in (state.q, state.k, state.v))
 
 
 def context_across_the_batch(stage: Stage) -> Stage:
-    """A stage that leaves k and v (B, H, Tk, D), which are then one long context for every sample, the mask with them."""
+    """`stage`, which leaves k and v (B, H, Tk, D), after which all samples share one context (1, H, B * Tk, D) and mask."""
 
     def wrong(state: State) -> None:
         stage(state)
@@ -56,12 +54,12 @@ def context_across_the_batch(stage: Stage) -> Stage:
 
 
 def apart_again(state: State) -> None:
-    """The other end of `all_tokens_together`, given the shape of x or q before: `state.lead`."""
+    """Undo `all_tokens_together` at the output; `state.lead` has the leading sizes from before."""
     state.out = state.out.reshape(*state.lead, state.out.shape[-1])
 
 
 def back_to_batch_first(stage: Stage) -> Stage:
-    """The other end of `across_the_batch`."""
+    """`stage`, followed by the exchange of batch and time that undoes `across_the_batch` at the output."""
 
     def wrong(state: State) -> None:
         stage(state)

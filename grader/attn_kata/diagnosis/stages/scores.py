@@ -1,4 +1,4 @@
-"""Scores before the softmax, and what they are divided by."""
+"""Scores (..., Tq, Tk) before the softmax, and their scale: sqrt(D) is right (Vaswani et al., 2017, section 3.2.1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def score(state: State) -> None:
-    """q kᵀ."""
+    """q kᵀ: (..., Tq, Tk)."""
     state.scores = state.q @ state.k.transpose(-2, -1)
 
 
 def score_swapped(state: State) -> None:
-    """k qᵀ: keys ask and queries answer; an error later where the lengths differ."""
+    """k qᵀ: (..., Tk, Tq). A later stage raises where the lengths differ."""
     state.scores = state.k @ state.q.transpose(-2, -1)
 
 
@@ -38,7 +38,7 @@ def score_of_keys_reshaped(state: State) -> None:
 
 
 def scale(by: Callable[[State], float]) -> Stage:
-    """Divide the scores by `by(state)`."""
+    """The stage that divides the scores by `by(state)`."""
 
     def stage(state: State) -> None:
         state.scores = state.scores / by(state)
@@ -63,10 +63,10 @@ scale_squared_inverted = scale(lambda state: 1 / float(state.q.shape[-1]))
 
 
 def scale_floor_division(state: State) -> None:
-    """scores // sqrt(D): integers."""
+    """scores // sqrt(D): rounded down to whole numbers."""
     state.scores = torch.floor(state.scores / root_head_dim(state))
 
 
 def scale_weights(state: State) -> None:
-    """The scale, applied after the softmax."""
+    """The weights divided by sqrt(D), after the softmax."""
     state.weights = state.weights / root_head_dim(state)

@@ -1,4 +1,4 @@
-"""Weights: the softmax, dropout, and the mix of values."""
+"""Weights (..., Tq, Tk): the softmax, dropout with probability `p` (Srivastava et al., 2014), and the mix of values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def softmax_over(dim: int | None) -> Stage:
-    """Softmax of the scores along `dim`; None takes the dimension that torch guesses where none is given."""
+    """The stage that takes the softmax of the scores along `dim`.
+
+    None is the dimension that `torch.nn.functional.softmax` takes where no dim is given: 0 for 0, 1 and 3 dimensions, else 1.
+    """
 
     def stage(state: State) -> None:
         rank = state.scores.dim()
@@ -23,14 +26,14 @@ softmax_over_queries = softmax_over(-2)
 
 
 def softmax_over_heads(state: State) -> None:
-    """Softmax over the dimension before the queries, where there is one."""
+    """Softmax over the dimension before the queries, which are the heads. Raises IndexError for fewer than 3 dimensions."""
     if state.scores.dim() < 3:
         raise IndexError("Dimension out of range")
     state.weights = state.scores.softmax(dim=-3)
 
 
 def softmax_over_lead(state: State) -> None:
-    """Softmax over every dimension before the queries together: batch and heads folded into one, and no `dim`, or 0."""
+    """Softmax over all dimensions before the queries together, as after folding batch and heads into dimension 0."""
     state.weights = state.scores.reshape(-1, *state.scores.shape[-2:]).softmax(0).view_as(state.scores)
 
 
@@ -40,12 +43,12 @@ def softmax_over_everything(state: State) -> None:
 
 
 def softmax_missing(state: State) -> None:
-    """Raw scores used as weights; a masked one, -inf, as 0."""
+    """Scores used as weights; a masked score, -inf, becomes 0."""
     state.weights = state.scores.masked_fill(state.scores == float("-inf"), 0.0)
 
 
 def softmax_missing_unmasked(state: State) -> None:
-    """Raw scores used as weights, -inf and all."""
+    """Scores used as weights; a masked score stays -inf."""
     state.weights = state.scores
 
 
@@ -60,12 +63,12 @@ def drop(state: State) -> None:
 
 
 def drop_always(state: State) -> None:
-    """Dropout in eval too."""
+    """Dropout on the weights in eval() too."""
     state.weights = torch.dropout(state.weights, state.p, True)
 
 
 def drop_after(stage: Stage) -> Stage:
-    """A stage that makes scores, then dropout on them: before the softmax."""
+    """`stage`, which makes scores, followed by dropout on them: before the softmax."""
 
     def wrong(state: State) -> None:
         stage(state)
@@ -101,7 +104,7 @@ def _training(state: State) -> bool:
 
 
 def mix(state: State) -> None:
-    """weights v."""
+    """weights v: (..., Tq, Dv)."""
     state.out = state.weights @ state.v
 
 
