@@ -85,7 +85,7 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
         ("errored", "no answer within 10 s", "no answer within 10 s"),
         ("errored", "it crashed (SIGSEGV)", "it crashed (SIGSEGV)"),
         ("errored", "it ended its process (exit status 77)", "it ended its process"),
-        ("errored", "its process sent something that is not a reply: it promises 12345 texts", "it gave no answer"),
+        ("errored", "its process sent something that is not a reply: it announces 12345 texts", "it gave no answer"),
         ("failed", "calls aten::softmax_0_123, which is ready-made", "calls something ready-made"),
         ("failed", "raised ValueError: 0.123", "it raises an exception"),
         ("failed", "out[0] is 0.123, expected 0.4", "it does not hold"),

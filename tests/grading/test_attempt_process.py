@@ -15,7 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Lines
+from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Endpoints
 from attn_kata.properties.failures import AttemptDied, OutOfTime
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Call, Request
@@ -31,7 +31,7 @@ def ask(peer: Peer, request: Request = CALL, seconds: float = 0.5) -> tuple[wire
     ours, theirs = socket.socketpair()
     output, printing = os.pipe()
     printed = bytearray()
-    process = AttemptProcess(Lines(channel=ours, output=output), printed)
+    process = AttemptProcess(Endpoints(channel=ours, output=output), printed)
 
     def play() -> None:
         try:
@@ -94,7 +94,7 @@ def test_a_reply_to_another_question_is_none(nonce):
 def test_an_earlier_reply_does_not_answer_the_next_question():
     ours, theirs = socket.socketpair()
     output, printing = os.pipe()
-    process = AttemptProcess(Lines(channel=ours, output=output), bytearray())
+    process = AttemptProcess(Endpoints(channel=ours, output=output), bytearray())
 
     def two_replies(nonce: int) -> bytes:
         return right(nonce) + right(nonce)
@@ -169,7 +169,7 @@ def test_questions_and_replies_that_fill_both_directions_hold_nobody_up():
     ours, theirs = socket.socketpair()
     for each in (ours, theirs):
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
-    process = AttemptProcess(Lines(channel=ours, output=None), bytearray())
+    process = AttemptProcess(Endpoints(channel=ours, output=None), bytearray())
 
     def play() -> None:
         for _ in range(5):

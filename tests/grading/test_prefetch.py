@@ -30,7 +30,7 @@ def noted(slug: str, other: str | None = None) -> dict[Case, list[bytes]]:
         tests.run(Handle(prefetch), local_handle(kata.solution), seed=0, begin=begin)
 
     with_hidden_tests(kata.folder / f"test_{slug}.py", use)
-    return {case: prefetch.after(case) for case in cases}
+    return {case: prefetch.requests_from(case) for case in cases}
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_what_is_made_of_answers_is_not_prefetched():
 def test_a_case_that_was_not_noted_has_none():
     prefetch = Prefetch(Local(load_namespace(catalog.find("sdpa").solution)))
 
-    assert prefetch.after((0, "values", 0)) == prefetch.after(None) == []
+    assert prefetch.requests_from((0, "values", 0)) == prefetch.requests_from(None) == []

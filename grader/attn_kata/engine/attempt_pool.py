@@ -14,7 +14,7 @@ from attn_kata import sandbox
 from attn_kata.attempt import child, executor
 from attn_kata.attempt.prewarm import prewarm
 from attn_kata.engine import exit_status
-from attn_kata.grading.attempt_process import Lines
+from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.protocol.messages import Job
 
 del executor  # it is imported here so that the children inherit it
@@ -32,7 +32,7 @@ class _PooledProcess:
 
     pid: int
     folder: str
-    lines: Lines
+    endpoints: Endpoints
     prepared: sandbox.Prepared
 
 
@@ -50,16 +50,16 @@ class AttemptPool:
         """The id of the process that is graded now."""
         return None if self._graded is None else self._graded.pid
 
-    def start(self, job: Job) -> Lines:
+    def start(self, job: Job) -> Endpoints:
         """Start an attempt process and return its connection. Use the spare if it is alive and confined as the job asks."""
         self.end()
         waiting, self._spare = self._spare, None
         if waiting is not None and (waiting.prepared is not self._prepare(job) or _has_ended(waiting.pid)):
-            close(waiting.lines)
+            close(waiting.endpoints)
             self._end(waiting)
             waiting = None
         self._graded = waiting or self._fork(job)
-        return self._graded.lines
+        return self._graded.endpoints
 
     def prepare_spare(self, job: Job) -> None:
         """Fork a spare process for a grading like this one."""
@@ -69,7 +69,7 @@ class AttemptPool:
     def close_spare(self) -> None:
         """Close the connection of the spare. For a forked process that is not the engine."""
         if self._spare is not None:
-            close(self._spare.lines)
+            close(self._spare.endpoints)
 
     def end(self, *, patient: bool = False) -> str:
         """Kill the current process and every process that it left. Return how it ended by itself, in words, or "".
@@ -120,27 +120,27 @@ class AttemptPool:
             file_bytes=FILES,
             parent_pid=os.getpid(),
         )
-        lines = Lines(channel=ours, output=output)
+        endpoints = Endpoints(channel=ours, output=output)
         try:
             pid = os.fork()
             if pid == 0:
                 line = child.DescriptorStream(theirs.fileno())
                 child.run(line, printing, lambda: sandbox.confine(plan, prepared), once_confined)
         except OSError:
-            close(lines)
+            close(endpoints)
             shutil.rmtree(folder, ignore_errors=True)
             raise
         finally:
             theirs.close()
             os.close(printing)
-        return _PooledProcess(pid=pid, folder=folder, lines=lines, prepared=prepared)
+        return _PooledProcess(pid=pid, folder=folder, endpoints=endpoints, prepared=prepared)
 
 
-def close(lines: Lines) -> None:
+def close(endpoints: Endpoints) -> None:
     """Close our copies of a connection that another process uses now."""
-    lines.channel.close()
-    if lines.output is not None:
-        os.close(lines.output)
+    endpoints.channel.close()
+    if endpoints.output is not None:
+        os.close(endpoints.output)
 
 
 def _has_ended(pid: int) -> bool:

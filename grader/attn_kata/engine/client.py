@@ -165,20 +165,21 @@ class Engine:
         watchdog = _Watchdog(self._process, deadline)
         try:
             with watchdog:
-                told = channel.receive(self._reports)
+                message = channel.receive(self._reports)
         except channel.ChannelClosed as error:
             if watchdog.fired:
                 raise self._fault(f"the engine did not answer within {seconds:g} s") from error
             raise self._fault("the engine ended without an answer") from error
-        if isinstance(told, wanted):
-            return told
-        if isinstance(told, messages.Cancelled):
+        if isinstance(message, wanted):
+            return message
+        if isinstance(message, messages.Cancelled):
             raise GradingCancelled("the grading was cancelled")
-        if isinstance(told, messages.IsolationTooWeak):
-            raise TooWeak(list(told.notes))
-        if isinstance(told, messages.Fault):
-            raise EngineFault(told.text.strip().splitlines()[-1] if told.text.strip() else "the grader failed", told.text)
-        raise self._fault(f"the engine answered {type(told).__name__}")
+        if isinstance(message, messages.IsolationTooWeak):
+            raise TooWeak(list(message.notes))
+        if isinstance(message, messages.Fault):
+            last_line = message.text.strip().splitlines()[-1] if message.text.strip() else "the grader failed"
+            raise EngineFault(last_line, message.text)
+        raise self._fault(f"the engine answered {type(message).__name__}")
 
     def _fault(self, message: str) -> EngineFault:
         with contextlib.suppress(OSError):

@@ -27,7 +27,7 @@ from attn_kata.engine.attempt_pool import AttemptPool, close
 from attn_kata.engine.fork_worker import serve_job
 from attn_kata.engine.zygote import GraderZygote, zygote_key
 from attn_kata.grading import processors
-from attn_kata.grading.attempt_process import Lines
+from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.protocol import channel, messages
 from attn_kata.protocol.messages import Job, Message
 
@@ -93,7 +93,7 @@ class ForkServer:
                 self._zygote = GraderZygote(job, self._detach_zygote, self._serve_job)
 
     def _start_from_zygote(
-        self, stack: contextlib.ExitStack, job: Job, control: socket.socket, lines: Lines
+        self, stack: contextlib.ExitStack, job: Job, control: socket.socket, endpoints: Endpoints
     ) -> bool:
         """Have the zygote start the grader. Returns False if no zygote is ready for this kata."""
         zygote = self._zygote
@@ -107,7 +107,7 @@ class ForkServer:
             processor = processors.this_processor() if job.tier < sandbox.JAIL else None
             if self._attempts.pid is not None:
                 processors.stay_on(processor, self._attempts.pid)
-            zygote.start(replace(job, processor=processor), control, lines)
+            zygote.start(replace(job, processor=processor), control, endpoints)
         except channel.ChannelClosed:  # the zygote died; a grader that the engine forks will report why
             self._drop_zygote()
             return False
@@ -126,7 +126,7 @@ class ForkServer:
             zygote.close()
 
     def _grade(self, job: Job) -> None:
-        told: Message | None
+        message: Message | None
         try:
             with contextlib.ExitStack() as stack:
                 ours, theirs = socket.socketpair()
@@ -134,18 +134,18 @@ class ForkServer:
                 stack.callback(theirs.close)
                 stack.callback(self._end_grader_and_attempt)
                 # The attempt process is forked first, so that it confines itself while the grader loads the kata.
-                lines = self._attempts.start(job)
+                endpoints = self._attempts.start(job)
                 try:
-                    if not self._start_from_zygote(stack, job, theirs, lines):
-                        self._start_grader(job, theirs, lines)
+                    if not self._start_from_zygote(stack, job, theirs, endpoints):
+                        self._start_grader(job, theirs, endpoints)
                 finally:
                     theirs.close()
-                    close(lines)
-                told = self._serve_grader(ours, job)
+                    close(endpoints)
+                message = self._serve_grader(ours, job)
         except (sandbox.IsolationError, OSError):
-            told = messages.Fault(text=traceback.format_exc())
-        if told is not None:
-            channel.send(self._reports, told)
+            message = messages.Fault(text=traceback.format_exc())
+        if message is not None:
+            channel.send(self._reports, message)
 
     def _serve_grader(self, control: socket.socket, job: Job) -> Message | None:
         """Serve the grader's requests. Return the message for the face, or None if the grader has sent the report."""
@@ -162,10 +162,10 @@ class ForkServer:
                 if isinstance(wanted, messages.SourceRead):  # from now on the face writes to the engine again
                     watched.append(self._requests)
                 elif isinstance(wanted, messages.NewAttempt):
-                    lines = self._attempts.start(job)
-                    assert lines.output is not None
-                    socket.send_fds(control, [b"F"], [lines.channel.fileno(), lines.output])
-                    close(lines)
+                    endpoints = self._attempts.start(job)
+                    assert endpoints.output is not None
+                    socket.send_fds(control, [b"F"], [endpoints.channel.fileno(), endpoints.output])
+                    close(endpoints)
                 elif isinstance(wanted, messages.EndAttempt):
                     how = self._attempts.end(patient=wanted.patient)
                     channel.send(control.fileno(), messages.AttemptEnded(how=how))
@@ -180,11 +180,11 @@ class ForkServer:
 
     # --------------------------------------------------------------------------------------------- the two children
 
-    def _start_grader(self, job: Job, control: socket.socket, lines: Lines) -> None:
+    def _start_grader(self, job: Job, control: socket.socket, endpoints: Endpoints) -> None:
         engine = os.getpid()
         grader = os.fork()
         if grader == 0:
-            self._run_grader(engine, job, control, lines)
+            self._run_grader(engine, job, control, endpoints)
         self._grader = grader
 
     def _end_grader_of(self, zygote: GraderZygote) -> None:
@@ -205,17 +205,17 @@ class ForkServer:
         zygote = None if self._zygote is None else self._zygote.pid
         return [pid for pid in (self._grader, zygote) if pid is not None]
 
-    def _run_grader(self, engine: int, job: Job, control: socket.socket, lines: Lines) -> NoReturn:
+    def _run_grader(self, engine: int, job: Job, control: socket.socket, endpoints: Endpoints) -> NoReturn:
         """Runs in a grader that has no zygote: load the kata, grade, exit."""
         try:
             sandbox.guard_engine(engine)
             gc.enable()
-            self._serve_job(job, control, lines, None)
+            self._serve_job(job, control, endpoints, None)
         finally:
             os._exit(0)
 
-    def _serve_job(self, job: Job, control: socket.socket, lines: Lines, loaded: Loaded | None) -> NoReturn:
-        serve_job(self._requests, self._reports, job, control, lines, loaded)
+    def _serve_job(self, job: Job, control: socket.socket, endpoints: Endpoints, loaded: Loaded | None) -> NoReturn:
+        serve_job(self._requests, self._reports, job, control, endpoints, loaded)
 
 
 def _import_pytest() -> None:

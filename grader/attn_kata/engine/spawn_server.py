@@ -49,17 +49,17 @@ class SpawnServer:
             self._start_missing_children()
             ready = False
             while True:
-                sender, told = self._events.get()
-                if sender is self._grader and isinstance(told, messages.Ready) and not ready:
+                sender, message = self._events.get()
+                if sender is self._grader and isinstance(message, messages.Ready) and not ready:
                     channel.send(self._reports, messages.Ready())
                     ready = True
-                elif sender is self._grader and told is None and not ready:
+                elif sender is self._grader and message is None and not ready:
                     raise RuntimeError("the grader process did not start")
-                elif sender is self and isinstance(told, messages.Grade):
-                    self._grade(told, self._next_request(), ready=ready)
+                elif sender is self and isinstance(message, messages.Grade):
+                    self._grade(message, self._next_request(), ready=ready)
                     ready = True
                     self._start_missing_children()
-                elif sender is self and told is None:
+                elif sender is self and message is None:
                     return
         except channel.ChannelClosed:
             return
@@ -77,12 +77,12 @@ class SpawnServer:
 
     def _next_request(self) -> Message:
         while True:
-            sender, told = self._events.get()
+            sender, message = self._events.get()
             if sender is self:
-                if told is None:
+                if message is None:
                     raise channel.ChannelClosed("the face is gone")
-                return told
-            self._events.put((sender, told))  # a Ready of the grader: keep it for later
+                return message
+            self._events.put((sender, message))  # a Ready of the grader: keep it for later
 
     def _grade(self, asked: messages.Grade, source: Message, *, ready: bool) -> None:
         grader = self._grader
@@ -91,39 +91,39 @@ class SpawnServer:
             with contextlib.suppress(channel.ChannelClosed):  # its end will arrive as an event
                 channel.send(grader.requests, asked)
                 channel.send(grader.requests, source)
-            told = self._serve_grader(grader, ready=ready)
+            message = self._serve_grader(grader, ready=ready)
         finally:
             self._grader = None
             grader.end()
             self._end_attempt()
-        channel.send(self._reports, told)
+        channel.send(self._reports, message)
 
     def _serve_grader(self, grader: _SpawnedGrader, *, ready: bool) -> Message:
         """Serve the grader's requests for attempt processes. Return the message for the face when the grading is over."""
         while True:
-            sender, told = self._events.get()
+            sender, message = self._events.get()
             if sender is self:
-                if told is None:
+                if message is None:
                     raise channel.ChannelClosed("the face is gone")
-                if isinstance(told, messages.Cancel):
+                if isinstance(message, messages.Cancel):
                     return messages.Cancelled()
-                raise ValueError(f"a {type(told).__name__} while a grading runs")
+                raise ValueError(f"a {type(message).__name__} while a grading runs")
             if sender is not grader:
                 continue  # a late message of an earlier grader
             try:
-                if told is None:
+                if message is None:
                     return messages.Fault(text="the grader process ended without a report")
-                if isinstance(told, messages.Ready):
+                if isinstance(message, messages.Ready):
                     if not ready:
-                        channel.send(self._reports, told)
-                elif isinstance(told, messages.NewAttempt):
+                        channel.send(self._reports, message)
+                elif isinstance(message, messages.NewAttempt):
                     self._end_attempt()
                     self._attempt, self._spare = self._spare or _SpawnedAttempt(self._folders), None
-                    self._attempt.join(told)
-                elif isinstance(told, messages.EndAttempt):
+                    self._attempt.join(message)
+                elif isinstance(message, messages.EndAttempt):
                     channel.send(grader.requests, self._end_attempt())
                 else:
-                    return told
+                    return message
             except channel.ChannelClosed:
                 continue  # its end will arrive as an event
 

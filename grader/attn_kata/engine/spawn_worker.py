@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from attn_kata import sandbox
 from attn_kata.attempt import child
-from attn_kata.grading.attempt_process import Lines
+from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.grading.connection import START_SECONDS, ConfinementFailed, Ended, TooWeak
 from attn_kata.properties.failures import AttemptDied
 from attn_kata.protocol import channel, messages
@@ -40,13 +40,13 @@ def run_grader() -> NoReturn:
     try:
         sandbox.guard_engine(os.getppid())
         channel.send(answers, messages.Ready())
-        asked, told = channel.receive(requests), channel.receive(requests)
+        asked, message = channel.receive(requests), channel.receive(requests)
         assert isinstance(asked, messages.Grade)
-        assert isinstance(told, messages.Source)
+        assert isinstance(message, messages.Source)
         gc.enable()
         from attn_kata.grading.grade import grade
 
-        report = grade(asked.job, told.source, SpawnedSupply(requests, answers))
+        report = grade(asked.job, message.source, SpawnLauncher(requests, answers))
         channel.send(answers, messages.Graded(report=report.to_dict()))
     except channel.ChannelClosed:
         pass  # the engine is gone
@@ -95,24 +95,24 @@ def run_attempt() -> NoReturn:
 ROLES: dict[str, Callable[[], NoReturn]] = {"grader": run_grader, "attempt": run_attempt}
 
 
-class SpawnedSupply:
+class SpawnLauncher:
     """Starts attempt processes for a grader: the engine spawns them, and they connect to a local port."""
 
     def __init__(self, requests: int, answers: int) -> None:
         self._requests, self._answers = requests, answers
 
-    def fresh(self) -> Lines:
+    def start(self) -> Endpoints:
         token = secrets.token_bytes(TOKEN_BYTES)
         with socket.create_server((LOOPBACK, 0)) as listener:
             port = listener.getsockname()[1]
             channel.send(self._answers, messages.NewAttempt(port=port, token=token.hex()))
-            return Lines(channel=_accept(listener, token), output=None)
+            return Endpoints(channel=_accept(listener, token), output=None)
 
     def end(self, *, patient: bool) -> Ended:  # the engine always waits a moment here, with or without `patient`
         channel.send(self._answers, messages.EndAttempt(patient=patient))
-        told = channel.receive(self._requests)
-        assert isinstance(told, messages.AttemptEnded)
-        return Ended(how=told.how, printed=told.printed)
+        message = channel.receive(self._requests)
+        assert isinstance(message, messages.AttemptEnded)
+        return Ended(how=message.how, printed=message.printed)
 
 
 def _accept(listener: socket.socket, token: bytes) -> socket.socket:

@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from attn_kata import sandbox
-from attn_kata.grading.attempt_process import Lines
+from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.protocol import channel, messages
 from attn_kata.protocol.messages import Job
 
 if TYPE_CHECKING:
     from attn_kata.grading.grade import Loaded
 
-Serve = Callable[[Job, socket.socket, Lines, "Loaded"], NoReturn]
+Serve = Callable[[Job, socket.socket, Endpoints, "Loaded"], NoReturn]
 Key = tuple[object, ...]
 
 _DESCRIPTORS = 3  # of a job: the socket to the engine, the socket to the attempt, the pipe with the attempt's prints
@@ -83,11 +83,11 @@ class GraderZygote:
             channel.send(self._control.fileno(), messages.ForkAhead())
             self._prepared = True
 
-    def start(self, job: Job, control: socket.socket, lines: Lines) -> None:
+    def start(self, job: Job, control: socket.socket, endpoints: Endpoints) -> None:
         """Have a grader begin this job. Raises ChannelClosed when the zygote is gone."""
-        assert lines.output is not None
+        assert endpoints.output is not None
         self._prepared = False
-        _send_job(self._control, job, [control.fileno(), lines.channel.fileno(), lines.output])
+        _send_job(self._control, job, [control.fileno(), endpoints.channel.fileno(), endpoints.output])
 
     def end_grader(self) -> None:
         """Kill the grader. Raises ChannelClosed when the zygote is gone."""
@@ -202,7 +202,7 @@ class _ZygoteProcess:
 
     def _run_grader(self, job: Job, descriptors: list[int], loaded: Loaded) -> NoReturn:
         control, line = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
-        self._serve(job, control, Lines(channel=line, output=descriptors[2]), loaded)
+        self._serve(job, control, Endpoints(channel=line, output=descriptors[2]), loaded)
 
 
 def _send_job(line: socket.socket, job: Job, descriptors: list[int]) -> None:

@@ -17,7 +17,7 @@ OUTPUT_KEPT = 64 << 10  # bytes of an attempt's prints that are kept; the rest i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class Endpoints:
     """The grader's ends of its connection to one attempt process."""
 
     channel: socket.socket
@@ -27,12 +27,12 @@ class Lines:
 class AttemptProcess:
     """One attempt process. Its replies are untrusted bytes, and decoded as such."""
 
-    def __init__(self, lines: Lines, output: bytearray) -> None:
-        self._channel = lines.channel
+    def __init__(self, endpoints: Endpoints, output: bytearray) -> None:
+        self._channel = endpoints.channel
         self._channel.setblocking(False)
-        self._pipe = lines.output
-        if lines.output is not None:
-            os.set_blocking(lines.output, False)
+        self._pipe = endpoints.output
+        if endpoints.output is not None:
+            os.set_blocking(endpoints.output, False)
         self._output = output
         self._unsent = bytearray()
         self._pending = bytearray()  # bytes that have arrived and are not decoded yet

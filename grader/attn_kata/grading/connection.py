@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Lines
+from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Endpoints
 from attn_kata.properties.failures import AttemptDied, OutOfTime
 from attn_kata.protocol import replies, wire
 from attn_kata.protocol.messages import Block, Load, Request
@@ -26,10 +26,10 @@ class Ended:
     printed: bytes = b""
 
 
-class Supply(Protocol):
+class AttemptLauncher(Protocol):
     """Starts and ends attempt processes."""
 
-    def fresh(self) -> Lines:
+    def start(self) -> Endpoints:
         """Start an attempt process and return its connection. The one before is ended."""
 
     def end(self, *, patient: bool) -> Ended:
@@ -44,9 +44,9 @@ class Connection:
     """
 
     def __init__(
-        self, supply: Supply, load: Load, *, call_seconds: float, deadline: float, least_tier: int = 0
+        self, launcher: AttemptLauncher, load: Load, *, call_seconds: float, deadline: float, least_tier: int = 0
     ) -> None:
-        self._supply = supply
+        self._launcher = launcher
         self._load = load
         self._least_tier = least_tier
         self._call_seconds = call_seconds
@@ -64,7 +64,7 @@ class Connection:
         """Start a process and load the attempt in it. Returns the reply to the load. Raises AttemptDied."""
         self.stop()
         self.generation += 1
-        process = AttemptProcess(self._supply.fresh(), self.output)
+        process = AttemptProcess(self._launcher.start(), self.output)
         self._process = process
         try:
             hello = process.hello(min(START_SECONDS, self._seconds_left()))
@@ -169,7 +169,7 @@ class Connection:
         return self._deadline - time.monotonic()
 
     def _end(self, *, patient: bool) -> str:
-        ended = self._supply.end(patient=patient)
+        ended = self._launcher.end(patient=patient)
         self._open_requests.clear()
         if self._process is not None:
             self._process.close()

@@ -17,7 +17,7 @@ from attn_kata import __version__, catalog
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading import hidden_tests, processors, runner
-from attn_kata.grading.connection import Connection, Supply
+from attn_kata.grading.connection import AttemptLauncher, Connection
 from attn_kata.grading.hidden_tests import Case, HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
 from attn_kata.grading.prefetch import Prefetch
@@ -71,17 +71,17 @@ class Loaded:
             diagnose(self.mistakes, attempt, reference, findings, failures, source)
 
 
-def grade(job: Job, source: bytes, supply: Supply, loaded: Loaded | None = None) -> Report:
+def grade(job: Job, source: bytes, launcher: AttemptLauncher, loaded: Loaded | None = None) -> Report:
     """Grade `source` as the job says. `loaded` is the kata, if it is loaded already.
 
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    return _Grading(job, source, supply, loaded).run()
+    return _Grading(job, source, launcher, loaded).run()
 
 
 class _Grading:
-    def __init__(self, job: Job, source: bytes, supply: Supply, loaded: Loaded | None) -> None:
+    def __init__(self, job: Job, source: bytes, launcher: AttemptLauncher, loaded: Loaded | None) -> None:
         self._job, self._source, self._loaded = job, source, loaded
         self._deadline = time.monotonic() + job.timeout
         self._folder = Path(job.katas) / job.slug
@@ -94,7 +94,7 @@ class _Grading:
             tensors=(wire.source_tensor(source),),
         )
         self.attempt = Connection(
-            supply,
+            launcher,
             request,
             call_seconds=min(job.call_seconds, job.timeout),
             deadline=self._deadline,
