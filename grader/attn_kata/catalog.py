@@ -77,10 +77,15 @@ def find(name: str) -> Kata:
     )
 
 
+def properties(kata: Kata) -> list[str]:
+    """The names of the kata's properties, in the order of its hidden tests."""
+    hidden_tests = (kata.folder / f"test_{kata.slug}.py").read_text(encoding="utf-8")
+    return re.findall(r"^(?:def )?test_(\w+)(?:\(| = )", hidden_tests, re.MULTILINE)
+
+
 def check_property(kata: Kata, name: str) -> None:
     """Raises UsageError with the nearest name where the kata has no property `name`."""
-    hidden_tests = (kata.folder / f"test_{kata.slug}.py").read_text(encoding="utf-8")
-    known = re.findall(r"^(?:def )?test_(\w+)(?:\(| = )", hidden_tests, re.MULTILINE)
+    known = properties(kata)
     if name not in known:
         raise UsageError(
             f"{kata.slug} has no property '{name}'.{_meant(name, known)}",

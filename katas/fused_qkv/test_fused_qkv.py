@@ -1,4 +1,4 @@
-"""Hidden tests of fused_qkv: what CONTRACT in kata.toml states, one property each."""
+"""Hidden tests of fused_qkv: what the contract in prompt.md states, one property each."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hidden tests of heads_concat: what CONTRACT in kata.toml states, one property each."""
+"""Hidden tests of heads_concat: what the contract in prompt.md states, one property each."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Hidden tests of mha: what the contract in kata.toml states, one property each."""
+"""Hidden tests of mha: what the contract in prompt.md states, one property each."""
 
 import functools
 import math

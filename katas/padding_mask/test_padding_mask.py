@@ -1,4 +1,4 @@
-"""Hidden tests of padding_mask: what CONTRACT in kata.toml states, one property each."""
+"""Hidden tests of padding_mask: what the contract in prompt.md states, one property each."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hidden tests of sdpa: what CONTRACT in kata.toml states, one property each."""
+"""Hidden tests of sdpa: what the contract in prompt.md states, one property each."""
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,

@@ -10,7 +10,7 @@ from attn_kata import resources
 from attn_kata.engine.client import Engine
 from attn_kata.interview import smoke
 
-SLUGS = ["sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention"]
+SLUGS = ["sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention", "split_heads"]
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,13 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from attn_kata import templates
+from attn_kata import catalog, templates
 from attn_kata.interview import content
 from attn_kata.report.plain import capped
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
-SHAPE_PROPERTY = "output_shape"
 SECONDS = 10.0  # as for a single call of a grading
 MOST_LINES, MOST_CHARACTERS = 60, 4_000  # of what the attempt printed
 SAID_LINES, SAID_CHARACTERS = 20, 1_500  # of what came of the example, and of the shapes
@@ -41,14 +40,14 @@ class Smoke:
 
 def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0) -> Smoke:
     """Run the smoke check. Raises EngineFault where the engine itself fails, never for anything the attempt does."""
-    mark = f"-- {secrets.token_hex(8)} --"
+    mark, asked = f"-- {secrets.token_hex(8)} --", shape_properties(slug)
     report = engine.grade(
         slug,
         source + _added(slug, mark),
         attempt=attempt,
         seed=seed,
         timeout=SECONDS,
-        properties=(SHAPE_PROPERTY,),
+        properties=asked,
         diagnose=False,
     )
     printed, ended, rest = report.attempt_output.partition(mark)
@@ -63,12 +62,19 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
         return Smoke(outcome="ungraded", shape=_seen(f"It does not run: {because}"), output=output)
     if report.not_written:
         return Smoke(outcome="failed", shape="" if "not written yet" in said else "Not written yet.", output=output)
-    shape = next(finding for finding in report.findings if finding.property == SHAPE_PROPERTY)
-    if shape.outcome == "passed":
+    shapes = [finding for finding in report.findings if finding.property in asked]
+    shape = next((finding for finding in shapes if finding.outcome != "passed"), None)
+    if shape is None:
         return Smoke(outcome="passed" if said == MATCHES else "failed", shape="Shapes: right.", output=output)
     case = " ".join(f"{name}={value}" for name, value in (shape.case or {}).items())
     at = f" at {case}" if case else ""
     return Smoke(outcome="failed", shape=_seen(f"Shapes{at}: {shape.message or shape.outcome}"), output=output)
+
+
+def shape_properties(slug: str) -> tuple[str, ...]:
+    """The properties that are about shapes alone: a kata with several entry points may have several."""
+    names = catalog.properties(catalog.find(slug))
+    return ("output_shape",) if "output_shape" in names else tuple(name for name in names if name.endswith("_shape"))
 
 
 def _added(slug: str, mark: str) -> bytes:
