@@ -21,7 +21,7 @@ from attn_kata.resources import katas_folder
 from attn_kata.specimens import Specimen
 from attn_kata.workspace import shown
 
-MIN_RIGHT, MIN_WRONG, MIN_HINTS = 6, 10, 3
+MIN_RIGHT, MIN_WRONG = 6, 10
 # And test_<slug>.py.
 _FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml", "mistakes.toml")
 _FOLDERS = ("right", "wrong")
@@ -122,8 +122,6 @@ def check(kata: Kata, engine: Engine) -> Check:
         say(f"there are {len(rights)} right attempts; it takes {MIN_RIGHT}")
     if len(wrongs) < MIN_WRONG:
         say(f"there are {len(wrongs)} wrong attempts; it takes {MIN_WRONG}")
-    if len(kata.hints) < MIN_HINTS:
-        say(f"kata.toml has {len(kata.hints)} hints; it takes {MIN_HINTS}")
 
     if not (kata.folder / "mistakes.py").is_file():
         say("there is no mistakes.py")
