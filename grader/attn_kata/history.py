@@ -1,8 +1,7 @@
-"""What is kept on this machine: the current kata, every grading, hints given, references shown. One SQLite file.
+"""The history on this machine: the current kata, every grading, hints given, references shown. One SQLite file.
 
-It lies in the user's data folder (`platformdirs`), or in the folder that the environment variable ATTN_KATA_HOME names.
-Keeping is a courtesy: a folder that cannot be written or a damaged file never stops a command. `History` then says so
-once, through `warn`, and answers as if nothing had been kept. A damaged file is set aside under another name.
+It is in the user's data folder (`platformdirs`), or in the folder that the environment variable ATTN_KATA_HOME names.
+The history never stops a command. When the file cannot be used, `History` warns once and answers as if it were empty.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from attn_kata.database import Database, rows
+from attn_kata.database import Database, DatabaseUnusable, Row, rows
 
 if TYPE_CHECKING:
     from attn_kata.report.model import Report
 
 SCHEMA = 1
+BUSY_SECONDS = 5.0
 
 _TABLES = """
 CREATE TABLE start (
@@ -42,12 +42,13 @@ CREATE INDEX grading_by_kata ON grading (kata, at);
 CREATE INDEX finding_by_grading ON finding (grading);
 """
 
+_T = TypeVar("_T")
 _MAKE_CURRENT = "INSERT OR REPLACE INTO current VALUES (1, ?, ?)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Current:
-    """The kata that a command without an argument means, and where its attempt lies (absolute)."""
+    """The kata of a command without an argument, and the absolute path of its attempt."""
 
     kata: str
     path: Path
@@ -55,7 +56,7 @@ class Current:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What was kept of one kata. `best` is the shortest time from a `start` or `reset` to its first pass."""
+    """The history of one kata. `best` is the shortest time from a `start` or `reset` to its first pass."""
 
     attempts: int = 0
     passed_at: datetime | None = None
@@ -66,7 +67,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Failing:
-    """A property, and in how many of a kata's gradings it did not hold."""
+    """A property, and the number of gradings in which it did not hold."""
 
     kata: str
     property: str
@@ -76,7 +77,7 @@ class Failing:
 
 @dataclass(frozen=True, kw_only=True)
 class Graded:
-    """One whole grading of a kata. `failed` are the core properties that did not hold."""
+    """One full grading of a kata. `failed` are the core properties that did not hold."""
 
     kata: str
     at: datetime
@@ -85,23 +86,34 @@ class Graded:
 
 
 def home() -> Path:
-    """The folder where things are kept; it need not exist."""
+    """The data folder; it need not exist."""
     chosen = os.environ.get("ATTN_KATA_HOME")
     if chosen:
         return Path(chosen).expanduser().absolute()
 
-    import platformdirs  # only here: it costs as much as SQLite
+    import platformdirs  # only here: importing it takes as long as SQLite
 
     return Path(platformdirs.user_data_dir("attn-kata", appauthor=False))
 
 
 class History:
-    """The kept things. Opens nothing until the first question; no method raises for a broken or missing file."""
+    """The kept history. Opens no file before the first call; no method raises for a broken or missing file."""
 
     def __init__(self, warn: Callable[[str], None], folder: Path | None = None) -> None:
-        self._database = Database(lambda: (folder or home()) / "history.db", schema=SCHEMA, tables=_TABLES, warn=warn)
+        self._warn = warn
+        self._warned = False
+        self._unusable = False  # after the first failure, no other call waits for the file
+        self._database = Database(
+            lambda: folder or home(),
+            "history.db",
+            schema=SCHEMA,
+            tables=_TABLES,
+            busy_seconds=BUSY_SECONDS,
+            warn=self._warn_once,
+            bad_values=(ValueError, TypeError),
+        )
 
-    # What was started ------------------------------------------------------------------------------------------------
+    # Starts ------------------------------------------------------------------------------------------------
 
     def started(self, kata: str, path: Path, level: str) -> None:
         """A stub was written at `path`; it is the current kata now."""
@@ -111,14 +123,14 @@ class History:
             db.execute(insert, (_now(), kata, _stored(path), level))
             db.execute(_MAKE_CURRENT, (kata, _stored(path)))
 
-        self._database.write(write, None)
+        self._write(write, None)
 
     def make_current(self, kata: str, path: Path) -> None:
-        """`kata`, at `path`, is what a command without an argument means."""
-        self._database.write(lambda db: db.execute(_MAKE_CURRENT, (kata, _stored(path))), None)
+        """Make `kata`, at `path`, the kata of a command without an argument."""
+        self._write(lambda db: db.execute(_MAKE_CURRENT, (kata, _stored(path))), None)
 
     def current(self) -> Current | None:
-        """The current kata, None before the first `start`."""
+        """The current kata, or None before the first `start`."""
         found = self._rows("SELECT kata, path FROM current")
         return Current(kata=found[0][0], path=Path(os.fsdecode(found[0][1]))) if found else None
 
@@ -129,15 +141,15 @@ class History:
         return Path(os.fsdecode(found[0][0])) if found else None
 
     def passed_path(self, kata: str) -> Path | None:
-        """The attempt that passed last."""
+        """The path of the last attempt that passed."""
         query = "SELECT path FROM grading WHERE kata = ? AND outcome = 'passed' AND whole ORDER BY id DESC LIMIT 1"
         found = self._rows(query, kata)
         return Path(os.fsdecode(found[0][0])) if found else None
 
-    # What was graded -------------------------------------------------------------------------------------------------
+    # Gradings -------------------------------------------------------------------------------------------------
 
     def record(self, report: Report, path: Path, *, whole: bool) -> None:
-        """One grading. `whole` is False where only some properties were asked for: that is no pass of the kata."""
+        """Keep one grading. `whole` is False for a grading of some properties only, which cannot pass the kata."""
         mistakes = [[mistake.id for mistake in found.mistakes] for found in report.diagnosis]
         row = (
             _now(), report.kata, _stored(path), report.outcome, report.seconds.get("total", 0.0), report.seed, whole,
@@ -153,10 +165,10 @@ class History:
                 [(grading, finding.property, finding.tier, finding.outcome) for finding in report.findings],
             )
 
-        self._database.write(write, None)
+        self._write(write, None)
 
     def gradings(self) -> list[Graded]:
-        """Every whole grading, in the order of time."""
+        """Every full grading, in the order of time."""
         query = """
             SELECT grading.id, kata, at, grading.outcome, property, tier, finding.outcome
             FROM grading LEFT JOIN finding ON finding.grading = grading.id WHERE whole ORDER BY grading.id
@@ -170,8 +182,8 @@ class History:
         return sorted(made, key=lambda one: one.at)
 
     def progress(self) -> dict[str, Progress]:
-        """What was kept of each kata that something was kept of."""
-        return self._database.read(_progress, {})
+        """The progress of each kata with any history."""
+        return self._read(_progress, {})
 
     def failing(self, limit: int) -> list[Failing]:
         """The core properties that fail most, the worst first."""
@@ -186,10 +198,10 @@ class History:
             for kata, name, failed, graded in self._rows(query, limit)
         ]
 
-    # What was looked at ----------------------------------------------------------------------------------------------
+    # Hints and references ----------------------------------------------------------------------------------------------
 
     def next_hint(self, kata: str, count: int, wanted: int | None = None) -> int:
-        """The number (from 1) of the next hint of `count`, or `wanted`; it is remembered. After the last, the last."""
+        """The number (from 1) of the next hint of `count`, or `wanted`; it is recorded. After the last hint, the last again."""
 
         def write(db: sqlite3.Connection) -> int:
             given = int(rows(db, "SELECT COALESCE(MAX(number), 0) FROM hint WHERE kata = ?", kata)[0][0])
@@ -197,16 +209,37 @@ class History:
             db.execute("INSERT OR IGNORE INTO hint VALUES (?, ?, ?)", (kata, number, _now()))
             return number
 
-        return self._database.write(write, wanted or 1)
+        return self._write(write, wanted or 1)
 
     def shown(self, kata: str, *, given_up: bool) -> None:
         """The reference was shown."""
         insert = "INSERT INTO shown (at, kata, given_up) VALUES (?, ?, ?)"
-        self._database.write(lambda db: db.execute(insert, (_now(), kata, given_up)), None)
+        self._write(lambda db: db.execute(insert, (_now(), kata, given_up)), None)
 
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        none: list[tuple[Any, ...]] = []
-        return self._database.read(lambda db: rows(db, query, *values), none)
+    def _rows(self, query: str, *values: object) -> list[Row]:
+        none: list[Row] = []
+        return self._read(lambda db: rows(db, query, *values), none)
+
+    def _read(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
+        return self._try(lambda: self._database.read(work, otherwise), otherwise)
+
+    def _write(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
+        return self._try(lambda: self._database.write(work), otherwise)
+
+    def _try(self, call: Callable[[], _T], otherwise: _T) -> _T:
+        if self._unusable:
+            return otherwise
+        try:
+            return call()
+        except DatabaseUnusable as problem:
+            self._unusable = True
+            self._warn_once(f"Nothing is kept: {problem}.")
+            return otherwise
+
+    def _warn_once(self, sentence: str) -> None:
+        if not self._warned:
+            self._warned = True
+            self._warn(sentence)
 
 
 def _progress(db: sqlite3.Connection) -> dict[str, Progress]:
@@ -225,7 +258,7 @@ def _progress(db: sqlite3.Connection) -> dict[str, Progress]:
         of_kata["attempts"] = of_kata.get("attempts", 0) + 1
         if event == "passed":
             of_kata.setdefault("passed_at", moment)
-            if (kata, path) in begun:  # the first pass since then; a later one is not faster
+            if (kata, path) in begun:  # the first pass after this start
                 took = moment - begun.pop((kata, path))
                 of_kata["best"] = min(of_kata.get("best", took), took)
     for kata, hints in rows(db, "SELECT kata, COUNT(*) FROM hint GROUP BY kata"):
@@ -236,7 +269,7 @@ def _progress(db: sqlite3.Connection) -> dict[str, Progress]:
 
 
 def _stored(path: Path) -> str | bytes:
-    """Text where it is text; a name that is not valid Unicode keeps its bytes."""
+    """The path as text, or as bytes if it is not valid Unicode."""
     text = str(path)
     try:
         text.encode()

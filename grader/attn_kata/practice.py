@@ -1,8 +1,8 @@
-"""What to practise next: from what was graded, with a spaced schedule by FSRS (the algorithm of py-fsrs, unchanged).
+"""What to practise next: spaced repetition of the graded katas by FSRS (the algorithm of py-fsrs, unchanged).
 
-A sitting is a run of whole gradings of one kata with less than two hours between them, and counts as one review: passed
-at the first grading is Good, passed after failing is Hard, not passed is Again. Hints are not told apart: the next
-sitting shows whether it stayed.
+A sitting is a series of full gradings of one kata with less than two hours between them. It counts as one review: Good
+if the first grading passed, Hard if a later one passed, Again if none passed. Hints do not count: the next sitting shows
+whether you remember.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from fsrs import Rating
 
 SITTING = timedelta(hours=2)
-HALVED = timedelta(days=14)  # a failure this old counts half as much as one of now
+HALVED = timedelta(days=14)  # a failure this old counts half as much as a new one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weakness:
-    """A core property that failed. `weight` is the number of failures, each halved for every two weeks of its age."""
+    """A core property that failed. `weight` is the number of failures; each one halves every two weeks."""
 
     kata: str
     property: str
@@ -35,7 +35,7 @@ class Weakness:
 
 @dataclass(frozen=True, kw_only=True)
 class Suggestion:
-    """A kata to practise. `due` is when FSRS shows it again; `recalled` its estimate of the chance that it is known."""
+    """A kata to practise. `due` is its next date by FSRS; `recalled` is FSRS's estimate that you still know it."""
 
     kata: str
     due: datetime
@@ -47,18 +47,18 @@ class Suggestion:
 
 
 def what_next(history: History, *, now: datetime | None = None, limit: int = 3) -> list[Suggestion]:
-    """The katas to practise next: first those that failed when last graded, then by when they are due.
+    """The katas to practise next: first those that failed in their last grading, then by due date.
 
-    Only katas that were graded before; empty where nothing was.
+    Only katas that were graded before; empty if none was.
     """
     return schedule(history.gradings(), now=now or datetime.now(timezone.utc))[:limit]
 
 
 def schedule(every: Sequence[Graded], *, now: datetime) -> list[Suggestion]:
-    """One suggestion for each kata that was graded, in the order in which to practise them."""
+    """One suggestion for each graded kata, in the order to practise them."""
     from fsrs import Card, Scheduler
 
-    # No steps of minutes: a kata is not a flash card. No fuzz: the same history gives the same schedule.
+    # No learning steps of minutes: a kata takes longer than a flash card. No fuzz: the same history, the same schedule.
     scheduler = Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
     made = []
     for kata, sittings in _sittings(every).items():

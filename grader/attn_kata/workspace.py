@@ -1,4 +1,4 @@
-"""The candidate's files: written once, never over another; found again by kata, by name or by header."""
+"""The candidate's files: created once, never overwritten; found again by kata, by name or by header."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History
 
-MOST_BYTES = 1_000_000  # an attempt is a page or two; more is a mistake in the command
+MOST_BYTES = 1_000_000  # an attempt is a page or two; a larger file is a mistake in the command
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """A file to be graded. `name` is how the person knows it: as typed, or seen from the current folder."""
+    """A file to grade. `name` is its path as typed, or relative to the current folder."""
 
     kata: Kata
     path: Path
@@ -26,17 +26,17 @@ class Attempt:
 
 
 class StubExists(UsageError):
-    """`start` found a file of that name and left it as it is."""
+    """`start` found a file of that name and did not change it."""
 
     def __init__(self, kata: Kata, path: Path) -> None:
         super().__init__(
-            f"'{shown(path)}' is there already and was left as it is; it is the current kata now.",
-            next_step=f"Go on with it: attn-kata grade. Begin anew (the old file is kept): attn-kata reset {kata.slug}",
+            f"'{shown(path)}' exists already and was not changed; it is the current kata now.",
+            next_step=f"Continue: attn-kata grade. Start again and keep the old file: attn-kata reset {kata.slug}",
         )
 
 
 def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path:
-    """Writes the stub into `folder`, made where it is missing, and makes it the current kata. Raises StubExists."""
+    """Write the stub into `folder`, create the folder if needed, and make it the current kata. Raises StubExists."""
     path = _absolute(folder) / f"{kata.slug}.py"
     source = stub.render(kata, level)
     try:
@@ -44,7 +44,7 @@ def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path
         _create(path, source.encode())
     except FileExistsError:
         if not path.is_file():
-            raise UsageError(f"'{shown(path)}' is in the way, and is not a file.", next_step="Try --dir DIR") from None
+            raise UsageError(f"'{shown(path)}' exists and is not a file.", next_step="Try --dir DIR") from None
         history.make_current(kata.slug, path)
         raise StubExists(kata, path) from None
     except OSError as problem:
@@ -54,9 +54,9 @@ def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path
 
 
 def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path, Path | None]:
-    """A new stub in place of the kata's file, and the numbered backup that has the old one. Same level unless said.
+    """Replace the kata's file by a new stub, and return it with the numbered backup of the old one.
 
-    At no moment is the old text in neither file.
+    Without `level`, the new stub has the old level. At every moment, the old text is in at least one of the files.
     """
     path = locate(kata, history)
     if path is None:
@@ -82,9 +82,9 @@ def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path,
 
 
 def resolve(argument: str | None, kata_name: str | None, history: History) -> Attempt:
-    """What `KATA | FILE` means: an existing path is a file, anything else a kata; nothing is the current kata.
+    """The attempt for `KATA | FILE`: an existing path is a file, anything else a kata; None is the current kata.
 
-    A file's kata is `kata_name` where given, else the file's name, else its header. Raises UsageError.
+    A file's kata is `kata_name` if given, else from the file's name, else from its header. Raises UsageError.
     """
     named = catalog.find(kata_name) if kata_name else None
     if argument is None:
@@ -95,7 +95,7 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
     else:
         kata = catalog.find(argument)
         if named and named.slug != kata.slug:
-            raise UsageError(f"'{argument}' is a kata, and --kata says '{kata_name}'.", next_step="Give one of the two")
+            raise UsageError(f"'{argument}' is a kata, but --kata is '{kata_name}'.", next_step="Give one of the two")
 
     found = locate(kata, history)
     if found is None:
@@ -109,18 +109,18 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
 
 
 def current(history: History) -> Kata:
-    """The kata that a command without an argument means. Raises UsageError where nothing was started."""
+    """The kata of a command without an argument. Raises UsageError if nothing was started."""
     known = history.current()
     if known is None:
         here = [slug for slug in catalog.slugs() if Path(f"{slug}.py").is_file()]
-        if len(here) == 1:  # nothing is kept, and yet there is no doubt
+        if len(here) == 1:  # without a history, the only kata file here is the one
             return catalog.find(here[0])
-        raise UsageError("No kata was started yet.", next_step="attn-kata list, then for example: attn-kata start sdpa")
+        raise UsageError("You have not started a kata yet.", next_step="attn-kata list, then for example: attn-kata start sdpa")
     return catalog.find(known.kata)
 
 
 def locate(kata: Kata, history: History) -> Path | None:
-    """The kata's attempt: the current one, else the file of its name in this folder, else where it was last started."""
+    """The path of the kata's attempt: the current one, else the file of its name in this folder, else the last start."""
     known = history.current()
     if known is not None and known.kata == kata.slug and known.path.exists():
         return known.path
@@ -147,24 +147,24 @@ def read(path: Path) -> bytes:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open without waiting for whoever writes into it, should it be a pipe: what it is is asked of what was opened."""
+    """Open without blocking on a named pipe; `read` checks the kind of file after opening it."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def shown(path: Path) -> str:
-    """`path` as seen from the current folder where it lies below it, else in full; always printable."""
+    """`path` relative to the current folder if it is inside, else the full path; always printable."""
     with contextlib.suppress(ValueError, OSError):
         path = path.relative_to(Path.cwd())
     return printable(str(path))
 
 
 def printable(name: str) -> str:
-    """A file name that can be shown anywhere: what is no text or would move the cursor becomes �."""
+    """A file name that is safe to print: unprintable characters become �."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 
 def _is_file(argument: str) -> bool:
-    """Whether `argument` is a path. Raises UsageError where it can only be meant as one and there is nothing."""
+    """Whether `argument` is an existing path. Raises UsageError if it looks like a path and does not exist."""
     path = Path(argument)
     try:
         there = os.path.lexists(path)
@@ -175,7 +175,7 @@ def _is_file(argument: str) -> bool:
     if not (argument.endswith(".py") or os.sep in argument):
         return False
 
-    import difflib  # only here: a right name should not wait for it
+    import difflib  # only here: a correct name does not need it
 
     try:
         beside = [name.name for name in path.parent.iterdir() if name.suffix == ".py"]
@@ -195,7 +195,7 @@ def _kata_of(path: Path) -> Kata:
         if catalog.normal(name) in known:
             return catalog.find(name)
     raise UsageError(
-        f"Neither the name nor the first lines of '{printable(str(path))}' say which kata it is.",
+        f"The name and the first lines of '{printable(str(path))}' do not say which kata it is.",
         next_step=f"attn-kata grade {printable(str(path))} --kata KATA (the katas: attn-kata list)",
     )
 
@@ -228,4 +228,4 @@ def _back_up(path: Path, content: bytes) -> Path:
         except FileExistsError:
             continue
         return backup
-    raise UsageError(f"'{shown(path)}' has too many backups beside it.", next_step="Remove some of them")
+    raise UsageError(f"'{shown(path)}' has too many backups in its folder.", next_step="Remove some of them")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attn_kata
-from attn_kata.cli import stranger
+from attn_kata.cli import untrusted_file
 from attn_kata.engine.client import Engine, TooWeak
 from attn_kata.report.formats import FORMATS
 from attn_kata.report.untrusted import ON_ITS_WORD, without_hidden_inputs
@@ -140,32 +140,32 @@ def test_the_command_grades_it_and_remembers_nothing(attempt):
     assert "left out" in done.stdout
     assert not re.search(r"\bB=\d", done.stdout)
     assert "Next:" not in done.stdout  # who reads it did not write the file, and must not grade it as their own
-    (drawn,) = re.findall(r"The same inputs again: --seed (\d+)", done.stdout)
+    (drawn,) = re.findall(r"To grade with the same inputs again: --seed (\d+)", done.stdout)
     assert json.loads(run(attempt, "--untrusted", "--seed", drawn, "--format", "json").stdout)["seed"] == int(drawn)
     history = attempt.parent / "home"
     assert b"sdpa" not in b"".join(file.read_bytes() for file in history.rglob("*") if file.is_file())
 
 
 def test_another_persons_file_cannot_hold_the_answers_because_its_inputs_are_drawn():
-    drawn = {stranger.seed(True, None) for _ in range(4)}
+    drawn = {untrusted_file.seed(True, None) for _ in range(4)}
 
     assert len(drawn) == 4
-    assert stranger.seed(True, 7) == 7
-    assert stranger.seed(False, None) == 0
+    assert untrusted_file.seed(True, 7) == 7
+    assert untrusted_file.seed(False, None) == 0
 
 
 def test_the_command_refuses_a_lower_tier_at_once(attempt):
     done = run(attempt, "--untrusted", "--tier", "0")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("--untrusted needs isolation of tier 1 or more, and --tier says 0.")
+    assert done.stderr.startswith("--untrusted needs isolation of tier 1 or more, but --tier is 0.")
 
 
 def test_the_command_refuses_where_the_system_has_less_and_says_why(attempt):
     done = run(attempt, "--untrusted", before="import elsewhere; elsewhere.refuse_landlock()")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "not graded below tier 1" in done.stderr
+    assert "Another person's file needs isolation of tier 1 or more" in done.stderr
     assert "No Landlock" in done.stderr
 
 

@@ -68,9 +68,9 @@ def test_the_version_is_said(run):
         (["start"], "Missing argument 'KATA'"),
         (["list", "--jsno"], "--json"),
         (["start", "sdpa", "extra"], "unexpected extra argument"),
-        (["grade", "a.py", "b c.py"], "One after the other: attn-kata grade a.py, then attn-kata grade 'b c.py'"),
+        (["grade", "a.py", "b c.py"], "Grade them in turn: attn-kata grade a.py, then attn-kata grade 'b c.py'"),
         (["grade", "sdpa", "a.py"], "For a file of your own: attn-kata grade a.py --kata sdpa"),
-        (["watch", "a.py", "b.py", "c.py"], "attn-kata watch takes one attempt at a time; 3 were named."),
+        (["watch", "a.py", "b.py", "c.py"], "attn-kata watch takes one attempt at a time, not 3."),
         (["grade", "--format", "xml"], "'xml'"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_fault_of_our_own_has_a_short_text_and_a_file_to_report(environment, f
     assert done.returncode == 4
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[0] == "A fault of attn-kata's own, not of your code: LookupError: lost"
+    assert lines[0] == "This is a bug in attn-kata, not in your code: LookupError: lost"
     (file,) = (home / "faults").iterdir()
     assert lines[1] == f"Please report it, with this file: '{file}'"
     assert "Traceback" in file.read_text("utf-8")

@@ -22,6 +22,13 @@ def test_the_script_is_alone_on_stdout_and_the_line_to_install_it_on_stderr(run,
         assert subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True, check=False).returncode == 0
 
 
+def test_fish_shows_a_description_with_a_comma_in_full(run):
+    script = run("completion", "fish").stdout
+
+    assert 'string split -m 1 "," $completion' in script
+    assert 'string split "," $completion' not in script
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 @pytest.mark.parametrize(
     ("typed", "offered"),

@@ -50,7 +50,7 @@ def test_a_right_attempt_passes_and_is_remembered(run, folder, reference):
     status = run("status").stdout
     assert status.startswith("1 of ")
     assert run("solution").returncode == 0
-    assert "reference seen" not in run("status").stdout
+    assert "saw the reference" not in run("status").stdout
 
 
 def test_a_wrong_attempt_fails_with_the_property_and_what_it_printed(run, folder):
@@ -180,9 +180,9 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["a_folder"], "'a_folder' is a folder."),
         (["something.py"], "attn-kata grade something.py --kata KATA"),
         (["something.py", "--kata", "sdap"], "Did you mean 'sdpa'?"),
-        (["sdpa", "--kata", "mha"], "--kata says 'mha'"),
+        (["sdpa", "--kata", "mha"], "--kata is 'mha'"),
         (["mha"], "attn-kata start mha"),
-        ([], "No kata was started yet."),
+        ([], "You have not started a kata yet."),
         (["something.py", "--kata", "sdpa", "--seed", "x"], "'x'"),
         (["something.py", "--kata", "sdpa", "--seed", "-1"], "-1"),
         (["something.py", "--kata", "sdpa", "--timeout", "0"], "0 is not a time"),
@@ -299,7 +299,7 @@ def test_a_part_that_holds_is_no_pass_of_the_kata_and_says_so(run, folder):
     (folder / "softmax.py").write_text("import torch\n\n\ndef softmax(x, dim):\n    return torch.zeros_like(x)\n")
     done = run("grade", "softmax.py", "--property", "output_shape")
 
-    assert "that were asked for hold" in done.stdout
+    assert "1 of 1 core properties that you asked for holds\n" in done.stdout
     assert "attn-kata solution" not in done.stdout
     assert run("grade", "softmax.py", "--property", "output_shape", "--format", "json").stdout.count('"part": true') == 1
 

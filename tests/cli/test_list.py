@@ -20,7 +20,7 @@ def test_every_kata_is_listed_below_its_level_with_its_minutes(run):
 
 
 def test_the_next_command_is_named(run):
-    assert run("list").stdout.splitlines()[-1] == "Begin one: attn-kata start sdpa"
+    assert run("list").stdout.splitlines()[-1] == "Start a kata: attn-kata start sdpa"
 
 
 def test_the_current_kata_is_marked(run):
@@ -28,7 +28,7 @@ def test_the_current_kata_is_marked(run):
     done = run("list")
 
     assert any(line.startswith("> mha ") for line in done.stdout.splitlines())
-    assert "> is the current kata: attn-kata grade" in done.stdout
+    assert "> marks the current kata. Grade it: attn-kata grade" in done.stdout
 
 
 def test_json_has_every_kata_and_nothing_else_is_printed(run):

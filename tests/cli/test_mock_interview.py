@@ -1,4 +1,4 @@
-"""What would give something away waits while a mock interview runs."""
+"""Commands that show answers refuse to run while a mock interview runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_it_waits_from_the_briefing_on_until_the_interview_is_left(run, attempt,
     for told in (waits, waits_still):
         assert told.returncode == 2
         assert told.stdout == ""
-        assert told.stderr.startswith(f"'attn-kata {command[0]}' waits until mock interview 1 (mha) is over")
+        assert told.stderr.startswith(f"'attn-kata {command[0]}' does not run during mock interview 1 (mha)")
         assert "attn-kata interview end" in told.stderr
     if command[0] == "hint":
         assert run(*command).returncode == 0

@@ -47,7 +47,7 @@ def test_without_a_kata_the_next_command_is_named(run):
     done = run("reset")
 
     assert done.returncode == 2
-    assert done.stderr.startswith("No kata was started yet.\n")
+    assert done.stderr.startswith("You have not started a kata yet.\n")
 
 
 def test_what_is_not_a_file_is_left_alone(run, folder):

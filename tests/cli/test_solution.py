@@ -31,7 +31,7 @@ def test_giving_up_shows_the_reference_after_the_attempt_and_is_remembered(run, 
     assert yours < done.stdout.index("my_own = 'attempt [bold]'") < reference
     assert "def scaled_dot_product_attention" in done.stdout[reference:]
     assert "\x1b" not in done.stdout
-    assert "reference seen before the pass" in run("status").stdout
+    assert "saw the reference before passing" in run("status").stdout
 
 
 def test_in_a_wide_terminal_both_stand_side_by_side(run, folder):

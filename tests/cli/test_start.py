@@ -57,7 +57,7 @@ def test_a_file_is_never_written_over(run, folder):
 
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "'sdpa.py' is there already and was left as it is" in done.stderr
+    assert "'sdpa.py' exists already and was not changed" in done.stderr
     assert "attn-kata reset sdpa" in done.stderr
     assert (folder / "sdpa.py").read_text() == "mine"
 

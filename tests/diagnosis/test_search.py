@@ -141,7 +141,7 @@ def test_a_mistake_that_shows_beside_another_only_is_made_where_it_is_known_of()
     (pipeline,) = load(kata.folder).PIPELINES
     begun, right = begun_for(kata, pipeline)
     (wrong,) = (variant for variant in pipeline.variants if variant.id == "softmax.query_axis")
-    renormalising = pipeline.with_("dropout.renormalised")
+    renormalising = pipeline.assuming("dropout.renormalised")
     answers = answered(renormalising, begun, (wrong,))
 
     assert torch.allclose(renormalising.result(begun[1]).out, right[1])

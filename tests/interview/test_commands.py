@@ -72,7 +72,7 @@ def test_a_mock_session_from_start_to_scorecard(run, desk, home, folder):
         answered = run("answer", str(place), *str(one.get("answer", "the running maximum")).split())
         assert answered.returncode == 0
         assert answered.stdout.startswith(
-            ("Noted.", "     A model answer has these points.")
+            ("Answer saved.", "     A model answer has these points.")
         )  # not whether it is right
     free = next(place for place, one in enumerate(session.follow_ups, 1) if one["kind"] == "free")
     assert "[x] 2." in run("tick", str(free), "2").stdout
@@ -124,7 +124,7 @@ def test_time_up_on_any_command_takes_and_grades_what_is_on_the_disk(run, desk, 
     told = run("submit")
 
     assert told.returncode == 2
-    assert "The time is up. Your file is taken as it stands on the disk." in told.stderr
+    assert "The time is up. Your file is taken as it is on the disk." in told.stderr
     assert "Next: attn-kata interview next" in run("status").stdout
     run("next")
     review = run("next", "--skip")
@@ -150,11 +150,11 @@ def test_an_attempt_that_hangs_or_dies_is_a_finding_of_the_run(run, desk):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["start", "--minutes", "0"], "'0' minutes is no time"),
-        (["start", "--minutes", "-5"], "'-5' minutes is no time"),
-        (["start", "--minutes", "1000000"], "'1000000' minutes is longer than any interview"),
-        (["start", "--minutes", "1e999"], "longer than any interview"),
-        (["start", "--minutes", "nan"], "'nan' minutes is no time"),
+        (["start", "--minutes", "0"], "'0' minutes is too short for an interview"),
+        (["start", "--minutes", "-5"], "'-5' minutes is too short for an interview"),
+        (["start", "--minutes", "1000000"], "'1000000' minutes is too long for an interview"),
+        (["start", "--minutes", "1e999"], "minutes is too long for an interview"),
+        (["start", "--minutes", "nan"], "'nan' minutes is too short for an interview"),
         (["start", "--minutes", "soon"], "'soon' is not a number of minutes"),
         (["start", "--track", "cor"], "There is no track 'cor'. Did you mean 'core'?"),
         (["start", "--kata", "sdpaa"], "There is no kata 'sdpaa'. Did you mean 'sdpa'?"),
@@ -187,13 +187,13 @@ def test_without_a_session_every_mistake_is_said_with_the_next_step(run, argumen
 def test_with_a_session_every_mistake_is_said_with_the_next_step(run, desk, folder):
     run("start", "--kata", "sdpa", "causal-mask", "--minutes", "30")
     for arguments, said in [
-        (["start"], "Interview 1 (sdpa+causal_mask) has not ended"),
+        (["start"], "Interview 1 (sdpa+causal_mask) still runs"),
         (["submit"], "You cannot submit in interview 1 now: it is in the briefing"),
         (["run"], "it is in the briefing"),
         (["ask", "99"], "There is no question '99'"),
         (["answer", "1", "1"], "You cannot answer in interview 1 now"),
-        (["show"], "has not come to its review"),
-        (["export", "1"], "has not come to its review"),
+        (["show"], "has no review yet"),
+        (["export", "1"], "has no review yet"),
         (["delete", "1", "--yes"], "has not ended"),
         (["pause"], "You cannot pause"),
     ]:
@@ -201,20 +201,20 @@ def test_with_a_session_every_mistake_is_said_with_the_next_step(run, desk, fold
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert said in done.stderr
     run("next")
-    assert "does not pause" in run("pause").stderr
+    assert "cannot pause" in run("pause").stderr
     file = desk.store.active().file
     file.unlink()
     assert "is gone" in run("run").stderr
     file.mkdir()
     assert "is a folder" in run("run").stderr
-    assert "is a folder: the newest version that was kept is handed in" in run("submit").stdout
+    assert "is a folder, so the newest saved version is handed in" in run("submit").stdout
     assert "You cannot submit in interview 1 now: this stage was submitted" in run("submit").stderr
     run("next")
     run("submit")
     run("next")
     session = desk.store.active()
     place = next(place for place, one in enumerate(session.follow_ups, 1) if one["kind"] == "numeric")
-    assert "'abc' is no number" in run("answer", str(place), "abc").stderr
+    assert "'abc' is not a number" in run("answer", str(place), "abc").stderr
     assert "There is no question '9'" in run("answer", "9", "1").stderr
     assert "has no answer yet" in run("next").stderr
     assert run("answer", str(place), "-5").returncode == 0
@@ -227,10 +227,10 @@ def test_an_ended_session_is_shown_and_forgotten(run, desk):
     run("start", "--track", "warm-up")
     run("end", "--yes")
 
-    assert "left before its end" in run("list").stdout or "abandoned" in run("list").stdout
+    assert "ended early" in run("list").stdout
     assert "Interview 1: warm-up" in run("show", "1").stdout
     assert run("delete", "1", lines="n\n").returncode == 130
-    assert "is forgotten" in run("delete", "1", "--yes").stdout
+    assert "is deleted" in run("delete", "1", "--yes").stdout
     assert "No interviews yet" in run("list").stdout
 
 
@@ -239,7 +239,7 @@ def test_past_interviews_stay_closed_while_a_mock_one_runs(run):
     run("end", "--yes")
     run("start", "--track", "warm-up")
 
-    assert "Past interviews stay closed while mock interview 2 (warm-up) runs" in run("show", "1").stderr
+    assert "You cannot see past interviews while mock interview 2 (warm-up) runs" in run("show", "1").stderr
     assert run("export", "1").returncode == 2
 
 
@@ -291,7 +291,7 @@ def test_the_prompt_can_be_left_wherever_it_asks(run, desk):
     run("start", "--track", "warm-up")
     states = []
     for lines in ("quit\n", "\nquit\n", "submit\nquit\n", "\nquit\n"):
-        assert "Back to it" in run("--no-room", lines=lines).stderr
+        assert "To come back" in run("--no-room", lines=lines).stderr
         states.append(desk.store.active().state)
     run("next", "--skip")
     run("--no-room", lines="q\n")
@@ -322,7 +322,7 @@ def test_what_a_pause_is_ended_by(run, desk):
     run("submit")
     run("next")
     shown = run("next", "--skip").stdout
-    assert re.search(r"paused\n.*came back, still paused, after \d+ seconds?\n.*the clock goes on after", shown), shown
+    assert re.search(r"paused\n.*came back, still paused, after \d+ seconds?\n.*the clock runs again, after", shown), shown
     assert " UTC, " in run("export", "--format", "markdown").stdout.splitlines()[2]
 
 
@@ -372,7 +372,7 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
     child.sendline("")
     child.expect("Coached")
     child.sendline("")
-    child.expect("A question's number, or Enter to start the clock")
+    child.expect("The number of a question, or Enter to start the clock")
     child.sendline("1")
     child.expect("-> ")
     child.sendline("")
@@ -387,9 +387,9 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
         time.sleep(0.2)
     assert desk.store.source(1, desk.store.active().kept[0]) == RIGHT  # kept while the prompt waits
     child.sendline("nonsense")
-    child.expect("'nonsense' is no command here")
+    child.expect("'nonsense' is not a command here")
     child.sendline("quit")
-    child.expect("Back to it: attn-kata interview")
+    child.expect("To come back: attn-kata interview")
     child.expect(pexpect.EOF)
     child.close()
 
@@ -410,6 +410,6 @@ def test_the_whole_session_through_a_pipe(run, desk, folder):
     done = run(lines="\n".join(lines) + "\n")
 
     assert "The example: out is as expected." in done.stdout
-    assert "is no number" in done.stderr
+    assert "is not a number" in done.stderr
     assert "Overall: " in done.stdout
     assert desk.store.load(session.id).state == "closed"

@@ -66,7 +66,7 @@ def test_the_page_is_for_light_and_dark_and_paper(evil):
 def test_the_page_shows_the_code_at_each_moment_and_what_changed(evil):
     html = pages.as_html(evil)
 
-    assert html.count("the code then") == 3  # the stub, x = 1, and what was taken
+    assert html.count("the code at this time") == 3  # the stub, x = 1, and what was taken
     assert html.count("what changed") == 2
     assert "-x = 1" in html
 

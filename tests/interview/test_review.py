@@ -119,7 +119,7 @@ def test_a_stage_that_was_not_reached_counts(desk, clock, begin, engine):
     card = card_of(desk, go_to_review(desk, session), engine)
 
     assert scores(card)["Correctness"] == 2
-    assert "Not begun: causal_mask." in card.notes
+    assert "Not started: causal_mask." in card.notes
 
 
 def test_what_broke_again_is_seen(desk, clock, begin, engine):
@@ -180,7 +180,7 @@ def test_a_late_file_has_no_speed(desk, clock, begin, engine):
     card = card_of(desk, go_to_review(desk, session), engine)
 
     assert scores(card)["Speed"] == 1
-    assert any("saved after the end" in note for note in card.notes)
+    assert any("saved only after the end" in note for note in card.notes)
 
 
 def test_each_version_is_graded_once_even_when_the_grading_is_cut_short(desk, begin, engine):

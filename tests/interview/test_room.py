@@ -87,7 +87,7 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
 
     session = desk.store.load(1)
     assert session.state == "closed"
-    assert room.return_value == "Interview 1 is closed. It stays: attn-kata interview show 1"
+    assert room.return_value == "Interview 1 is closed. To see it: attn-kata interview show 1"
     assert [given["right"] for given in session.answers.values()].count(True) == 2
     assert list(session.ticks.values()) == [(1,)]
 
@@ -137,7 +137,7 @@ def test_time_up_takes_the_text_of_the_room(room, begin, desk, clock):
         clock.goes(minutes=15)
         await room.look()
         await until(pilot, lambda: len(room._notifications) > 0)
-        assert [note.message for note in room._notifications] == ["Half of the time is over: 15 minutes left."]
+        assert [note.message for note in room._notifications] == ["Half of the time is over. 15 minutes left."]
         clock.goes(minutes=14, seconds=57)
         write(room, RIGHT)
         await room.look()
@@ -164,8 +164,8 @@ def test_leaving_saves_and_coming_back_goes_on(room, begin, desk, history, engin
 
     at(room, NARROW, leaves)
     assert session.file.read_bytes() == b"# half of it"
-    assert "Back to it: attn-kata interview" in room.return_value
-    assert "The clock runs on. Left: 30:00" in room.return_value
+    assert "To come back: attn-kata interview" in room.return_value
+    assert "The clock still runs. Left: 30:00" in room.return_value
 
     clock.goes(minutes=10)
     again = Room(desk=desk, history=history, engine=engine, look_seconds=0)
@@ -210,7 +210,7 @@ def test_a_pause_stays_until_somebody_says_so(room, begin, desk, clock):
         assert room.session.paused
         assert room.left() == pytest.approx(1800, abs=1)
         assert room.screen.editor.read_only
-        assert "paused │ Ctrl+P lets the clock go on" in str(room.screen.query_one(Clock).content)
+        assert "paused │ Ctrl+P restarts the clock" in str(room.screen.query_one(Clock).content)
         await until(pilot, lambda: "Go on" in footer(room))
         control.resume(desk, session.id)  # in another terminal
         await room.look()
@@ -251,7 +251,7 @@ def test_what_was_wrong_with_an_answer_does_not_stand_over_the_next_question(roo
         await shows(pilot, QuestionsScreen)
         await pilot.press(*"banana", "enter")
         await until(pilot, lambda: toasts(room))
-        assert "'banana' is no number" in toasts(room)[0]
+        assert "'banana' is not a number" in toasts(room)[0]
         room.screen.query_one(Input).value = "12"
         await pilot.press("enter")
         await until(pilot, lambda: "Question 2" in str(room.screen.query_one("#asked", Words).visual))

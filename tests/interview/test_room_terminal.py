@@ -47,7 +47,7 @@ def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, 
     one.shows("Stay")
     one.child.send("l")
     assert one.ends() == 0
-    assert b"Back to it: attn-kata interview" in one.raw
+    assert b"To come back: attn-kata interview" in one.raw
     assert desk.store.active().state == "coding"
 
     again = terminal()
@@ -118,9 +118,9 @@ def test_where_the_last_words_lie_is_said_the_next_time(terminal, folder, tmp_pa
 
     assert kept.read_text().startswith("# last words ")
     again = terminal(TMPDIR=str(elsewhere))
-    again.shows("Not in your file, but kept")
+    again.shows("Text that a room could not save")
     again.child.send("\x1bOS")  # F4: a notice goes away
-    again.shows("Not in your file, but kept when a room ended")
+    again.shows("Text that a room could not save in your file is in")
     again.shows(kept.name)
 
 
@@ -149,7 +149,7 @@ def test_a_room_that_is_killed_in_the_middle_of_a_word_loses_a_second_at_most_an
     assert [path.name for path in file.parent.iterdir()] == ["sdpa.py"]
 
     again = terminal()
-    again.shows("The room was killed the last time.")
+    again.shows("The last room was killed.")
     again.child.send("\x1b[1;5H")
     again.shows(sent[: min(kept, 60)])
 

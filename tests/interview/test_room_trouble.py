@@ -223,7 +223,7 @@ def test_where_the_folder_cannot_be_written_the_text_is_among_the_temporary_file
         room.go("")
 
     at(room, NARROW, test)
-    found = re.search(r"What was not saved in 'sdpa.py' is in '(.*)'", room.return_value)
+    found = re.search(r"The text that was not saved in 'sdpa.py' is in '(.*)'", room.return_value)
     assert found
     assert Path(found[1]).read_bytes() == RIGHT
 

@@ -35,7 +35,7 @@ def test_the_way_through_a_session_of_two_stages(desk, clock, begin):
 def test_there_is_one_active_session(desk, begin, tmp_path):
     session = begin()
 
-    with pytest.raises(AlreadyActive, match=f"Interview {session.id} .* has not ended"):
+    with pytest.raises(AlreadyActive, match=f"Interview {session.id} .* still runs"):
         control.start(desk, plans.of_katas(("sdpa",)), mode="mock", folder=tmp_path)
 
 
@@ -68,7 +68,7 @@ def test_nothing_happens_after_the_end(desk, begin):
         lambda: control.end(desk, session.id),
         lambda: control.answer(desk, session.id, 1, "1"),
     ):
-        with pytest.raises(UsageError, match="it was left before its end") as refused:
+        with pytest.raises(UsageError, match="it was ended early") as refused:
             late()
         assert refused.value.next_step
 

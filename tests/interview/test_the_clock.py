@@ -92,7 +92,7 @@ def test_a_machine_asleep_past_the_deadline_is_over(desk, clock, begin):
 
     assert ticked.session.state == "time_up"
     assert desk.store.source(session.id, ticked.session.finals[0]) == RIGHT
-    assert ticked.news == ("The time is up. Your file is taken as it stands on the disk.",)
+    assert ticked.news == ("The time is up. Your file is taken as it is on the disk.",)
     assert control.tick(desk, session.id).news == ()
 
 
@@ -104,11 +104,11 @@ def test_announcements_come_at_half_ten_five_and_one_each_once(desk, clock, begi
         heard += [(clock.boot() - 5000, sentence) for sentence in control.tick(desk, session.id).news]
 
     assert heard == [
-        (1200, "Half of the time is over: 20 minutes left."),
+        (1200, "Half of the time is over. 20 minutes left."),
         (1800, "10 minutes left."),
         (2100, "5 minutes left."),
         (2340, "1 minute left."),
-        (2400, "The time is up. Your file is taken as it stands on the disk."),
+        (2400, "The time is up. Your file is taken as it is on the disk."),
     ]
 
 
@@ -127,7 +127,7 @@ def test_a_short_session_announces_only_what_lies_within_it(desk, clock, begin):
         clock.goes(seconds=10)
         heard += control.tick(desk, session.id).news
 
-    assert heard[:2] == ["Half of the time is over: 2 minutes left.", "1 minute left."]
+    assert heard[:2] == ["Half of the time is over. 2 minutes left.", "1 minute left."]
     assert len(heard) == 3
 
 
@@ -154,7 +154,7 @@ def test_what_comes_after_the_end_is_refused_and_the_disk_is_taken(desk, clock, 
 def test_a_mock_session_does_not_pause(desk, begin):
     session = begin()
 
-    with pytest.raises(UsageError, match="does not pause"):
+    with pytest.raises(UsageError, match="cannot pause"):
         control.pause(desk, session.id)
 
 

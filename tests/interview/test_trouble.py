@@ -80,7 +80,7 @@ def test_two_terminals_start_and_one_is_refused(run):
         done = list(both.map(lambda arguments: run(*arguments), commands))
 
     assert sorted(one.returncode for one in done) == [0, 2]
-    assert "has not ended; there is one at a time" in next(one.stderr for one in done if one.returncode == 2)
+    assert "still runs; only one can run at a time" in next(one.stderr for one in done if one.returncode == 2)
 
 
 def test_a_full_disk_is_said_and_keeps_what_was_kept(run, desk):
@@ -91,7 +91,7 @@ def test_a_full_disk_is_said_and_keeps_what_was_kept(run, desk):
 
     assert refused.returncode == 2
     assert "Nothing was kept" in refused.stderr
-    assert "Make room" in refused.stderr
+    assert "Free some space" in refused.stderr
     assert refused.stdout == ""
     assert after == before
     assert run("ask", "1").returncode == 0
@@ -105,7 +105,7 @@ def test_a_full_disk_keeps_the_clock_running_and_the_file_as_it_is(run, desk, fo
     refused = run("submit", preexec_fn=full_disk)
 
     assert refused.returncode == 2
-    assert "Your own file is as it was, and the clock runs on." in refused.stderr
+    assert "Your own file is unchanged, and the clock goes on." in refused.stderr
     assert desk.store.load(session.id).events[2].data == session.events[2].data
     assert run("submit").returncode == 0
     assert desk.store.source(session.id, desk.store.load(session.id).finals[0]) == RIGHT + b"#" * 9000
@@ -127,7 +127,7 @@ def test_a_damaged_database_is_set_aside_and_said(run, home, damage):
 
     assert done.returncode == 0, done.stderr
     assert "was damaged" in done.stderr
-    assert "it is kept as 'interview.damaged-1.db'" in done.stderr
+    assert "It is kept as 'interview.damaged-1.db'" in done.stderr
     assert (home / "interview.damaged-1.db").read_bytes() == damaged
     assert run("status").returncode == 0
 
@@ -206,9 +206,10 @@ def test_a_database_of_a_newer_version_is_left_alone(home, run):
     assert "a newer attn-kata wrote it" in done.stderr
 
 
-def test_a_database_that_stays_locked_is_said(desk, home, begin, monkeypatch):
+def test_a_database_that_stays_locked_is_said(desk, home, begin, said, monkeypatch):
     session = begin()
     monkeypatch.setattr("attn_kata.interview.storage.BUSY_SECONDS", 0.1)
+    desk = Desk(store=Store(said.append), clock=desk.clock)
     blocker = sqlite3.connect(home / "interview.db", isolation_level=None)
     blocker.execute("BEGIN EXCLUSIVE")
     with pytest.raises(NotKept, match="locked"):

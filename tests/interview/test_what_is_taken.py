@@ -68,7 +68,7 @@ def test_what_was_written_after_the_end_is_not_taken(desk, clock, begin):
     source, how, said = at_the_end(desk, clock, session)
 
     assert (source, how) == (RIGHT, "changed after the end")
-    assert "changed after that" in said
+    assert "Your file changed after the end" in said
 
 
 def test_a_file_saved_late_and_never_kept_before_is_taken_and_marked(desk, clock, begin):
@@ -95,7 +95,7 @@ def test_submitting_without_a_file_hands_in_the_newest_version(desk, begin):
     session.file.unlink()
     told = actions.submit(desk, desk.store.load(session.id))
 
-    assert "is gone: the newest version that was kept is handed in" in told
+    assert "is gone, so the newest saved version is handed in" in told
     assert desk.store.source(session.id, desk.store.load(session.id).finals[0]) == RIGHT
 
 
@@ -105,7 +105,7 @@ def test_coming_back_writes_a_lost_file_again(desk, begin):
     shutil.rmtree(session.folder)
     told = actions.resume(desk, desk.store.load(session.id))
 
-    assert "was gone; the newest version that was kept is there again" in told
+    assert "was gone. The newest saved version is restored." in told
     assert session.file.read_bytes() == RIGHT
 
 

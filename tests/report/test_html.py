@@ -76,7 +76,7 @@ def test_every_picture_is_named_in_words_and_has_labelled_axes(reports, source):
 
     assert len(drawings) == 3 + 2 + 2 + 3  # weights, their mask, the heads, and the failing values
     assert all(one["role"] == "img" and one["aria-label"] for one in drawings)
-    assert "got: 3 by 3, query by key; 3 of 9 cells are not as the contract has them, the first at query 0, key 0" in (
+    assert "got: 3 by 3, query by key; 3 of 9 cells differ from the contract, the first at query 0, key 0" in (
         drawings[1]["aria-label"] or ""
     )
     for axis in ("← query", "key →", "← token", "column of the merged heads →"):

@@ -125,7 +125,7 @@ def test_github_annotates_the_line_of_the_mistake_and_every_failure(reports):
         ("error", "Scores not scaled (scale.missing)"),
         ("error", "values failed"),
         ("error", "float32 errored"),
-        ("notice", "large_scores failed (beyond the bar)"),
+        ("notice", "large_scores failed (beyond the bar: reported, never decides)"),
     ]
     assert commands[0][1] == {"file": "sdpa.py", "line": "6", "title": "Scores not scaled (scale.missing)"}
     assert "divides by √16" in commands[0][2]

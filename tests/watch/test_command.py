@@ -114,7 +114,7 @@ def test_an_evening(folder, environment, tmp_path):
     watch.child.send("n")
     watch.until("sdpa does not pass yet", 22)
     file.unlink()
-    watch.until("Waiting for it", 22)
+    watch.until("Waiting for the file", 22)
     save(file, RIGHT)
     watch.until("PASSED", 1)
     watch.child.send("n")
@@ -135,7 +135,7 @@ def test_an_evening(folder, environment, tmp_path):
 def test_a_signal_gives_the_terminal_back(folder, environment, tmp_path, number, code):
     (folder / "sdpa.py").write_text("while True: pass\n")
     watch = Watch(folder, environment, "sdpa.py")
-    watch.until("The first grading", 2)
+    watch.until("Grading for the first time", 2)
     time.sleep(0.5)
     children = psutil.Process(watch.child.pid).children(recursive=True)
     watch.child.kill(number)
@@ -295,7 +295,7 @@ def test_whatever_the_file_holds_or_becomes_the_screen_is_ours_and_the_next_save
     ):
         file.unlink()
         become()
-        watch.until("Waiting for it", 22)
+        watch.until("Waiting for the file", 22)
         save(file, WRONG)
         watch.until("Save to grade", 22)
     save(file, RIGHT)

@@ -16,37 +16,37 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def complete_kata(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The katas that begin so, for the shell."""
+    """The katas whose names begin with `incomplete`, for the shell."""
     return [CompletionItem(slug) for slug in catalog.slugs() if slug.startswith(catalog.normal(incomplete))]
 
 
 def complete_kata_or_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The katas that begin so, and files."""
-    # Files first: the script for bash forgets what came before them, and offers files where nothing comes after.
+    """The katas whose names begin with `incomplete`, and files."""
+    # Files first: the bash script drops everything before them, and offers files when nothing follows.
     return [CompletionItem(incomplete, type="file"), *complete_kata(ctx, param, incomplete)]
 
 
 def attempt_argument() -> Callable[[_F], _F]:
-    """`KATA | FILE`: one of them or none. Several are taken, to be told kindly."""
+    """`KATA | FILE`: one of them or none. Several are accepted here, so that the error can explain."""
     return click.argument(
         "attempt", metavar="[KATA | FILE]", nargs=-1, callback=_one_attempt, shell_complete=complete_kata_or_file
     )
 
 
 def _one_attempt(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """The one that was named. Raises UsageError for several."""
+    """The one argument. Raises UsageError for several."""
     if len(values) < 2:
         return values[0] if values else None
     command = f"attn-kata {ctx.info_name}"
     first, second = (shlex.quote(value) for value in values[:2])
-    following = f"One after the other: {command} {first}, then {command} {second}"
+    following = f"Grade them in turn: {command} {first}, then {command} {second}"
     if catalog.normal(values[0]) in catalog.slugs():
         following = f"For a file of your own: {command} {second} --kata {first}"
-    raise UsageError(f"{command} takes one attempt at a time; {len(values)} were named.", next_step=following)
+    raise UsageError(f"{command} takes one attempt at a time, not {len(values)}.", next_step=following)
 
 
 def kata_argument(*, required: bool = False) -> Callable[[_F], _F]:
-    """`KATA`: its name, looked up by the command."""
+    """`KATA`: a name that the command looks up."""
     return click.argument("kata", required=required, shell_complete=complete_kata)
 
 

@@ -1,4 +1,4 @@
-"""`attn-kata completion`: commands, options and katas by the Tab key."""
+"""`attn-kata completion`: the Tab key completes commands, options and katas."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ INSTALL = {
 }
 
 
-@click.command("completion", short_help="Print the script for completion in your shell.")
+@click.command("completion", short_help="Print the script for Tab completion in your shell.")
 @click.argument("shell", type=click.Choice(list(INSTALL)))
 def command(shell: str) -> None:
     """Print the script that completes commands, options and katas in SHELL: bash, zsh or fish.
 
-    The line to put into your shell's start-up file is on stderr.
+    The line for your shell's start-up file is printed on stderr.
     """
     from click.shell_completion import ShellComplete, get_completion_class
 
@@ -26,6 +26,10 @@ def command(shell: str) -> None:
 
     chosen = get_completion_class(shell)
     assert chosen is not None
-    # ShellComplete's own, because that of bash starts a bash to ask for its version.
-    emit(ShellComplete.source(chosen(cli, {}, "attn-kata", "_ATTN_KATA_COMPLETE")))
+    # The base class's method, because the one for bash starts a bash to read its version.
+    script = ShellComplete.source(chosen(cli, {}, "attn-kata", "_ATTN_KATA_COMPLETE"))
+    if shell == "fish":
+        # A line is "type,value<tab>description". click's script splits it at every comma, which cuts descriptions.
+        script = script.replace('string split "," $completion', 'string split -m 1 "," $completion')
+    emit(script)
     warn(INSTALL[shell])

@@ -1,4 +1,4 @@
-"""`attn-kata demo`: what a report looks like, on an attempt with a real mistake and on the reference."""
+"""`attn-kata demo`: the report of an attempt with a real mistake, then the report of the reference."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ WRONG = "wrong/scale_embed_dim"
 
 @click.command("demo")
 def command() -> None:
-    """Show what a report looks like: a mistake, then the reference.
+    """Show two reports: an attempt with a mistake, then the reference.
 
-    Both are shipped; grading them takes seconds, and nothing is kept.
+    Both come with attn-kata. Grading them takes seconds, and nothing is saved.
     """
     kata = catalog.find(KATA)
     wrong, right = specimens.find(kata.folder, WRONG), kata.solution
@@ -26,7 +26,7 @@ def command() -> None:
     with engine.started() as running:
         from attn_kata.report import terminal  # rich is imported while torch loads
 
-        emit(f"First, an attempt at {KATA} with a mistake that people really make.\n\n")
+        emit(f"First, an attempt at {KATA} with a common mistake.\n\n")
         failed = running.grade(KATA, sources[0], attempt=f"{wrong.name}.py")
         emit(terminal.render(failed, width=width(), color=color(), advice=False) + "\n")
 
@@ -34,5 +34,5 @@ def command() -> None:
         passed = running.grade(KATA, sources[1], attempt=right.name)
         emit(terminal.render(passed, width=width(), color=color(), advice=False) + "\n")
     if (failed.outcome, passed.outcome) != ("failed", "passed"):
-        raise OwnError("The demo's first attempt must fail and its second must pass: this installation is damaged.")
+        raise OwnError("The demo's first attempt must fail and its second must pass. This installation is damaged.")
     emit("Your turn: attn-kata start sdpa")

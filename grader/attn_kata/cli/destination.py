@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Destination:
-    """A format and a place for it. Raises UsageError at once where the place cannot be written.
+    """A format, and stdout or a file. Raises UsageError at once when the file cannot be written.
 
-    What a person reads says what to type next where `advice`, and `options` with it.
+    With `advice`, the terminal report ends in the next command to type, with `options` added to it.
     """
 
     def __init__(self, path: Path | None, form: str, *, attempt: Path, advice: bool, options: str) -> None:
@@ -29,11 +29,11 @@ class Destination:
             _check(path, attempt)
 
     def prepare(self) -> None:
-        """Import what will be needed, while something else is being waited for."""
+        """Import the format's module early, while torch loads in the engine."""
         renderer(self._form)
 
     def write(self, report: Report, source: bytes) -> None:
-        """Show the report on `source`; with a file, stdout stays empty and stderr has the verdict."""
+        """Print the report, or write it into the file; then stdout stays empty and stderr has the verdict."""
         render = renderer(self._form)
         if self._path is None:
             emit(render(report, width=width(), color=color(), source=source, **self._next))

@@ -8,7 +8,7 @@ from attn_kata.cli.arguments import complete_kata
 from attn_kata.cli.output import emit
 
 
-@click.group(short_help="For authors: check katas.")
+@click.group(short_help="For authors: write, check and show katas.")
 def dev() -> None:
     """For authors of katas. CONTRIBUTING.md says how a kata is written."""
 

@@ -1,4 +1,4 @@
-"""The engine as a command uses it: started early, and ended whatever happens."""
+"""The engine as a command uses it: it starts early, and always ends with the command."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def started(tier: int | None = None) -> Iterator[Engine]:
-    """A running engine, of this tier or the system's; torch loads meanwhile. A signal leaves no process and no folder."""
-    from attn_kata.engine.client import Engine  # only here: `--help` needs none of what it brings
+    """A running engine, of this tier or the default; torch loads meanwhile. A signal leaves no process and no folder."""
+    from attn_kata.engine.client import Engine  # only here: `--help` does not need its imports
 
     engine: Engine | None = None
     try:
@@ -31,7 +31,7 @@ def started(tier: int | None = None) -> Iterator[Engine]:
 
 @contextmanager
 def kept() -> Iterator[PersistentEngine]:
-    """An engine for many gradings, begun anew when it fell over or the package changed; ended like `started`'s."""
+    """An engine for many gradings. It restarts after a crash or a change of the package, and ends like `started`."""
     from attn_kata.engine.persistent import PersistentEngine
 
     engine: PersistentEngine | None = None

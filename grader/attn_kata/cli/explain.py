@@ -1,4 +1,4 @@
-"""`attn-kata explain`: what a mistake or a property is, why it matters, how to see it, where it was seen."""
+"""`attn-kata explain`: what a mistake or a property is, why it matters, how to see it, and public examples."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from attn_kata.errors import UsageError
 from attn_kata.resources import katas_folder
 from attn_kata.specimens import Specimen
 
-_SEE_ALL = "See the mistakes: attn-kata explain"
+_SEE_ALL = "List all mistakes: attn-kata explain"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Claim:
-    """A property of one kata, as its hidden test's decorator says."""
+    """A property of one kata, from the decorator of its hidden test."""
 
     kata: str
     name: str
@@ -43,9 +43,9 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.argument("name", metavar="[MISTAKE | PROPERTY]", required=False, shell_complete=_complete)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def command(name: str | None, as_json: bool) -> None:
-    """Say what a mistake or a property is, and why it matters.
+    """Explain a mistake or a property, and why it matters.
 
-    A report names properties (values) and mistakes (scale.embed_dim). Without a name: all mistakes.
+    A report names properties (values) and mistakes (scale.embed_dim). Without a name, it lists all mistakes.
     """
     entries = catalogue.load()
     plain = catalog.normal(name or "").removeprefix("test_")
@@ -64,13 +64,13 @@ def command(name: str | None, as_json: bool) -> None:
 
 def _unknown(name: str, plain: str, ids: list[str]) -> UsageError:
     if plain in catalog.slugs():
-        return UsageError(f"'{name}' is a kata.", next_step=f"Begin it: attn-kata start {plain}")
+        return UsageError(f"'{name}' is a kata.", next_step=f"Start it: attn-kata start {plain}")
     short = [id for id in ids if id.partition(".")[2] == plain]
     if short:
         meant = " or ".join(f"'{id}'" for id in short[:3])
         return UsageError(f"There is no mistake '{name}'. Did you mean {meant}?", next_step=_SEE_ALL)
 
-    import difflib  # only here: a right name should not wait for it
+    import difflib  # only here: a correct name does not need it
 
     near = difflib.get_close_matches(plain, [*ids, *_properties()], n=1, cutoff=0.5)
     said = f" Did you mean '{near[0]}'?" if near else ""
@@ -96,7 +96,7 @@ def _properties() -> dict[str, list[_Claim]]:
 
 
 def _claim(slug: str, test: ast.FunctionDef) -> _Claim | None:
-    """What `@claims(…)` says above a hidden test."""
+    """The arguments of `@claims(…)` on a hidden test; None without it."""
     for mark in test.decorator_list:
         if not (
             isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "claims" and mark.args
@@ -173,20 +173,22 @@ def _property_text(claims: list[_Claim]) -> str:
     sections.append(_section("What it claims", *said))
     if any(claim.tier == "core" for claim in claims):
         sections.append(
-            paragraph("core: an attempt passes when all core properties hold. edge: beyond the bar, never fails.")
+            paragraph(
+                "core: an attempt passes when all core properties hold. edge: beyond the bar (reported, never decides)."
+            )
         )
     else:
-        sections.append(paragraph("edge: beyond the bar; an attempt passes without it."))
+        sections.append(paragraph("edge: beyond the bar (reported, never decides); an attempt passes without it."))
     places = dict.fromkeys(claim.look_at for claim in claims if claim.look_at)
     if places:
         sections.append(_section("Where to look", *(_item(place) for place in places)))
     needs = dict.fromkeys(need for claim in claims for need in claim.needs)
     if needs:
-        sections.append(_section("Judged only where these hold", _item(", ".join(needs))))
+        sections.append(_section("Tested only when these hold", _item(", ".join(needs))))
     mistakes = _breaking(claims)
     if mistakes:
         entries = catalogue.load()
-        sections.append(_section("Mistakes known to break it", _table([entries[id] for id in mistakes])))
+        sections.append(_section("Known mistakes that break it", _table([entries[id] for id in mistakes])))
     return "\n\n".join(sections)
 
 

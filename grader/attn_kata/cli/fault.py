@@ -1,4 +1,4 @@
-"""A fault of attn-kata's own: a short text for the person, and a file with everything that whoever mends it needs."""
+"""A bug in attn-kata: a short message for the user, and a file with the details for a bug report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from attn_kata.report.plain import one_line
 
 
 def tell(problem: Exception, arguments: list[str]) -> None:
-    """Say what happened and where the details are."""
-    # The engine's faults speak for themselves; any other exception needs its name.
+    """Print what happened and where the details are."""
+    # The engine's errors explain themselves; any other exception needs its name.
     said = str(problem) if hasattr(problem, "details") else f"{type(problem).__name__}: {problem}"
-    warn(f"A fault of attn-kata's own, not of your code: {one_line(said, most=200)}")
+    warn(f"This is a bug in attn-kata, not in your code: {one_line(said, most=200)}")
     if os.environ.get("ATTN_KATA_DEBUG"):
         warn(_details(problem, arguments))
         return
@@ -28,7 +28,7 @@ def tell(problem: Exception, arguments: list[str]) -> None:
     if file:
         warn(f"Please report it, with this file: '{file}'")
     else:
-        warn("Please report it, with what ATTN_KATA_DEBUG=1 shows in front of the same command.")
+        warn("Please report it. For the details, put ATTN_KATA_DEBUG=1 in front of the same command.")
 
 
 def _write(problem: Exception, arguments: list[str]) -> Path | None:

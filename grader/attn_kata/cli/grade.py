@@ -1,4 +1,4 @@
-"""`attn-kata grade`: which properties hold, and which mistake was made."""
+"""`attn-kata grade`: which properties hold, and which mistake breaks the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from attn_kata import catalog, workspace
-from attn_kata.cli import engine, mock_interview, stranger
+from attn_kata.cli import engine, mock_interview, untrusted_file
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import waiting, warn
@@ -32,12 +32,12 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     "--kata",
     metavar="KATA",
     shell_complete=complete_kata,
-    help="The kata that FILE is an attempt at, where its name or header do not say so.",
+    help="The kata of FILE, when its name and header do not say it.",
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
-@click.option("--output", type=click.Path(path_type=Path), help="Write the report into this file.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), help="For the random inputs.  [default: 0; drawn with --untrusted]"
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random inputs.  [default: 0; random with --untrusted]"
 )
 @click.option(
     "--timeout",
@@ -46,20 +46,20 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     show_default=True,
     callback=_seconds,
     metavar="SECONDS",
-    help="For the whole grading; a single call has at most 10.",
+    help="Limit for the whole grading; a single call has at most 10 seconds.",
 )
 @click.option(
-    "--property", "properties", multiple=True, metavar="NAME", help="Only this one and what it needs; repeat."
+    "--property", "properties", multiple=True, metavar="NAME", help="Grade only this property and those it needs. Repeatable."
 )
 @click.option(
     "--tier",
     type=click.IntRange(0, 2),
-    help="Isolation: 0 for your own code, 1 against code that cheats or harms, 2 in namespaces.  [default: 1 on Linux]",
+    help="Isolation: 0 for your own code, 1 against cheating or harmful code, 2 adds namespaces.  [default: 1 on Linux]",
 )
 @click.option(
     "--untrusted",
     is_flag=True,
-    help="FILE is another person's: not below tier 1, nothing of the hidden inputs is shown, and nothing is remembered.",
+    help="For another person's FILE: needs tier 1, hides the hidden inputs, and saves nothing.",
 )
 def command(
     attempt: str | None,
@@ -72,30 +72,30 @@ def command(
     tier: int | None,
     untrusted: bool,
 ) -> int:
-    """Grade your attempt: the current kata's, that of KATA, or FILE.
+    """Grade your attempt at the current kata, at KATA, or in FILE.
 
-    Exits with 0 when all core properties hold, 1 when some do not, 3 when the attempt could not be graded.
+    The exit code is 0 when all core properties hold, 1 when some do not, and 3 when the attempt could not be graded.
     """
-    mock_interview.unless_running("grade", "findings of hidden tests")
+    mock_interview.refuse_while_running("grade", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
     source = workspace.read(target.path)
     for name in properties:
         catalog.check_property(target.kata, name)
-    # What to type next is for whoever wrote the file, and has to name the kata where nothing else did.
+    # The next command is for the author of the file. It must name the kata when the file does not.
     options = f"--kata {target.kata.slug}" if kata and attempt else ""
     destination = Destination(output, form, attempt=target.path, advice=not untrusted, options=options)
-    with engine.started(tier) as running, stranger.refused_below_tier_1(untrusted, tier):
+    with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
         with waiting("Grading … (Ctrl-C stops)"):
             report = running.grade(
                 target.kata.slug,
                 source,
                 attempt=target.name,
-                seed=stranger.seed(untrusted, seed),
+                seed=untrusted_file.seed(untrusted, seed),
                 timeout=timeout,
                 properties=properties,
-                least_tier=stranger.LEAST_TIER if untrusted else 0,
+                least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
             )
     if untrusted:
         report = without_hidden_inputs(report)

@@ -1,4 +1,4 @@
-"""The command line itself: finds the command, runs it, and turns whatever happens into words and an exit code."""
+"""The command line itself: finds the command, runs it, and turns every outcome into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from attn_kata import __version__
 from attn_kata.cli.output import emit, warn
 from attn_kata.errors import AttnKataError
 
-# In the order of `--help`, with what it says of each: the first sentence of the command's own help, written down here so that
-# `--help` imports none of them. Each is the one command of the module of its name, imported only when it is wanted.
+# In the order of `--help`, each with the first sentence of its own help: `--help` shows them without importing the commands.
+# Each name is also the module of its command, which is imported when it runs.
 COMMANDS = {
-    "list": "Show the katas by level, and what you passed when.",
+    "list": "Show the katas by level, and when you passed them.",
     "start": "Write the stub of KATA, with its contract in full.",
-    "grade": "Grade your attempt: the current kata's, that of KATA, or FILE.",
-    "watch": "Grade on every save: the current kata, that of KATA, or FILE.",
+    "grade": "Grade your attempt at the current kata, at KATA, or in FILE.",
+    "watch": "Grade your attempt again on every save.",
     "hint": "Give the next hint for KATA.",
-    "explain": "Say what a mistake or a property is, and why it matters.",
+    "explain": "Explain a mistake or a property, and why it matters.",
     "solution": "Show the reference for KATA beside your attempt.",
-    "reset": "Begin KATA anew with a new stub; your old file is kept.",
+    "reset": "Start KATA again with a new stub; your old file is kept.",
     "status": "Show your progress and the next step.",
-    "demo": "Show what a report looks like: a mistake, then the reference.",
-    "interview": "Sit a timed mock interview, with a scorecard.",
-    "completion": "Print the script for completion in your shell.",
-    "dev": "For authors: check katas.",
+    "demo": "Show two reports: an attempt with a mistake, then the reference.",
+    "interview": "Take a timed mock interview, with a scorecard.",
+    "completion": "Print the script for Tab completion in your shell.",
+    "dev": "For authors: write, check and show katas.",
 }
 
 
@@ -77,8 +77,8 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context) -> None:
     """Practise writing attention for interviews.
 
-    Start a kata, write it in your editor, grade it: the report names the properties that do not hold and, where it can,
-    the mistake.
+    Start a kata, write it in your editor, and grade it. The report names the properties that do not hold and, if
+    possible, the mistake.
     """
     if ctx.invoked_subcommand is None:
         emit(ctx.get_help())
@@ -94,14 +94,14 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as problem:
         said = io.StringIO()
         problem.show(said)
-        warn(said.getvalue().rstrip())  # which makes it plain: what was typed is in it
+        warn(said.getvalue().rstrip())  # the message has typed text in it, and `warn` makes it safe to print
         return problem.exit_code
     except AttnKataError as problem:
         warn(problem.what)
         if problem.next_step:
             warn(problem.next_step)
         return problem.exit_code
-    except Exception as problem:  # whatever it is, it is ours, and no traceback helps the person
+    except Exception as problem:  # it is our bug, and a traceback does not help the user
         from attn_kata.cli.fault import tell
 
         tell(problem, arguments)

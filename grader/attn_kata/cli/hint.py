@@ -13,10 +13,10 @@ from attn_kata.history import History
 
 @click.command("hint")
 @kata_argument()
-@click.option("--number", type=click.IntRange(min=1), help="This hint, instead of the next one.")
+@click.option("--number", type=click.IntRange(min=1), help="Show this hint instead of the next one.")
 def command(kata: str | None, number: int | None) -> None:
-    """Give the next hint for KATA. They go from a nudge to nearly there, and none is the code."""
-    mock_interview.unless_running("hint", "hints")
+    """Give the next hint for KATA. Each hint says more than the one before, and none is the code."""
+    mock_interview.refuse_while_running("hint", "hints")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     count = len(found.hints)
@@ -24,10 +24,10 @@ def command(kata: str | None, number: int | None) -> None:
         raise click.UsageError(f"{found.slug} has {count} hints; there is no number {number}.")
     number = history.next_hint(found.slug, count, number)
 
-    after = f"The next one: attn-kata hint {found.slug}"
+    after = f"The next hint: attn-kata hint {found.slug}"
     if number == count:
         after = (
-            f"That was the last one; an earlier one again: attn-kata hint {found.slug} --number 1\n"
-            f"The reference, when you want to stop here: attn-kata solution {found.slug} --give-up"
+            f"That was the last hint. To read the first again: attn-kata hint {found.slug} --number 1\n"
+            f"To stop here and see the reference: attn-kata solution {found.slug} --give-up"
         )
     emit(f"{found.slug}, hint {number} of {count}\n\n{paragraph(found.hints[number - 1], '  ')}\n\n{after}")

@@ -1,4 +1,4 @@
-"""`attn-kata interview`: timed mock interviews. Without a command it begins one, or goes on with the one that runs."""
+"""`attn-kata interview`: timed mock interviews. Without a subcommand it starts one, or continues the one that runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _desk() -> Desk:
 
 
 def _here() -> tuple[Desk, Session]:
-    """The desk and the session that runs, with whatever the clock has to say said."""
+    """The desk and the running session; announcements of the clock are printed first."""
     from attn_kata.interview import actions
 
     desk = _desk()
@@ -37,7 +37,7 @@ def _here() -> tuple[Desk, Session]:
 
 
 def _progress(done: int, of: int) -> None:
-    """Versions graded, on a terminal only: there may be dozens."""
+    """Show which version is being graded, on a terminal only: there may be dozens."""
     if of > 1 and sys.stderr.isatty():
         end = "\r\x1b[K" if done == of else f"\rGrading version {done + 1} of {of} …"
         sys.stderr.write(end)
@@ -49,19 +49,19 @@ def _number(text: str | None) -> int | None:
         return None
     if not (text.isascii() and text.isdigit()):
         raise UsageError(
-            f"'{text}' is not the number of an interview.", next_step="See them all: attn-kata interview list"
+            f"'{text}' is not the number of an interview.", next_step="List all interviews: attn-kata interview list"
         )
     return int(text[:15])
 
 
-@click.group("interview", invoke_without_command=True, short_help="Sit a timed mock interview, with a scorecard.")
-@click.option("--no-room", is_flag=True, help="At a prompt, line by line, instead of the full screen.")
+@click.group("interview", invoke_without_command=True, short_help="Take a timed mock interview, with a scorecard.")
+@click.option("--no-room", is_flag=True, help="Use a prompt, line by line, instead of the full screen.")
 @click.pass_context
 def command(ctx: click.Context, no_room: bool) -> None:
-    """Sit a timed mock interview: a briefing, a clock, hidden tests, questions, a scorecard.
+    """Take a timed mock interview: a briefing, a clock, hidden tests, questions, a scorecard.
 
-    Alone, it opens the room: task, editor, output and clock on one screen. It begins an interview or goes on with the
-    one that runs. The commands below do the same step by step.
+    Without a command, it opens the room: task, editor, output and clock on one screen. It starts an interview or
+    continues the one that runs. The commands below do the same, step by step.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -83,13 +83,13 @@ def command(ctx: click.Context, no_room: bool) -> None:
 
 
 @command.command("start")
-@click.option("--track", metavar="NAME", help="Stages in order: warm-up, core, decoder, … (default: core)")
+@click.option("--track", metavar="NAME", help="A series of katas: warm-up, core, decoder, … (default: core)")
 @click.option("--kata", "katas", metavar="KATA …", multiple=True, help="These katas instead of a track.")
 @click.argument("more", metavar="", nargs=-1)
-@click.option("--minutes", metavar="N", help="For the whole session, instead of what the track gives.")
-@click.option("--coached", is_flag=True, help="Findings after every run, pauses, hints; marked as coached.")
+@click.option("--minutes", metavar="N", help="Minutes for the whole session (default: the track's).")
+@click.option("--coached", is_flag=True, help="Allow findings after every run, pauses and hints; marked as coached.")
 @click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), help="Where your files go (default: a new folder here)."
+    "--dir", "folder", type=click.Path(path_type=Path), help="Folder for your files (default: a new folder here)."
 )
 def start(
     track: str | None,
@@ -99,14 +99,14 @@ def start(
     coached: bool,
     folder: Path | None,
 ) -> None:
-    """Begin: the task and the questions you may ask. The clock does not run yet."""
+    """Start an interview: show the task and the questions you may ask. The clock does not run yet."""
     from attn_kata.history import History
     from attn_kata.interview import actions, plans
 
     if more and not katas:
         raise UsageError(f"'{more[0]}' is not an option.", next_step=f"attn-kata interview start --kata {more[0]}")
     if track and katas:
-        raise UsageError("A session has a track or katas, not both.", next_step="Give one of --track and --kata")
+        raise UsageError("A session has a track or katas, not both.", next_step="Give either --track or --kata")
     plan = plans.of_katas((*katas, *more)) if katas else plans.of_track(track or plans.DEFAULT_TRACK)
     if minutes is not None:
         plan = plans.with_minutes(plan, plans.minutes_from(minutes))
@@ -116,7 +116,7 @@ def start(
 
 @command.command("status")
 def status() -> None:
-    """Where the session stands, what is left, and what to type next."""
+    """Show the state of the session and the next command."""
     from attn_kata.interview import actions
 
     desk = _desk()
@@ -126,7 +126,7 @@ def status() -> None:
 @command.command("ask")
 @click.argument("question", type=int)
 def ask(question: int) -> None:
-    """Ask the clarifying question of that number."""
+    """Ask a clarifying question by its number."""
     from attn_kata.interview import actions
 
     emit(actions.ask(*_here(), question))
@@ -134,7 +134,7 @@ def ask(question: int) -> None:
 
 @command.command("run")
 def run() -> int:
-    """Run your file: the worked example, shapes, your own prints. Coached: the whole report."""
+    """Run your file: shows the worked example, shapes and your prints. Coached: the whole report."""
     from attn_kata.interview import actions
 
     told, code = actions.run(*_here(), engine.started, width=width(), color=color())
@@ -144,16 +144,16 @@ def run() -> int:
 
 @command.command("submit")
 def submit() -> None:
-    """Hand in what is on the disk."""
+    """Hand in your file as it is on the disk."""
     from attn_kata.interview import actions
 
     emit(actions.submit(*_here()))
 
 
-@command.command("next", short_help="Go on: to coding, the questions, the review, the end.")
-@click.option("--skip", is_flag=True, help="Leave the questions that have no answer.")
+@command.command("next", short_help="Go to the next step: coding, questions, review, end.")
+@click.option("--skip", is_flag=True, help="Skip the questions that have no answer.")
 def next_(skip: bool) -> None:
-    """Go on: to coding (this starts the clock), the next stage, the questions, the review, the end."""
+    """Go to the next step: coding (this starts the clock), the next stage, the questions, the review, the end."""
     from attn_kata.history import History
     from attn_kata.interview import actions
 
@@ -183,7 +183,7 @@ def answer(place: int, text: tuple[str, ...]) -> None:
 @click.argument("place", metavar="N", type=int)
 @click.argument("points", metavar="[POINT …]", type=int, nargs=-1)
 def tick(place: int, points: tuple[int, ...]) -> None:
-    """Say which points of the model answer your answer N had. Counted apart, as self-reported."""
+    """Mark which points of the model answer your answer N had. They are self-reported and do not count."""
     from attn_kata.interview import control, words
 
     desk, session = _here()
@@ -192,7 +192,7 @@ def tick(place: int, points: tuple[int, ...]) -> None:
 
 @command.command("pause")
 def pause() -> None:
-    """Stop the clock of a coached session. A mock one does not pause."""
+    """Pause the clock of a coached session. A mock session cannot pause."""
     from attn_kata.interview import actions, control
 
     desk, session = _here()
@@ -201,41 +201,41 @@ def pause() -> None:
 
 @command.command("resume")
 def resume() -> None:
-    """Come back to the session that runs."""
+    """Come back to the running session."""
     from attn_kata.interview import actions
 
     emit(actions.resume(*_here()))
 
 
 @command.command("end")
-@click.option("--yes", is_flag=True, help="Without being asked.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def end(yes: bool) -> None:
-    """Leave the session before its end; from the review on, close it."""
+    """End the session early. In the review, close it."""
     from attn_kata.interview import control, words
 
     desk, session = _here()
     if session.state != "review" and not yes:
-        click.confirm(f"Leave interview {session.id}, without a scorecard?", abort=True, err=True)
+        click.confirm(f"End interview {session.id} without a scorecard?", abort=True, err=True)
     ended = control.end(desk, session.id)
     emit(
         f"Interview {ended.id}: {words.STATES[ended.state]}. Your files stay.\n"
-        f"What was kept: attn-kata interview show {ended.id}"
+        f"To see it again: attn-kata interview show {ended.id}"
     )
 
 
-@command.command("show", short_help="The review, with the scorecard.")
+@command.command("show", short_help="Show the review, with the scorecard.")
 @click.argument("number", metavar="[ID]", required=False)
 def show(number: str | None) -> None:
-    """The review: reports, diagnosis, the reference and the diff to it, the timeline, the scorecard."""
+    """Show the review: reports, diagnosis, the diff to the reference, the timeline, the scorecard."""
     _show(number, form="terminal", output=None)
 
 
-@command.command("export", short_help="The review as JSON, Markdown or one HTML page.")
+@command.command("export", short_help="Write the review as JSON, Markdown or one HTML page.")
 @click.argument("number", metavar="[ID]", required=False)
 @click.option("--format", "form", type=click.Choice(FORMATS[1:]), default="html", show_default=True)
-@click.option("--output", type=click.Path(path_type=Path), help="Into this file instead of stdout.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
 def export(number: str | None, form: str, output: Path | None) -> None:
-    """The same for other eyes: JSON, Markdown, or one HTML page that needs nothing else."""
+    """Write the review as JSON, Markdown, or one self-contained HTML page."""
     _show(number, form=form, output=output)
 
 
@@ -272,7 +272,7 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def list_(as_json: bool) -> None:
-    """Every interview that was kept, the newest first."""
+    """List all interviews, the newest first."""
     from attn_kata.interview import words
 
     desk = _desk()
@@ -287,12 +287,12 @@ def list_(as_json: bool) -> None:
 
 @command.command("delete")
 @click.argument("number", metavar="ID")
-@click.option("--yes", is_flag=True, help="Without being asked.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(number: str, yes: bool) -> None:
-    """Forget an interview that has ended. Your own files stay."""
+    """Delete an interview that has ended. Your own files stay."""
     desk = _desk()
     session = desk.store.load(_number(number) or 0)
     if not yes:
-        click.confirm(f"Forget interview {session.id} ({session.track}) for good?", abort=True, err=True)
+        click.confirm(f"Delete interview {session.id} ({session.track}) for good?", abort=True, err=True)
     desk.store.delete(session.id)
-    emit(f"Interview {session.id} is forgotten. Your own files are as they were.")
+    emit(f"Interview {session.id} is deleted. Your own files are unchanged.")

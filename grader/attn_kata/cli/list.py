@@ -1,4 +1,4 @@
-"""`attn-kata list`: the katas by level, and what was passed when."""
+"""`attn-kata list`: the katas by level, and when each was passed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from attn_kata.cli.output import emit, warn, width
 from attn_kata.history import History, Progress
 
 
-@click.command("list", short_help="Show the katas by level, and what you passed when.")
+@click.command("list", short_help="Show the katas by level, and when you passed them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def command(as_json: bool) -> None:
-    """Show the katas by level, with minutes and when you passed them."""
+    """Show the katas by level, with their minutes and when you passed them."""
     history = History(warn)
     known = history.current()
     current = known.kata if known else None
@@ -40,9 +40,9 @@ def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None)
     missing = next((kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at is None), None)
     lines.append("")
     if current:
-        lines.append("> is the current kata: attn-kata grade")
+        lines.append("> marks the current kata. Grade it: attn-kata grade")
     if missing and missing != current:
-        lines.append(f"Begin one: attn-kata start {missing}")
+        lines.append(f"Start a kata: attn-kata start {missing}")
     return "\n".join(line.rstrip() for line in lines)
 
 

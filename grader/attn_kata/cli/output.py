@@ -1,4 +1,4 @@
-"""What is printed where: results on stdout, everything else on stderr, and a closed pipe is nobody's fault."""
+"""Output: results on stdout, everything else on stderr. A closed pipe is not an error."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from attn_kata.report.plain import plain
 
 
 def emit(text: str) -> None:
-    """Write `text` to stdout, whatever its encoding. A reader that has gone away (`| head`) is not an error."""
+    """Write `text` to stdout in any encoding. A closed pipe (`| head`) is not an error."""
     try:
         _reconfigure_for_any_text()
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain again when it flushes at exit.
+        # Without this, Python reports the error again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as problem:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -27,14 +27,14 @@ def emit(text: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """One line on stderr; a value in it that would move the cursor does not."""
-    with contextlib.suppress(OSError):  # nobody is listening
+    """Print one line on stderr, without characters that move the cursor."""
+    with contextlib.suppress(OSError):  # stderr is closed
         print(plain(sentence), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
-    """Say what is waited for where it takes longer, and take it back: on stderr, and on a terminal alone."""
+    """Show `sentence` on stderr after `after` seconds, and erase it at the end; only on a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -62,22 +62,22 @@ def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
 
 def terminal_columns() -> int:
     """The terminal's columns, or what COLUMNS says; 80 in a pipe."""
-    # As shutil.get_terminal_size, which brings four archive formats along: they would take a tenth of what `list` takes.
+    # Like shutil.get_terminal_size, but importing shutil also imports four archive formats: a tenth of the time of `list`.
     said = os.environ.get("COLUMNS", "")
     columns = int(said) if said.isdecimal() else 0
     if not columns:
-        with contextlib.suppress(AttributeError, ValueError, OSError):  # no stdout, a closed one, or none that is a terminal
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # no stdout, a closed one, or not a terminal
             columns = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
     return max(50, columns or 80)
 
 
 def width() -> int:
-    """Columns to fill with text: the terminal's, but not so many that lines get hard to read."""
+    """Columns for text: the terminal's, but at most 110, so that lines stay easy to read."""
     return min(terminal_columns(), 110)
 
 
 def color() -> bool:
-    """Whether stdout is a terminal that wants colour (NO_COLOR, FORCE_COLOR and TERM=dumb are respected)."""
+    """Whether to print colours: stdout is a terminal. NO_COLOR, FORCE_COLOR and TERM=dumb are respected."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -1,4 +1,4 @@
-"""`attn-kata reset`: begin anew, and lose nothing."""
+"""`attn-kata reset`: start again with a new stub, and keep the old file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from attn_kata.history import History
 
 @click.command("reset")
 @kata_argument()
-@level_option(None, "How much the new stub says (default: as the old one).")
+@level_option(None, "How much the new stub says (default: the level of the old one).")
 def command(kata: str | None, level: stub.Level | None) -> None:
-    """Begin KATA anew with a new stub; your old file is kept.
+    """Start KATA again with a new stub; your old file is kept.
 
-    It stays beside the new one, under a number.
+    The old file gets a number in its name and stays in the same folder.
     """
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     with signals.held():
         path, backup = workspace.reset(found, level, history)
-        kept = f"Your old file is kept as {workspace.shown(backup)}" if backup else "There was no old file"
-        emit(f"{workspace.shown(path)} is a new stub. {kept}.\nThen: attn-kata grade")
+        kept = f"Your old file is now {workspace.shown(backup)}" if backup else "There was no old file"
+        emit(f"{workspace.shown(path)} is a new stub. {kept}.\nNext: attn-kata grade")

@@ -1,4 +1,4 @@
-"""The room of an interview, opened from the command line: one warm engine, and the terminal given back as it was."""
+"""Opens the room of an interview from the command line: with one warm engine; the terminal is restored afterwards."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
 _SIZES = ("COLUMNS", "LINES")
-_FRAMES = "250"  # a second, at most: at Textual's 60 a key that comes just after the clock was drawn waits up to 33 ms
-_TURN_SECONDS = 0.0005  # a thread at work gives way to a key after this; Python's 5 ms pass three times on a key's way
+_FRAMES = "250"  # a second, at most: at Textual's 60, a key pressed just after a redraw waits up to 33 ms
+_TURN_SECONDS = 0.0005  # a busy thread yields to a key after this; Python's default of 5 ms would count three times
 
 
 def can_open() -> bool:
-    """Whether there is a terminal, and textual."""
+    """Whether stdin and stdout are a terminal and textual is installed."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     return terminal and importlib.util.find_spec("textual") is not None
 
 
 def opened() -> None:
-    """The room until it is left; then what it has to say. Raises OwnError where it fell over."""
+    """Run the room until the user leaves it, then print its messages. Raises OwnError when it crashed."""
     os.environ.setdefault("TEXTUAL_FPS", _FRAMES)
     sys.setswitchinterval(_TURN_SECONDS)
     from attn_kata.history import History
@@ -37,18 +37,18 @@ def opened() -> None:
     from attn_kata.interview.room.app import Room
     from attn_kata.interview.store import Store
 
-    said: list[str] = []  # a line on stderr would tear the screen
+    said: list[str] = []  # printed at the end: a line on stderr would disturb the screen
     with engine.kept() as warm, _measured_size():
         room = Room(
             desk=Desk(store=Store(said.append), clock=SystemClock()),
             history=History(said.append),
-            engine=cast("Engine", warm),  # which grades and cancels like one
+            engine=cast("Engine", warm),  # a WarmEngine has the same `grade` and `cancel`
             heard=said,
         )
         try:
             told = room.run()
         finally:
-            signals.install()  # the room has taken them
+            signals.install()  # the room has replaced the handlers
             rescued = room.rescue()
             room.close()
     for sentence in (*said, rescued, told or ""):
@@ -57,12 +57,12 @@ def opened() -> None:
     if room.stopped is not None:
         raise signals.Stopped(room.stopped)
     if room.return_code:
-        raise OwnError("The room fell over. The interview goes on.", next_step="attn-kata interview --no-room")
+        raise OwnError("The room crashed. The interview still runs.", next_step="attn-kata interview --no-room")
 
 
 @contextmanager
 def _measured_size() -> Iterator[None]:
-    """What is exported as COLUMNS and LINES would win over the terminal's own size, and over every change of it."""
+    """Without COLUMNS and LINES from the environment: they would override the terminal's own size."""
     exported = {name: os.environ.pop(name) for name in _SIZES if name in os.environ}
     try:
         yield

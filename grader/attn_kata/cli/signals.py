@@ -1,4 +1,4 @@
-"""INT, TERM and HUP become one exception, so that whatever is open is closed on the way out; twice changes nothing."""
+"""INT, TERM and HUP become one exception, so that open resources are closed. A second signal changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHU
 
 
 class Stopped(BaseException):
-    """The command was told to stop."""
+    """A signal told the command to stop."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -24,7 +24,7 @@ class _State:
 
 
 def install() -> None:
-    """From now on these signals raise Stopped in the main thread. One that is ignored (nohup) stays ignored."""
+    """From now on, these signals raise Stopped in the main thread. An ignored signal (nohup) stays ignored."""
     for number in _STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _arrive)
@@ -32,7 +32,7 @@ def install() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Raises Stopped only at the end of the block: for what must not be left half done."""
+    """Delay Stopped until the end of the block, for work that must not be left half done."""
     _State.held = True
     try:
         yield
@@ -43,7 +43,7 @@ def held() -> Iterator[None]:
 
 
 def _arrive(number: int, frame: FrameType | None) -> None:
-    if _State.arrived is None:  # a second one would only interrupt the closing
+    if _State.arrived is None:  # a second signal would only interrupt the cleanup
         _State.arrived = number
         if not _State.held:
             raise Stopped(number)

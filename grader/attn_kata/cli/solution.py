@@ -1,4 +1,4 @@
-"""`attn-kata solution`: the reference beside the attempt, after a pass or after giving up."""
+"""`attn-kata solution`: the reference beside the attempt, after a pass or with --give-up."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from attn_kata.history import History, Progress
 
 @click.command("solution")
 @kata_argument()
-@click.option("--give-up", is_flag=True, help="Show it before you have passed; this is remembered.")
+@click.option("--give-up", is_flag=True, help="Show it before you have passed; this is recorded.")
 def command(kata: str | None, give_up: bool) -> None:
     """Show the reference for KATA beside your attempt.
 
-    Before you have passed only with --give-up, which is remembered.
+    Before you have passed, this needs --give-up, which is recorded.
     """
-    mock_interview.unless_running("solution", "references")
+    mock_interview.refuse_while_running("solution", "references")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     passed = history.progress().get(found.slug, Progress()).passed_at is not None
     if not (passed or give_up):
         raise UsageError(
-            f"You have not passed {found.slug} yet, so its reference stays closed.",
-            next_step=f"A hint: attn-kata hint {found.slug}. All of it: attn-kata solution {found.slug} --give-up",
+            f"You have not passed {found.slug} yet, so the reference is not shown.",
+            next_step=f"A hint: attn-kata hint {found.slug}. The reference: attn-kata solution {found.slug} --give-up",
         )
     history.shown(found.slug, given_up=not passed)
     yours = history.passed_path(found.slug) if passed else None

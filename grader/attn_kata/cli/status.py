@@ -1,4 +1,4 @@
-"""`attn-kata status`: what was passed, how fast, what fails most, and what comes next."""
+"""`attn-kata status`: passed katas, best times, the properties that fail most, and the next step."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WORST = 5
 def command() -> None:
     """Show your progress and the next step.
 
-    What you passed and when, the best time from start to pass, attempts, hints, the properties that fail most, and what
-    to practise again when.
+    Shows when you passed each kata, your best time from start to pass, attempts, hints, the properties that fail most,
+    and when to practise a kata again.
     """
     history = History(warn)
     known = history.current()
@@ -42,12 +42,12 @@ def _text(
         mark = ">" if kata.slug == current else " "
         when = f"{done.passed_at.astimezone():%Y-%m-%d}" if done.passed_at else "-"
         best = _minutes(done.best) if done.best is not None else "-"
-        given_up = "  reference seen before the pass" if done.gave_up else ""
+        given_up = "  saw the reference before passing" if done.gave_up else ""
         lines.append(
             f"{mark} {kata.slug:<{longest}}  {when:<10}  {best:>9}  {done.attempts:>8}  {done.hints:>5}{given_up}"
         )
     if failing:
-        lines += ["", "Fail most"]
+        lines += ["", "Properties that fail most"]
         lines += [f"  {worst.kata}: {worst.property} ({worst.failed} of {worst.graded} gradings)" for worst in failing]
     if again:
         lines += ["", "Practise again", *(f"  {line}" for line in again)]
@@ -71,7 +71,7 @@ def _next(katas: list[Kata], passed: list[str], current: str | None) -> str:
     open_ones = [kata.slug for kata in katas if kata.slug not in passed]
     if open_ones:
         return f"Next: attn-kata start {open_ones[0]}"
-    return "All passed. Against the clock and with the contract only: attn-kata reset KATA --level blank"
+    return "You passed every kata. To repeat one from the contract only: attn-kata reset KATA --level blank"
 
 
 def _minutes(time: timedelta) -> str:

@@ -1,4 +1,4 @@
-"""`attn-kata watch`: your attempt graded on every save."""
+"""`attn-kata watch`: grade the attempt on every save."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from attn_kata.history import History
     "--kata",
     metavar="KATA",
     shell_complete=complete_kata,
-    help="The kata that FILE is an attempt at, where its name or header do not say so.",
+    help="The kata of FILE, when its name and header do not say it.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="For the random inputs.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of the random inputs.")
 def command(attempt: str | None, kata: str | None, seed: int) -> None:
-    """Grade on every save: the current kata, that of KATA, or FILE.
+    """Grade your attempt again on every save.
 
-    One screen says what flipped, the diagnosis and what fails. Keys: hint, prompt, full report, next kata, quit.
+    It is the attempt at the current kata, at KATA, or in FILE. One screen shows what changed, the diagnosis and what
+    fails. Keys: hint, prompt, full report, next kata, quit.
     """
     from attn_kata.watch import loop, terminal
 
-    mock_interview.unless_running("watch", "findings of hidden tests")
+    mock_interview.refuse_while_running("watch", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
     workspace.read(target.path)

@@ -1,4 +1,4 @@
-"""The words for every mistake, from `catalogue.toml`. Imports no torch: `attn-kata explain` answers at once."""
+"""The texts for every mistake, from `catalogue.toml`. Without torch, so that `attn-kata explain` is fast."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from attn_kata.tables import Table
 
 FILE = Path(__file__).with_name("catalogue.toml")
-SIZES = frozenset({"B", "H", "T", "Tq", "Tk", "D", "Dv", "E", "Din"})  # what an explanation may name
+SIZES = frozenset({"B", "H", "T", "Tq", "Tk", "D", "Dv", "E", "Din"})  # the sizes that an explanation may use
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
-    """One public place where a mistake was really made or discussed."""
+    """One public place where a mistake was made or discussed."""
 
     url: str
     what: str
@@ -23,7 +23,7 @@ class Sighting:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """The words for one mistake. `explanations` begin with the most exact wording; the last names no sizes."""
+    """The texts for one mistake. `explanations` begin with the most exact wording; the last has no sizes."""
 
     id: str
     title: str
@@ -45,7 +45,7 @@ class Entry:
 
 
 def load() -> dict[str, Entry]:
-    """Every entry by its id, in the order of the file. Raises KataFileError that names file and key."""
+    """Every entry by its id, in the order of the file. Raises KataFileError with file and key."""
     return dict(_load(FILE))
 
 

@@ -16,7 +16,7 @@ from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.gradients import differ
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
-from attn_kata.diagnosis.probing import SEED, Asked, ask
+from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
@@ -43,7 +43,7 @@ def diagnose(
     failures: dict[str, PropertyFailed],
     source: bytes,
 ) -> Diagnosed:
-    """Look for what reproduces the attempt, and draw its weights."""
+    """Find the mistakes that reproduce the attempt, and draw its weights."""
     pipelines: tuple[Pipeline, ...] = kata.PIPELINES
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
@@ -68,11 +68,11 @@ def diagnose(
         if line is not None and symptom.id not in shown:
             shown[symptom.id] = line or None
     for place, pipeline in enumerate(pipelines):
-        if ZERO_TIMES_INF in shown and not sets[place]:  # which explains every NaN, and hides what else was done there
+        if ZERO_TIMES_INF in shown and not sets[place]:  # it explains every NaN, and hides other mistakes in them
             told = asked[place].without_nan()
             sets[place] = _explain(pipeline, told, finite) if told.answers else [frozenset()]
         for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
-            sets[place] = _explain(pipeline.with_(id), asked[place], finite)
+            sets[place] = _explain(pipeline.assuming(id), asked[place], finite)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     found: list[frozenset[str]] = []
     for combination in itertools.product(*(one or [frozenset()] for one in sets)):
@@ -86,27 +86,27 @@ def diagnose(
         for ids in found
         if len(ids) == smallest
     ]
-    notes = ["two equal calls gave two different answers"] if evidence.unsteady else []
+    notes = ["two calls with equal inputs gave different results"] if evidence.unsteady else []
     if not diagnoses and not evidence.values_right:
-        notes.append("no known mistake reproduces this; the properties that fail are the evidence")
+        notes.append("no known mistake gives these numbers; look at the properties that fail")
     torch.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
     return Diagnosed(diagnoses=diagnoses, pictures=drawn, explained=all(sets), notes=notes)
 
 
-def _explain(pipeline: Pipeline, asked: Asked, finite: float) -> list[frozenset[str]]:
-    """What explains the answers of one entry point; [] where two equal calls differ, or none is a tensor."""
+def _explain(pipeline: Pipeline, asked: ProbeResults, finite: float) -> list[frozenset[str]]:
+    """The sets of mistakes that explain one entry point; [] if two equal calls differ, or no answer is a tensor."""
     if asked.unsteady or not any(answer.output is not None for answer in asked.answers):
         return []
     return explain(pipeline, asked.begun, asked.answers, finite=finite)
 
 
 def _gradients_differ(
-    pipelines: tuple[Pipeline, ...], asked: list[Asked], sets: list[list[frozenset[str]]], attempt: Handle, source: bytes
+    pipelines: tuple[Pipeline, ...], asked: list[ProbeResults], sets: list[list[frozenset[str]]], attempt: Handle, source: bytes
 ) -> bool:
-    """Whether gradients are others than those of the mistakes found; asked only where the source may cut the graph.
+    """Whether the gradients differ from those of the mistakes found. Checked only if the source may cut the graph.
 
-    Right values are left to the hidden tests.
+    For right values, the hidden tests check the gradients.
     """
     if not lines.leaves_the_graph(source):
         return False
@@ -117,7 +117,7 @@ def _gradients_differ(
 
 
 def _failing_sizes(findings: list[Finding]) -> dict[str, int]:
-    """The sizes of the first core case that failed, which the report shows: the explanation speaks of the same."""
+    """The sizes of the first failed core case: the report shows them, and the explanation uses the same."""
     for finding in findings:
         if finding.tier == "core" and finding.outcome == "failed" and finding.case:
             return {name: value for name, value in finding.case.items() if isinstance(value, int)}
@@ -135,7 +135,7 @@ def _text(source: bytes) -> str:
 
 
 def _code(source: bytes) -> str:
-    """The source without comments and docstrings; "" where it cannot be parsed. Nothing is run."""
+    """The source without comments and docstrings; "" if it cannot be parsed. Nothing is executed."""
     try:
         tree = ast.parse(source)
         for node in ast.walk(tree):
@@ -161,7 +161,7 @@ def _named(entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_
 
 
 def _finite_fill(code: str) -> float:
-    """The large number that the source writes for -inf, which shows where masked scores are used raw."""
+    """The large number that the source uses instead of -inf. It appears in the output if masked scores are used raw."""
     if "finfo" in code:
         return float(torch.finfo(torch.float64).min)
     numbers = re.findall(r"(?<![\w.])\d+(?:\.\d*)?(?:e\+?\d+)?", code)

@@ -1,4 +1,4 @@
-"""Whether an attempt's gradients are those of the mistakes that reproduce its values: where they are not, its graph is cut."""
+"""Compares an attempt's gradients with those of the mistakes that reproduce its values. If they differ, its graph is cut."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
-from attn_kata.diagnosis.probing import SEED, Asked, Put, target
+from attn_kata.diagnosis.probing import SEED, ProbeCall, ProbeResults, target
 from attn_kata.diagnosis.search import EQUAL, RIVAL, Answer, distance
 from attn_kata.properties.failures import AttemptDied, PropertyFailed
 from attn_kata.properties.handle import Handle, Result
 
 
-def differ(pipeline: Pipeline, asked: Asked, attempt: Handle, ids: frozenset[str]) -> bool:
-    """Whether the attempt's gradients on one probe are none of those that the mistakes `ids` give with its values.
+def differ(pipeline: Pipeline, asked: ProbeResults, attempt: Handle, ids: frozenset[str]) -> bool:
+    """Whether the attempt's gradients on one probe differ from those of every variant of the mistakes `ids`.
 
-    False where that cannot be told: the attempt raises, or gradients are not finite.
+    False if this cannot be decided: the attempt raises, or gradients are not finite.
     """
-    for put, answer in zip(asked.put, asked.answers, strict=True):
+    for put, answer in zip(asked.calls, asked.answers, strict=True):
         if answer.output is None or answer.output.dtype != torch.float64 or not bool(answer.output.isfinite().all()):
             continue
         torch.manual_seed(SEED)
@@ -45,9 +45,9 @@ def _ways(pipeline: Pipeline, ids: frozenset[str]) -> Iterator[tuple[Variant, ..
 
 
 def _gradients(
-    pipeline: Pipeline, put: Put, chosen: tuple[Variant, ...], cotangent: Tensor, answer: Answer
+    pipeline: Pipeline, put: ProbeCall, chosen: tuple[Variant, ...], cotangent: Tensor, answer: Answer
 ) -> list[Tensor] | None:
-    """Those of the floating arguments, then of the parameters by name; None where the values are not the attempt's."""
+    """Gradients of the floating arguments, then of the parameters by name; None if the values are not the attempt's."""
     args = [_leaf(value) for value in put.probe.args]
     weights = {name: _leaf(value) for name, value in put.weights.items()}
     leaves = [value for value in args if isinstance(value, Tensor) and value.requires_grad]

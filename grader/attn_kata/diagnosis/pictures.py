@@ -1,6 +1,6 @@
-"""Attention weights read off an attempt's output, to be shown beside the right ones.
+"""Attention weights computed from an attempt's output, shown beside the right ones.
 
-Where the values are the unit vectors, the output is the weight matrix: out = weights I.
+If the values are the unit vectors, the output is the weight matrix: out = weights I.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEED = 104729
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """One call whose output, read by `read`, is a matrix worth seeing: (rows, columns), at most 8 by 8."""
+    """One call, and a function `read` that makes a matrix to show of its output: (rows, columns), at most 8 by 8."""
 
     entry: str
     what: str
@@ -32,7 +32,7 @@ class Picture:
     parameters: dict[str, Tensor] = field(default_factory=dict)
     rows: str = "query"
     columns: str = "key"
-    numbered: bool = False  # the numbers are places: shown where every one of them is the name of one
+    numbered: bool = False  # the numbers are places: shown only if each of them is a valid place
 
 
 def of_function(entry: str, args: tuple[Any, ...], *, what: str = "the weights") -> Picture:
@@ -47,7 +47,7 @@ def _first(out: Tensor) -> Tensor:
 
 
 def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> list[Example]:
-    """Each picture of the attempt beside the reference's; none where both are alike or the attempt has no answer."""
+    """Each picture of the attempt and the reference; left out if both are equal or the attempt gives no result."""
     drawn = []
     for picture in pictures:
         try:
@@ -57,7 +57,7 @@ def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> l
             continue
         if picture.numbered:
             if not bool((((got - got.round()).abs() <= 1e-6) & torch.isin(got.round(), right)).all()):
-                continue  # numbers that were mixed come from no one place
+                continue  # a mixture of numbers has no single place
             got = got.round()
         if got.shape == right.shape and not torch.allclose(got, right, atol=1e-6, rtol=0):
             drawn.append(
@@ -94,12 +94,12 @@ def of_heads(
     context: bool = False,
     queries: int | None = None,
 ) -> Picture:
-    """The weights of the first head of a module, read off its output.
+    """The weights of the first head of a module, computed from its output.
 
     The input is random numbers followed by a one-hot code of the position, (1, T, R + T). Queries and keys are random maps of
-    the numbers, the values of each head are the code, and the output projection is the identity; head_dim >= T is needed.
-    `fused` names a projection that holds q, k and v; `context` says that keys and values have an input of their own, and
-    `queries` how many queries there are then.
+    the numbers, the values of each head are the code, and the output projection is the identity; it needs head_dim >= T.
+    `fused` names a projection with q, k and v; `context` means that keys and values have their own input, with `queries`
+    queries.
     """
     width = heads * head_dim
     numbers = width - length
@@ -149,11 +149,11 @@ def of_layout(
     output: str | None = "o_proj",
     context: bool = False,
 ) -> Picture:
-    """Where each number of the value projection ends among the merged heads of a module.
+    """Where each number of the value projection ends up in the merged heads of a module.
 
     Token t's value in column c of head h is the number 100 t + 10 h + c, every token attends to itself only, and the output
-    projection is the identity: the output is the numbers as they were split and merged. Every size is below 10. `context`
-    says that keys and values have an input of their own, with a padding mask: sample t then keeps its key t alone.
+    projection is the identity: the output shows how the numbers were split and merged. Every size is below 10. `context`
+    means that keys and values have their own input, with a padding mask: sample t then keeps only its key t.
     """
     width = heads * head_dim
     number = torch.tensor([10.0 * (column // head_dim) + column % head_dim for column in range(width)], dtype=torch.float64)

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-State = SimpleNamespace  # what flows through the stages; a stage sets attributes to new tensors, never writes into one
+State = SimpleNamespace  # passed through the stages; a stage sets attributes to new tensors and never modifies one
 Stage = Callable[[State], None]
 
 
@@ -44,7 +44,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One call on which an attempt is compared with the pipeline: float64, no size equal to another unless it says so.
+    """One call that compares an attempt with the pipeline: float64, all sizes different unless it needs equal ones.
 
     `args` are the arguments of the call, and `build` those that the module is built with. `sizes` names the sizes, for the
     numbers in an explanation.
@@ -57,15 +57,15 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """The computation of one entry point, a function or a module. `stages` without a mistake give the reference's output.
+    """One entry point of a kata. `stages` without a mistake compute the same as the reference.
 
-    `begin` makes the first state: from the call's arguments for a function; for a module from its parameters (by name), the
-    arguments that it was built with, and the call's arguments. `state.training` is set afterwards.
-    `stages` run in order and leave the result in `state.out`. A stage may leave in `state.empty` (bool, broadcastable to the
-    result) where a query had nothing to attend to: there the result depends on the fill, and is not compared.
-    `probes` makes fresh probes, the cheapest first.
-    `beside` holds, by id, what a mistake that no value shows by itself does to the stages where another is made beside it: a
-    renormalisation after dropout changes nothing in eval, unless the softmax was wrong.
+    `begin` makes the first state. For a function, it gets the call's arguments; for a module, the parameters (by name),
+    the constructor's arguments, and the call's arguments. `state.training` is set afterwards.
+    `stages` run in order and put the result into `state.out`. A stage may set `state.empty` (bool, broadcastable to the
+    result) for queries without any key: there the result depends on the fill, and is not compared.
+    `probes` makes new probes, the cheapest first.
+    `beside` is for mistakes that show in values only together with another mistake: by id, the stages that they replace.
+    A renormalisation after dropout changes nothing in eval, unless the softmax is wrong too.
     """
 
     entry: str
@@ -86,8 +86,8 @@ class Pipeline:
             stage(state)
         return state
 
-    def with_(self, id: str) -> Pipeline:
-        """The pipeline with the mistake `id` of `beside` made, where a symptom has named it already. Raises KeyError."""
+    def assuming(self, id: str) -> Pipeline:
+        """The pipeline with the mistake `id`, which a symptom has already found in the attempt."""
         return replace(self, stages={**self.stages, **self.beside[id]}, beside={})
 
     def __post_init__(self) -> None:

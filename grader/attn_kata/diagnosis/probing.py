@@ -1,4 +1,4 @@
-"""The probes, put to an attempt: what it answers, what it raises, and whether it gives one answer twice."""
+"""Calls an attempt with the probes, and keeps its results, its exceptions, and whether two equal calls agree."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from attn_kata.diagnosis.search import EQUAL, Answer
 from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
 from attn_kata.properties.handle import Handle, Module, Target, random_weights
 
-SEED = 7919  # probes need not change with the grading's seed: what is compared is a formula, not a statistic
+SEED = 7919  # probes do not depend on the grading's seed: they compare a formula, not a statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Put:
-    """A probe as it was put: with the weights of the module."""
+class ProbeCall:
+    """A probe with the weights of the module."""
 
     probe: Probe
     weights: dict[str, torch.Tensor]
 
 
 @dataclass(kw_only=True)
-class Asked:
-    """One pipeline's probes: their first states and the attempt's answers, and what else showed."""
+class ProbeResults:
+    """One pipeline's probes: their first states, the attempt's answers, and its exceptions."""
 
     sizes: dict[str, int]
-    put: list[Put] = field(default_factory=list)
+    calls: list[ProbeCall] = field(default_factory=list)
     begun: list[State] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     raised: list[Raised] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Asked:
 
 
     def nan_where_masked(self) -> bool:
-        """Whether the probes whose mask hides something, one at least, were all answered with nothing but NaN."""
+        """Whether all probes with a masked key (at least one) gave only NaN."""
         masks = [getattr(state, "keep", None) for state in self.begun]
         hiding = [
             answer
@@ -45,12 +45,12 @@ class Asked:
         ]
         return bool(hiding) and all(_nothing_but_nan(answer) for answer in hiding)
 
-    def without_nan(self) -> Asked:
-        """The probes that were answered with something other than NaN throughout."""
+    def without_nan(self) -> ProbeResults:
+        """The probes whose answers are not entirely NaN."""
         told = [not _nothing_but_nan(answer) for answer in self.answers]
         return replace(
             self,
-            put=[put for put, kept in zip(self.put, told, strict=True) if kept],
+            calls=[call for call, kept in zip(self.calls, told, strict=True) if kept],
             begun=[state for state, kept in zip(self.begun, told, strict=True) if kept],
             answers=[answer for answer, kept in zip(self.answers, told, strict=True) if kept],
         )
@@ -60,31 +60,31 @@ def _nothing_but_nan(answer: Answer) -> bool:
     return answer.output is not None and bool(answer.output.isnan().all())
 
 
-def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> Asked:
-    """Ask the attempt every probe, the first one twice."""
+def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
+    """Call the attempt with every probe, twice with the first one."""
     torch.manual_seed(SEED)
     probes = pipeline.probes()
-    asked = Asked(sizes=probes[0].sizes)
+    asked = ProbeResults(sizes=probes[0].sizes)
     for place, probe in enumerate(probes):
         weights = _weights(pipeline, reference, probe)
         begun = pipeline.begin(weights, probe.build, *probe.args) if pipeline.module else pipeline.begin(*probe.args)
         try:
-            put = Put(probe=probe, weights=weights)
+            put = ProbeCall(probe=probe, weights=weights)
             answer = _answer(asked, pipeline, attempt, put, twice=place == 0)
-        except AttemptDied:  # once is enough: the next probe would cost as long
-            return Asked(sizes={}, raised=asked.raised, unsteady=asked.unsteady, parameters=asked.parameters)
+        except AttemptDied:  # stop here: the next probe would take as long
+            return ProbeResults(sizes={}, raised=asked.raised, unsteady=asked.unsteady, parameters=asked.parameters)
         if answer is not None:
-            asked.put.append(put)
+            asked.calls.append(put)
             asked.begun.append(begun)
             asked.answers.append(answer)
     return asked
 
 
-def _answer(asked: Asked, pipeline: Pipeline, attempt: Handle, put: Put, *, twice: bool) -> Answer | None:
-    """What the attempt answers to one probe; None where nothing can be asked at its sizes."""
+def _answer(asked: ProbeResults, pipeline: Pipeline, attempt: Handle, put: ProbeCall, *, twice: bool) -> Answer | None:
+    """The attempt's answer to one probe; None when its module cannot take the weights."""
     answer = Answer(output=None)
-    # float64 first; an attempt that cannot is asked again with strides forgiven, then in float32: what it computes is
-    # still to be explained when how it computes is already known to be wrong.
+    # float64 first. If that fails, again with lenient views, then in float32: an attempt with a dtype or layout mistake
+    # may have other mistakes to explain.
     for dtype, lenient in ((torch.float64, False), (torch.float64, True), (torch.float32, True)):
         try:
             asking = target(pipeline, attempt, put, dtype)
@@ -110,7 +110,7 @@ def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, t
     return random_weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
 
 
-def target(pipeline: Pipeline, attempt: Handle, put: Put, dtype: torch.dtype) -> Target:
+def target(pipeline: Pipeline, attempt: Handle, put: ProbeCall, dtype: torch.dtype) -> Target:
     """The attempt's function, or its module built for the probe, with the probe's weights in `dtype`."""
     named = getattr(attempt, pipeline.entry)
     if not pipeline.module:

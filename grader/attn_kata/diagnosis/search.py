@@ -13,22 +13,22 @@ from torch import Tensor
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
 from attn_kata.diagnosis.stages.masks import FINITE, MASKING, weigh_later
 
-EQUAL = 1e-5  # absolute plus relative: as near as arithmetic in float32 comes
-RIVAL = 1e-3  # a set that is not equal must be at least this far, or nothing is said
+EQUAL = 1e-5  # absolute plus relative: the precision of float32 arithmetic
+RIVAL = 1e-3  # a set that is not equal must be at least this far away, or there is no diagnosis
 MOST = 3  # mistakes in one set
 TRIPLES = 10_000  # sets of three that are tried at most: counted, so that an attempt has one diagnosis on every machine
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What an attempt answered to a probe: a tensor, or that it raised."""
+    """An attempt's answer to a probe: a tensor, or an exception."""
 
     output: Tensor | None
     raised: str = ""  # the exception's message
 
 
-# How torch words what went wrong; two errors are alike when both messages are of the same kind.
-_SIZES = "sizes do not meet"  # in a product, an einsum, a broadcast: how it is spelled is no mistake
+# Messages of torch and their kinds; two errors are equal when they are of the same kind.
+_SIZES = "sizes do not match"  # in a product, an einsum or a broadcast: the same mistake in different notations
 _ERRORS = {
     "is invalid for input of size": "is invalid for input of size",
     "Dimension out of range": "Dimension out of range",
@@ -44,16 +44,16 @@ _ERRORS = {
 
 
 def error_kind(message: str) -> str:
-    """Which of torch's errors a message is; the message itself where it is none that is known."""
+    """The kind of a torch error message; an unknown message is its own kind."""
     return next((kind for words, kind in _ERRORS.items() if words in message or message == kind), message)
 
 
 def distance(answer: Answer, result: State | str) -> float:
-    """How far an answer lies from a pipeline's result: a state, or the kind of error that it raised.
+    """The distance of an answer from a pipeline's result, which is a state or a kind of error.
 
-    The largest difference relative to 1 + |expected|, over what is compared; where that is RIVAL or more, a number between
-    the two. NaN is equal to NaN only. 0 where both raise the same kind of error; infinity where one raises, or they raise
-    different ones, or the shapes differ.
+    The largest difference relative to 1 + |expected|, over the compared rows; above RIVAL, any number from RIVAL up to
+    it. NaN is equal only to NaN. 0 if both raise the same kind of error; infinity if only one raises, if the errors
+    differ, or if the shapes differ.
     """
     if answer.output is None or isinstance(result, str):
         alike = answer.output is None and isinstance(result, str) and error_kind(answer.raised) == result
@@ -64,7 +64,7 @@ def distance(answer: Answer, result: State | str) -> float:
         return float("inf")
     empty = getattr(state, "empty", None)
     apart = (got - expected).abs()
-    if empty is None and apart.numel():  # most are far: that is seen at half the cost, and NaN and infinity are no number
+    if empty is None and apart.numel():  # a cheaper test that most answers end at; not for NaN and infinity
         least = float(apart.max()) / (1 + float(expected.abs().max()))
         if RIVAL <= least < float("inf"):
             return least
@@ -77,7 +77,7 @@ def distance(answer: Answer, result: State | str) -> float:
 
 
 def comparable(state: State | str) -> bool:
-    """Whether anything of the result is left to compare: a number in a row that is not empty."""
+    """Whether the result has anything to compare: a number in a row that is not empty."""
     if isinstance(state, str):
         return False
     told = ~state.out.to(torch.float64).isnan()
@@ -86,9 +86,9 @@ def comparable(state: State | str) -> bool:
 
 
 def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
-    """`empty` rows (..., Tq, 1) as they show in the result: (B, H, Tq, 1) in (B, Tq, E) shows where any head is empty.
+    """`empty` rows (..., Tq, 1), expanded to the result. For (B, Tq, E), a row is empty if any head's row is.
 
-    Where a mistake has mixed up the dimensions so that no row can be told, every row counts as empty.
+    If a mistake has mixed up the dimensions, rows cannot be matched, and every row counts as empty.
     """
     if empty.dim() == out.dim() + 1:
         empty = empty.any(dim=1)
@@ -101,7 +101,7 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
 def explain(
     pipeline: Pipeline, begun: list[State], answers: list[Answer], *, finite: float = FINITE
 ) -> list[frozenset[str]]:
-    """The smallest sets of mistake ids that explain every answer; [frozenset()] where none is needed, [] where none do.
+    """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
 
     `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`.
     With a mistake, it matters how the rest masks: each right way (`stages.MASKING`) is tried, filling with `finite`.
@@ -109,7 +109,7 @@ def explain(
     begun, answers = _steered(begun, answers)
     for count in range(MOST + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
-        # The first probe steers. Where it has no mask, every way of masking gives the same there: one walk is enough.
+        # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         matched: set[frozenset[str]] = set()
         for together in walks:
@@ -120,7 +120,7 @@ def explain(
                 for states in together:
                     worst = _farthest(pipeline, states, answers, chosen, first)
                     if EQUAL < worst < RIVAL:
-                        return []  # a near miss: nothing is said
+                        return []  # a near miss: no diagnosis
                     if worst <= EQUAL:
                         matched.add(frozenset(variant.id for variant in chosen))
         smallest = min((len(ids) for ids in matched), default=0)
@@ -130,7 +130,7 @@ def explain(
 
 
 def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:
-    """Both with the probe first that rules out most at the least cost: answered with numbers, and without a mask."""
+    """Both lists, sorted so that the first probe rules out most: one with numbers in its answer and without a mask."""
 
     def lacks(place: int) -> tuple[bool, bool]:
         output = answers[place].output
@@ -143,7 +143,7 @@ def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], li
 def _farthest(
     pipeline: Pipeline, states: list[State], answers: list[Answer], chosen: tuple[Variant, ...], first: State | str
 ) -> float:
-    """The largest distance over all probes; infinity from RIVAL on, and where nothing is left to compare."""
+    """The largest distance over all probes; infinity from RIVAL on, or with nothing to compare."""
     worst, evidence = distance(answers[0], first), answers[0].output is not None and comparable(first)
     for state, answer in zip(states[1:], answers[1:], strict=True):
         other = outcome(pipeline, state, chosen)
@@ -159,7 +159,7 @@ def _masked(begun: list[State]) -> bool:
 
 
 def _masking(begun: list[State], way: str, finite: float) -> list[State]:
-    """These states, masked in another right way from here on."""
+    """These states, with another right way of masking in later stages."""
     states = [copy.copy(state) for state in begun]
     for state in states:
         state.masking = (way, finite)
@@ -184,7 +184,7 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
     def walk(
         state: State, done: int, chosen: tuple[Variant, ...], start: int
     ) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
-        """`state` is what the stages before `done` left, with `chosen` made; variants from `start` on may be added."""
+        """`state` is the state after the stages before `done`, with `chosen`; it may add the variants from `start` on."""
         if len(chosen) == count:
             yield chosen, _advance(pipeline, state, names[done:], chosen)
             return
@@ -199,7 +199,7 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
             if not isinstance(reached, str):
                 yield from walk(reached, first, together, index + 1)
             elif len(together) == count:
-                yield together, reached  # it raises before the last mistake is met
+                yield together, reached  # it raises before the last mistake
 
     yield from walk(begun, 0, (), 0)
 

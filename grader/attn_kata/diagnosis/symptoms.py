@@ -1,4 +1,4 @@
-"""Mistakes that no value shows, named from the property they break or from where and when the attempt raises."""
+"""Mistakes that do not show in values. They are found from the property that they break, or from an exception."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What the hidden tests and the probes saw of an attempt."""
+    """The observations of the hidden tests and the probes."""
 
     failures: dict[str, PropertyFailed]  # by property
     held: frozenset[str]  # properties that hold
-    raised: tuple[Raised, ...]  # what the probes raised
+    raised: tuple[Raised, ...]  # exceptions in the probes
     source: str
-    code: str  # the source without comments and docstrings, as Python prints it; the source where it cannot be parsed
+    code: str  # the source without comments and docstrings; the full source if it cannot be parsed
     values_right: bool  # the probes' values are the reference's
-    unsteady: bool  # two equal calls gave two answers
+    unsteady: bool  # two equal calls gave different answers
     parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
     gradients_differ: bool = False  # from those of the mistakes that reproduce its values
-    nan_where_masked: bool = False  # the probes whose mask hides something were all answered with nothing but NaN
+    nan_where_masked: bool = False  # all probes with a masked key gave only NaN
 
     def all_raised(self) -> tuple[Raised, ...]:
-        """Everything that the attempt raised, in the hidden tests and in the probes."""
+        """All exceptions of the attempt, in the hidden tests and in the probes."""
         told = tuple(failure.raised for failure in self.failures.values() if isinstance(failure, AttemptRaised))
         return told + self.raised
 
     def line_text(self, line: int | None) -> str:
-        """A line of the source, "" where there is none."""
+        """A line of the source, or ""."""
         lines = self.source.split("\n")
         return lines[line - 1] if line and 0 < line <= len(lines) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
-    """A mistake that is recognised by `shows`, which answers the line, 0 for no line, or None for not there."""
+    """A mistake that `shows` recognises: it returns the line, 0 for no known line, or None for no such mistake."""
 
     id: str
     shows: Callable[[Evidence], int | None]
 
 
 def breaks(id: str, property: str, *, unless: tuple[str, ...] = (), unless_held: str = "", saying: str = "") -> Symptom:
-    """The mistake `id` is the one that breaks `property`: while none of `unless` is broken and `unless_held` does not hold,
-    and where the message says `saying`.
+    """The mistake `id`, if `property` is broken, no property of `unless` is broken, `unless_held` does not hold, and the
+    message matches `saying`.
     """
 
     def shows(evidence: Evidence) -> int | None:
@@ -108,7 +108,7 @@ def _detached(evidence: Evidence) -> int | None:
     return 0 if lines.leaves_the_graph(evidence.source.encode()) else None
 
 
-# Of an empty row or slice, and of difficult entries, gradients are NaN or infinite for other reasons.
+# For empty rows, empty slices and extreme inputs, gradients are NaN or infinite for other reasons.
 _GRADIENTS = re.compile(r"gradients(_with_\w+|_in_train(ing)?)?")
 
 
@@ -135,14 +135,14 @@ def _rebuilt(evidence: Evidence) -> int | None:
         return None
     if _told_parameters(evidence):
         return 0 if _unregistered(evidence) is None else None
-    return 0 if evidence.unsteady or not evidence.values_right else None  # the weights that were copied in are not used
+    return 0 if evidence.unsteady or not evidence.values_right else None  # the copied weights are not used
 
 
 _LAYERS = ("Linear", "Parameter", "Embedding")
 
 
 def _made_in_forward(source: str) -> int | None:
-    """The line in `forward` that makes a layer whenever it runs, None where there is none."""
+    """The line in `forward` that makes a layer on every call, or None."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -165,14 +165,14 @@ def _no_maximum(evidence: Evidence) -> int | None:
     failure = evidence.failures.get("large_scores")
     if failure is None or not re.search(r"\b(?:nan|inf)\b", failure.message):
         return None
-    if re.search(r"\b(?:amax|max|maximum|logsumexp)\(", evidence.code):  # it is subtracted: the NaN has another cause
+    if re.search(r"\b(?:amax|max|maximum|logsumexp)\(", evidence.code):  # a maximum is subtracted: the NaN has another cause
         return None
     return 0 if re.search(r"\bexp\(", evidence.code) else None
 
 
 ZERO_TIMES_INF = "mask.zero_times_inf"
 
-# True of every kata whose properties have these names.
+# These apply to every kata with properties of these names.
 EVERYWHERE = (
     Symptom(id="layout.view_of_strided", shows=_view_of_strided),
     Symptom(id="layout.T_of_batch", shows=_transposed_by_T),

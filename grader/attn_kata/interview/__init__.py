@@ -1,17 +1,17 @@
-"""Timed mock interviews: a session core free of any face (`control`), its content, its store, and the scorecard.
+"""Timed mock interviews: a session core without any user interface (`control`), its content, its store, its scorecard.
 
-`control` is what a face calls; `session` is the state machine; `store` keeps events and snapshots; `review` grades what
-was kept and `scorecard` judges it. Nothing in here imports torch, and nothing imports an attempt.
+A user interface calls `control`; `session` is the state machine; `store` keeps events and snapshots; `review` grades the
+kept versions and `scorecard` judges them. No module here imports torch or an attempt.
 """
 
 from __future__ import annotations
 
 
 def active_mock() -> str | None:
-    """The mock interview that is in its briefing or on the clock, as `interview 3 (core)`; None where there is none.
+    """The mock interview that is in its briefing or on the clock, as `interview 3 (core)`, or None.
 
-    For commands that would give something away (hint, solution, grade): they refuse while this is not None. Cheap: one
-    file is looked at, and opened only where it is there. Where it cannot be read, nothing is known to run.
+    Commands that show answers (hint, solution, grade) refuse while this is not None. Cheap: it opens one file, if it
+    exists. If the file cannot be read, the result is None.
     """
     from attn_kata.interview import moments
     from attn_kata.interview.storage import NotKept

@@ -1,6 +1,6 @@
-"""What the commands of a session do, and what they answer: one call each, shared by the commands and by line mode.
+"""The actions of a session and their texts: one call each, shared by the commands and by line mode.
 
-An engine is only started where something is run or graded; a caller that has a warm one gives that.
+An engine is only started to run or grade something. A caller with a warm engine passes that one.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ REVIEWED = ("review", "closed")
 
 
 def _silent(done: int, of: int) -> None:
-    """For callers that need not hear how the grading goes."""
+    """For callers that do not show the progress of the grading."""
 
 
 def active(desk: Desk, warn: Callable[[str], None], *, only_look: bool = False) -> Session:
-    """The session that runs, with whatever the clock has to say said and the file as it is kept.
+    """The running session, after announcements of the clock were passed to `warn` and the file was kept.
 
-    Raises UsageError where there is none, and NotKept unless the caller will `only_look`.
+    Raises UsageError when none runs, and NotKept unless `only_look`.
     """
     found = desk.store.active()
     if found is None:
-        raise UsageError("No interview is running.", next_step="Begin one: attn-kata interview start")
+        raise UsageError("No interview is running.", next_step="Start one: attn-kata interview start")
     try:
         for sentence in control.tick(desk, found.id).news:
             warn(sentence)
@@ -62,22 +62,22 @@ def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history
         helped={"hints": hints, "references": references},
     )
     told = (
-        "Findings are shown after every run, and the session is marked as coached."
+        "You see the findings after every run, and the session is marked as coached."
         if coached
-        else "As in a real one: hidden tests, no pause, no hints. Runs show the example, shapes and your prints."
+        else "Like a real interview: hidden tests, no pause, no hints. A run shows the example, shapes and your prints."
     )
     return "\n\n".join(
         [
-            f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in all.",
+            f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in total.",
             words.wrapped(told),
             words.briefing(session),
-            "Ask by number: attn-kata interview ask 1\nThe clock starts with: attn-kata interview next",
+            "Ask a question by its number: attn-kata interview ask 1\nStart the clock: attn-kata interview next",
         ]
     )
 
 
 def status(desk: Desk, session: Session) -> str:
-    """Where the session stands; in the briefing and the follow-up with the questions."""
+    """The state of the session; in the briefing and the follow-up with the questions."""
     told = words.status(session, moments.read(desk.clock))
     if session.state == "briefing":
         return f"{words.briefing(session)}\n\n{told}"
@@ -92,13 +92,13 @@ def ask(desk: Desk, session: Session, question: int) -> str:
 
 
 def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bool) -> tuple[str, int]:
-    """What the candidate sees of a run, and its exit code. Mock: the smoke check. Coached: the whole report."""
+    """The text of a run, and its exit code. Mock: the smoke check. Coached: the whole report."""
     refusals.unless_allowed(session, "ran")
     assert session.file is not None
     found = look(session.file)
     if found.source is None:
         raise UsageError(
-            f"{found.why}.", next_step="The newest version that was kept comes back with: attn-kata interview resume"
+            f"{found.why}.", next_step="Restore the newest saved version: attn-kata interview resume"
         )
     name = workspace.shown(session.file)
     with engines() as engine:
@@ -110,7 +110,7 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
             desk.store.keep_report(session.id, session.stage, session.kept[session.stage], report.to_dict())
             told, code = terminal.render(report, width=width, color=color, advice=False).rstrip(), report.exit_code
             if not report.passed:
-                told += f"\n\nStuck: attn-kata hint {session.kata}"  # which is for coached sessions alone
+                told += f"\n\nStuck: attn-kata hint {session.kata}"  # hints are for coached sessions only
         else:
             from attn_kata.interview import smoke
 
@@ -122,19 +122,19 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
 
 
 def submit(desk: Desk, session: Session) -> str:
-    """Hand in what is on the disk; where it is gone, the newest version that was kept."""
+    """Hand in the file as it is on the disk. If it is gone, hand in the newest saved version."""
     refusals.unless_allowed(session, "submitted")
     assert session.file is not None
     found, said = look(session.file), ""
     source = found.source
     if source is None:
         source = desk.store.source(session.id, session.kept[session.stage])
-        said = f"{found.why}: the newest version that was kept is handed in.\n"
+        said = f"{found.why}, so the newest saved version is handed in.\n"
     session = control.submit(desk, session.id, source)
     if session.last_stage:
-        return f"{said}Handed in. Now some questions about it: attn-kata interview next"
+        return f"{said}Handed in. Next, some questions about it: attn-kata interview next"
     left = words.clock(session, moments.read(desk.clock))
-    return f"{said}Handed in. The clock runs on to the next stage: attn-kata interview next\n{left}"
+    return f"{said}Handed in. The clock still runs. The next stage: attn-kata interview next\n{left}"
 
 
 def advance(
@@ -148,12 +148,12 @@ def advance(
     color: bool,
     tell: Tell = _silent,
 ) -> str:
-    """Go on to whatever comes next, and say what that is."""
+    """Go to the next step, and return its text."""
     open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
     if session.state == "follow_up" and open_ones and not skip:
         raise UsageError(
             f"Question {open_ones[0]} has no answer yet ({len(open_ones)} open).",
-            next_step=f"attn-kata interview answer {open_ones[0]} TEXT, or leave them: attn-kata interview next --skip",
+            next_step=f"attn-kata interview answer {open_ones[0]} TEXT, or skip them: attn-kata interview next --skip",
         )
     session = control.advance(desk, session.id)
     if session.state == "coding":
@@ -162,20 +162,20 @@ def advance(
     if session.state == "review":
         return show(desk, session, engines, history, form="terminal", width=width, color=color, tell=tell)
     if session.state == "closed":
-        return f"Interview {session.id} is closed. It stays: attn-kata interview show {session.id}"
+        return f"Interview {session.id} is closed. To see it again: attn-kata interview show {session.id}"
     return status(desk, session)
 
 
 def answer(desk: Desk, session: Session, place: int, text: str) -> str:
-    """Keep an answer. Whether it is right is for the review; the points of a free one are shown at once."""
+    """Keep an answer. The review says if it is right; the points of a free answer are shown at once."""
     session = control.answer(desk, session.id, place, text)
     if session.follow_ups[place - 1]["kind"] == "free":
         return f"{words.points(session, place)}\n\nTick them: attn-kata interview tick {place} 1 2 …"
-    return "Noted."
+    return "Answer saved."
 
 
 def resume(desk: Desk, session: Session, *, stay_paused: bool = False) -> str:
-    """Come back; a file that is gone is written again from the newest version that was kept."""
+    """Come back to the session. A missing file is restored from the newest saved version."""
     session = control.resume(desk, session.id, stay_paused=stay_paused)
     said = ""
     if session.state == "coding" and session.file is not None and not session.file.exists():
@@ -184,7 +184,7 @@ def resume(desk: Desk, session: Session, *, stay_paused: bool = False) -> str:
             session.file.write_bytes(desk.store.source(session.id, session.kept[session.stage]))
         except OSError as problem:
             raise UsageError(f"'{workspace.shown(session.file)}' cannot be written: {why(problem)}.") from problem
-        said = f"'{workspace.shown(session.file)}' was gone; the newest version that was kept is there again.\n\n"
+        said = f"'{workspace.shown(session.file)}' was gone. The newest saved version is restored.\n\n"
     strays = words.strays(session)
     return said + (f"{words.wrapped(strays)}\n\n" if strays else "") + status(desk, session)
 
@@ -200,20 +200,20 @@ def show(
     color: bool = False,
     tell: Tell = _silent,
 ) -> str:
-    """The review of a session in one of pages.FORMATS. Grades what was not graded yet. Raises UsageError before it.
+    """The review of a session in one of pages.FORMATS. Grades ungraded versions. Raises UsageError before the review.
 
-    `tell` hears how many versions of how many are graded.
+    `tell` gets the number of graded versions and the total.
     """
     from attn_kata.interview import pages, review, scorecard  # only here: most commands need none of them
 
     running = active_mock()
     if running is not None and running != session.name:
         raise UsageError(
-            f"Past interviews stay closed while mock {running} runs.", next_step="attn-kata interview status"
+            f"You cannot see past interviews while mock {running} runs.", next_step="attn-kata interview status"
         )
     if not (session.state in REVIEWED or session.state == "abandoned"):
         raise UsageError(
-            f"Interview {session.id} has not come to its review: {words.STATES[session.state]}.",
+            f"Interview {session.id} has no review yet. Its state: {words.STATES[session.state]}.",
             next_step=words.NEXT[session.state].removeprefix("Next: "),
         )
     if not review.graded(desk.store, session):
@@ -248,7 +248,7 @@ def pick(desk: Desk, number: int | None) -> Session:
         return desk.store.load(number)
     every = desk.store.sessions()
     if not every:
-        raise UsageError("There are no interviews yet.", next_step="Begin one: attn-kata interview start")
+        raise UsageError("There are no interviews yet.", next_step="Start one: attn-kata interview start")
     return every[0]
 
 
@@ -267,7 +267,7 @@ def _free_folder(desk: Desk) -> Path:
 
 
 def _help_so_far(stages: tuple[Stage, ...], history: History) -> tuple[int, int]:
-    """Hints given and references shown for these katas, ever."""
+    """The number of hints given and references shown for these katas so far."""
     progress = history.progress()
     every = [progress.get(stage.kata, Progress()) for stage in stages]
     return sum(one.hints for one in every), sum(one.gave_up for one in every)

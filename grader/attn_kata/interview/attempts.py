@@ -1,4 +1,4 @@
-"""The candidate's file on the disk, as a session looks at it: whatever became of it is a finding, never an error."""
+"""Reads the candidate's file from the disk. A missing or unreadable file is a result here, never an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attn_kata.errors import UsageError, why
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What is at a path: its bytes and when they were last changed (wall time), or why there is nothing to take."""
+    """A file's bytes and the time of its last change (wall time), or why it cannot be read."""
 
     source: bytes | None
     changed: float | None
@@ -39,17 +39,17 @@ def look(path: Path) -> Found:
 
 
 def temporary(path: Path) -> str:
-    """What the names of temporary files begin with that hold text meant for `path`."""
+    """The prefix of temporary files with text for `path`."""
     return f"attn-kata-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}-{path.stem}."
 
 
 def strays(path: Path) -> list[Path]:
-    """Texts that a room could not write to `path` and put beside it, or among the temporary files."""
+    """Files with text that a room could not write to `path`: beside it, or in the temporary folder."""
     found: list[Path] = []
     with contextlib.suppress(OSError):
         beside = path.parent.glob(f"{glob.escape(path.stem)}.room-*{path.suffix}")
         elsewhere = Path(tempfile.gettempdir()).glob(f"{glob.escape(temporary(path))}*")
-        # Anybody may put a file of any name among the temporary ones. Windows says 0 of every file, and of no user.
+        # Anybody may create a file of any name in the temporary folder. On Windows, every file has owner 0.
         ours = os.geteuid() if hasattr(os, "geteuid") else 0
         found = [one for one in sorted((*beside, *elsewhere)) if one.is_file() and one.stat().st_uid == ours]
     now = look(path).source

@@ -1,7 +1,7 @@
-"""What can be done in a session, whatever the face: each call is checked, and kept before it returns.
+"""The operations of a session, for every user interface: each call is checked, and saved before it returns.
 
-Every function that changes something looks at the clock first: once the time is over the session takes what is on the
-disk, and what was asked for is refused. A face calls `tick` as often as it likes (the room once a second).
+Every function that changes something reads the clock first. When the time is up, the session takes the file from the
+disk and refuses the operation. A user interface may call `tick` as often as it likes (the room: once a second).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ON_THE_CLOCK = ("asked", "saved", "ran", "submitted", "advanced")
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """What every call needs: where things are kept, and what time it is."""
+    """What every call needs: the store and the clock."""
 
     store: Store
     clock: Clock
@@ -34,7 +34,7 @@ class Desk:
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """The session now: seconds left (negative when over), and what has to be said that was not said before."""
+    """The session now: seconds left (negative when over), and new announcements."""
 
     session: Session
     left: float
@@ -50,13 +50,13 @@ def start(
     seed: int | None = None,
     helped: Mapping[str, int] = MappingProxyType({}),
 ) -> Session:
-    """A new session, in its briefing. Attempts will lie in `folder`; `helped` is how many hints were given before.
+    """A new session, in its briefing. Attempts go into `folder`; `helped` are the hints given before.
 
-    Raises AlreadyActive, NotKept, KataFileError, and UsageError where nothing could be written in `folder`.
+    Raises AlreadyActive, NotKept, KataFileError, and UsageError when `folder` cannot be written.
     """
     stubs.check_folder(folder)
     for stage in plan.stages:
-        content.of_kata(stage.kata)  # whatever is wrong with one is better said now than on the clock
+        content.of_kata(stage.kata)  # report broken content now, before the clock runs
     session = desk.store.create(
         track=plan.name,
         mode=mode,
@@ -69,7 +69,7 @@ def start(
 
 
 def tick(desk: Desk, number: int) -> Tick:
-    """Look at the clock: announce what is due, and at the end take what is on the disk. Cheap when nothing is due."""
+    """Read the clock: make announcements, and take the file when the time is up. Cheap when nothing is due."""
     session = desk.store.load(number)
     now = moments.read(desk.clock)
     news: list[str] = []
@@ -83,7 +83,7 @@ def tick(desk: Desk, number: int) -> Tick:
 
 
 def ask(desk: Desk, number: int, question: int) -> Session:
-    """Ask the clarifying question (from 1) of this stage's kata. Asking twice is asking once."""
+    """Ask the clarifying question (from 1) of this stage's kata. Asking again changes nothing."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         count = len(content.of_kata(session.kata).questions)
@@ -96,7 +96,7 @@ def ask(desk: Desk, number: int, question: int) -> Session:
 
 
 def begin(desk: Desk, number: int) -> Session:
-    """Write the stub and start the clock: from here on the deadline stands."""
+    """Write the stub and start the clock; this sets the deadline."""
     session = desk.store.load(number)
     refusals.unless_allowed(session, "began")
     path = stubs.write(session, 0)
@@ -109,7 +109,7 @@ def begin(desk: Desk, number: int) -> Session:
 
 
 def save(desk: Desk, number: int, source: bytes) -> Session:
-    """Keep a version of the attempt, with its event. The same as the newest one is not kept again."""
+    """Keep a version of the attempt, with its event. A version equal to the newest one is not kept again."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         yield from _saving(session, now, source)
@@ -118,7 +118,7 @@ def save(desk: Desk, number: int, source: bytes) -> Session:
 
 
 def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
-    """Keep the file as it is on the disk, where it changed since; None outside coding, and where there is no file."""
+    """Keep the file if it changed on the disk; None outside coding, and when there is no file."""
     session = desk.store.load(number)
     if session.state != "coding" or session.file is None or session.left(moments.read(desk.clock)) <= 0:
         return session, None
@@ -129,7 +129,7 @@ def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
 
 
 def ran(desk: Desk, number: int, source: bytes, *, outcome: str) -> Session:
-    """The public smoke check ran on `source`; `outcome` is what it came to: passed, failed or ungraded."""
+    """The public smoke check ran on `source`; `outcome` is passed, failed or ungraded."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         yield entry(session, now, "ran", source, outcome=outcome)
@@ -147,7 +147,7 @@ def submit(desk: Desk, number: int, source: bytes) -> Session:
 
 
 def advance(desk: Desk, number: int) -> Session:
-    """Go on to whatever comes next: coding, the next stage, the follow-up questions, the review, the end."""
+    """Go to the next step: coding, the next stage, the follow-up questions, the review, the end."""
     session = tick(desk, number).session
     if session.state == "ready":
         return _do(desk, number, lambda session, now: [entry(session, now, "briefed")], needs="briefed")
@@ -171,7 +171,7 @@ def advance(desk: Desk, number: int) -> Session:
 
 
 def answer(desk: Desk, number: int, place: int, text: str) -> Session:
-    """Answer the follow-up question (from 1). Answering again replaces the answer. Raises UsageError for no answer."""
+    """Answer the follow-up question (from 1). A second answer replaces the first. Raises UsageError for no answer."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         question = _follow_up(session, place)
@@ -182,7 +182,7 @@ def answer(desk: Desk, number: int, place: int, text: str) -> Session:
 
 
 def tick_points(desk: Desk, number: int, place: int, points: tuple[int, ...]) -> Session:
-    """Say which points of the model answer (from 1) the free answer had."""
+    """Mark which points of the model answer (from 1) the free answer had."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         question = _follow_up(session, place)
@@ -208,7 +208,7 @@ def pause(desk: Desk, number: int) -> Session:
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         if session.mode == "mock":
             raise UsageError(
-                "A mock interview does not pause.", next_step="The clock runs on: attn-kata interview status"
+                "A mock interview cannot pause.", next_step="The clock still runs: attn-kata interview status"
             )
         if not session.paused:
             yield entry(session, now, "paused")
@@ -217,9 +217,9 @@ def pause(desk: Desk, number: int) -> Session:
 
 
 def resume(desk: Desk, number: int, *, stay_paused: bool = False) -> Session:
-    """Come back to a session, after a pause or after the terminal was gone. Keeps how long nothing happened.
+    """Come back to a session, after a pause or after the terminal was closed. Keeps the length of the gap.
 
-    A pause is over unless it shall stay: whoever only opens the room has not said that the clock goes on.
+    It ends a pause unless `stay_paused`: opening the room alone does not restart the clock.
     """
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
@@ -230,7 +230,7 @@ def resume(desk: Desk, number: int, *, stay_paused: bool = False) -> Session:
 
 
 def end(desk: Desk, number: int) -> Session:
-    """Leave the session: in its review it is closed, before that it is abandoned. What is on the disk is kept first."""
+    """End the session: in its review it is closed, before that it is abandoned. The file on the disk is kept first."""
     session, _ = observe(desk, number)
     kind: Kind = "closed" if session.state == "review" else "abandoned"
     return _do(desk, number, lambda session, now: [entry(session, now, kind)], needs=kind)
@@ -239,15 +239,15 @@ def end(desk: Desk, number: int) -> Session:
 def _do(
     desk: Desk, number: int, decide: Callable[[Session, Moment], Iterable[Entry]], needs: Kind = "briefed"
 ) -> Session:
-    """One change in one transaction, after whatever the clock makes due; refused where the state does not allow it."""
+    """One change in one transaction, after the clock's own events. Refused when the state does not allow it."""
     if deadline.due(desk.store.load(number), moments.read(desk.clock)):
         tick(desk, number)
 
     def checked(session: Session) -> Iterable[Entry]:
-        now = moments.read(desk.clock)  # read while nobody else writes, so that events stand in the order of time
+        now = moments.read(desk.clock)  # read inside the transaction, so that events are in the order of time
         refusals.unless_allowed(session, needs)
         if needs in _ON_THE_CLOCK and session.clock_runs and session.left(now) <= 0:
-            raise refusals.time_is_up(session)  # over since the tick: the next one takes what is on the disk
+            raise refusals.time_is_up(session)  # the time ended after the tick: the next tick takes the file
         return list(decide(session, now))
 
     return desk.store.change(number, checked)

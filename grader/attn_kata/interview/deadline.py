@@ -1,4 +1,4 @@
-"""Keeping time: what is announced when, and what is taken when the time is up."""
+"""The deadline: announcements before it, and the version that is taken when the time is up."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from attn_kata.interview.session import Session
 from attn_kata.interview.store import Entry, digest_of, entry
 
 ANNOUNCED_MINUTES = (10.0, 5.0, 1.0)
-LATE_SECONDS = 2.0  # a file's time is coarser than the clock on some disks
+LATE_SECONDS = 2.0  # on some disks, file times are less exact than the clock
 
 
 def due(session: Session, now: Moment) -> bool:
-    """Whether the clock has something to say at `now`."""
+    """Whether an announcement or the end is due at `now`."""
     return session.clock_runs and (session.left(now) <= 0 or bool(_crossed(session, now)))
 
 
@@ -31,21 +31,21 @@ def keeping(session: Session, now: Moment, news: list[str]) -> Iterable[Entry]:
     for minutes in crossed:
         yield entry(session, now, "announced", left=minutes)
     if crossed:
-        half = "Half of the time is over: " if crossed[0] == session.seconds / 120 else ""
+        half = "Half of the time is over. " if crossed[0] == session.seconds / 120 else ""
         news.append(f"{half}{moments.in_words(left)} left.")
 
 
 def _crossed(session: Session, now: Moment) -> list[float]:
-    """The announcements that are due, in minutes left: each once, only those that lie within the session."""
+    """The announcements that are due, in minutes left: each once, only those within the session."""
     whole, left = session.seconds / 60, session.left(now) / 60
     every = {whole / 2, *(minutes for minutes in ANNOUNCED_MINUTES if minutes < whole)}
     return sorted(minutes for minutes in every - session.announced if left <= minutes)
 
 
 def _time_up(session: Session, now: Moment, over: float, news: list[str]) -> Entry:
-    """What is taken: the file as it is; where it is gone or was changed after the end, the newest version kept before.
+    """The version that is taken: the file, or the newest saved version if the file is gone or changed after the end.
 
-    A file that was changed after the end and never kept before it is taken all the same, and marked as late.
+    A file that changed after the end and was never saved before is still taken, and marked as late.
     """
 
     def taken(how: str, sentence: str, digest: str | None, source: bytes | None = None) -> Entry:
@@ -61,8 +61,8 @@ def _time_up(session: Session, now: Moment, over: float, news: list[str]) -> Ent
     if digest != kept and found.changed > now.wall - over + LATE_SECONDS:
         stub = next(event.source for event in session.events if event.stage == session.stage and event.source)
         if kept != stub:
-            sentence = "Your file was changed after that: the newest version kept before the end is taken."
+            sentence = "Your file changed after the end, so the newest version saved before the end is taken."
             return taken("changed after the end", sentence, kept)
-        sentence = "Your file was saved after the end and never kept before: it is taken, and marked late."
+        sentence = "Your file was saved only after the end. It is taken, and marked as late."
         return taken("late", sentence, digest, found.source)
-    return taken("on the disk", "Your file is taken as it stands on the disk.", digest, found.source)
+    return taken("on the disk", "Your file is taken as it is on the disk.", digest, found.source)

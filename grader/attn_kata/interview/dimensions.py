@@ -1,4 +1,4 @@
-"""The eight dimensions: each from what was measured, as (score, evidence, rule)."""
+"""The eight dimensions of the scorecard: each computed from measurements, as (score, evidence, rule)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MOST_NAMES = 6  # of the properties in one line of evidence; the reports and th
 def clarification(review: Review) -> Judged:
     """Which of the questions that matter were asked."""
     rule = (
-        "4: every question that matters was asked, and at most one that does not; 3: two thirds of those that matter; "
-        "2: one at least; 1: none. One less where more were asked that do not matter than do."
+        "4: you asked every question that matters, and at most one that does not; 3: two thirds of those that matter; "
+        "2: at least one; 1: none. One point less if you asked more questions that do not matter than questions that do."
     )
     session = review.session
     asked = matter = wasted = 0
@@ -36,7 +36,7 @@ def clarification(review: Review) -> Judged:
             wasted += was_asked and not question.matters
             if question.matters and not was_asked:
                 evidence.append(f"{kata}: not asked: {question.settles}")
-    evidence.insert(0, f"{asked} of the {matter} questions that matter were asked, and {wasted} that do not")
+    evidence.insert(0, f"you asked {asked} of the {matter} questions that matter, and {wasted} that do not matter")
     if asked == matter:
         score = 4 if wasted <= _MOST_IDLE_QUESTIONS else 3
     else:
@@ -45,10 +45,10 @@ def clarification(review: Review) -> Judged:
 
 
 def correctness(review: Review) -> Judged:
-    """The hidden properties of what was taken, core first."""
+    """The hidden properties of the taken code, core first."""
     rule = (
-        "4: every core property holds in every stage, and half of the edge ones; 3: all core ones but one; "
-        "2: half of them; 1: fewer. A stage that was not reached counts as none of its properties."
+        "4: every core property holds in every stage, and half of the edge properties; 3: at most one core property "
+        "does not hold; 2: half of them hold; 1: fewer. In a stage that you did not reach, no property holds."
     )
     evidence, held, core, edge_held, edge = [], 0, 0, 0, 0
     for one in review.taken:
@@ -56,7 +56,7 @@ def correctness(review: Review) -> Judged:
         beyond = [finding for finding in _findings(one) if finding.tier == "edge"]
         good, extra = _held(own), _held(beyond)
         why = f" ({one.report.ungraded_because})" if one.report and one.report.ungraded_because else ""
-        evidence.append(f"{one.kata}: {good} of {len(own)} core, {extra} of {len(beyond)} beyond the bar{why}")
+        evidence.append(f"{one.kata}: {good} of {len(own)} core properties, {extra} of {len(beyond)} edge properties{why}")
         evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
     missing = len(review.session.stages) - sum(1 for one in review.taken if _findings(one))
@@ -73,17 +73,17 @@ def correctness(review: Review) -> Judged:
 def numerics(review: Review) -> Judged:
     """Gradients, dtypes, large scores, half precision: core and edge alike."""
     rule = (
-        "4: all properties about gradients and numbers hold; 3: three quarters; 2: half; 1: fewer, or none was graded."
+        "4: all properties about gradients and numbers hold; 3: three quarters; 2: half; 1: fewer, or none were graded."
     )
     every = [finding for one in review.taken for finding in _findings(one) if _NUMERIC.search(finding.property)]
     held = _held(every)
-    evidence = [f"{held} of {len(every)} hold"]
+    evidence = [f"properties that hold: {held} of {len(every)}"]
     evidence += _fails(every)
     return _by_share(held, len(every), 1.0, 0.75, 0.5), evidence, rule
 
 
 def speed(review: Review) -> Judged:
-    """The share of the time, and when the first run, the first property and all of them came."""
+    """The time used, and the times of the first run, the first property and all core properties."""
     rule = (
         "4: every core property held within two thirds of the time; 3: within the time; 2: half of them held at the "
         "end; 1: fewer, or the file was late."
@@ -108,10 +108,10 @@ def speed(review: Review) -> Judged:
 
 
 def testing(review: Review) -> Judged:
-    """Runs before submitting, and whether what held broke again."""
+    """Runs before handing in, and whether a property broke again."""
     rule = (
-        "4: every stage was run twice or more, what was taken had been run, and nothing that held was broken when it "
-        "was taken; 3: what was taken had been run; 2: something was run; 1: nothing was."
+        "4: you ran every stage at least twice, you ran the final code, and no property that held before is broken in "
+        "it; 3: you ran the final code; 2: you ran some version; 1: you ran nothing."
     )
     session = review.session
     runs = [event for event in session.events if event.kind == "ran"]
@@ -125,8 +125,8 @@ def testing(review: Review) -> Judged:
     evidence = [
         f"{session.stages[stage].kata}: {count} run{'' if count == 1 else 's'}" for stage, count in counts.items()
     ]
-    evidence.append("what was taken had been run" if last_ran else "what was taken had not been run as it was")
-    evidence += [f"broke on the way: {_some(sorted(set(broke)))}"] if broke else []
+    evidence.append("you ran the final code" if last_ran else "you did not run the final code")
+    evidence += [f"properties that broke on the way: {_some(sorted(set(broke)))}"] if broke else []
     if runs and last_ran and session.finals:
         tested = not still and all(count >= _LEAST_RUNS for count in counts.values())
         return (4 if tested else 3), evidence, rule
@@ -134,10 +134,10 @@ def testing(review: Review) -> Judged:
 
 
 def code_quality(review: Review) -> Judged:
-    """What pyflakes finds in what was taken."""
-    rule = "By pyflakes: 4: no finding; 3: one or two; 2: up to five; 1: more, not Python, or nothing written."
+    """The findings of pyflakes in the taken code."""
+    rule = "Findings of pyflakes: 4: none; 3: one or two; 2: up to five; 1: more, not Python, or nothing written."
     if not any(one.report is not None and not one.report.not_written for one in review.taken):
-        return 1, ["nothing was written"], rule
+        return 1, ["you wrote nothing"], rule
     evidence, count = [], 0
     for one in review.taken:
         if one.lint is None:
@@ -146,12 +146,12 @@ def code_quality(review: Review) -> Judged:
         evidence += [f"{one.kata}, line {finding.line}: {finding.says}" for finding in one.lint[:_MOST_NAMES]]
         evidence += [f"{one.kata}: {len(one.lint) - _MOST_NAMES} more"] if len(one.lint) > _MOST_NAMES else []
     score = 4 if count == 0 else 3 if count <= 2 else 2 if count <= 5 else 1
-    return score, evidence or ["no finding"], rule
+    return score, evidence or ["no findings"], rule
 
 
 def depth(review: Review) -> Judged:
-    """The follow-up questions that are graded."""
-    rule = "Of the graded follow-ups (numbers and choices): 4: all right; 3: two thirds; 2: one at least; 1: none."
+    """The graded follow-up questions."""
+    rule = "Right answers to the graded follow-ups (numbers and choices): 4: all; 3: two thirds; 2: at least one; 1: none."
     session = review.session
     graded = [place for place, question in enumerate(session.follow_ups, 1) if question["kind"] != "free"]
     right = sum(1 for place in graded if session.answers.get(place, {}).get("right"))
@@ -162,8 +162,8 @@ def depth(review: Review) -> Judged:
 
 
 def independence(review: Review, *, hints: int, references: int) -> Judged:
-    """Whether there was help."""
-    rule = "4: a mock session; 3: coached, without a hint; 2: coached, with hints; 1: the reference was looked at."
+    """Help during the session."""
+    rule = "4: a mock session; 3: coached, without a hint; 2: coached, with hints; 1: the reference was shown."
     evidence = [f"{review.session.mode}, {hints} hint{'' if hints == 1 else 's'}"]
     evidence += ["the reference was shown"] if references else []
     score = 1 if references else 2 if hints else 3 if review.session.mode == "coached" else 4
@@ -171,7 +171,7 @@ def independence(review: Review, *, hints: int, references: int) -> Judged:
 
 
 def self_reported(review: Review) -> Iterable[str]:
-    """The free answers, as the candidate ticked them. Counts nowhere."""
+    """The free answers, as the candidate ticked them. They do not count."""
     session = review.session
     for place, question in enumerate(session.follow_ups, 1):
         if question["kind"] == "free":
@@ -191,7 +191,7 @@ def _fails(findings: Iterable[Finding]) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first names, and how many more there are."""
     shown = ", ".join(names[:_MOST_NAMES])
     return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
 
@@ -223,7 +223,7 @@ def _first_held(review: Review) -> float | None:
 
 
 def _all_held(review: Review) -> float | None:
-    """When the last stage's last core property held; None where not all do at the end."""
+    """When the last core property of the last stage held; None if not all hold at the end."""
     session, found = review.session, 0.0
     for stage in range(len(session.stages)):
         own = [point for point in review.points if point.stage == stage and point.core is not None]

@@ -1,4 +1,4 @@
-"""The questions after the code: which are put, with which numbers, and whether an answer is right."""
+"""The follow-up questions: which are asked, with which numbers, and whether an answer is right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attn_kata.interview.content import FollowUp
 ALONE, TOGETHER = 3, 2  # questions for a session of one kata, and for each kata of a longer one
 LONGEST_ANSWER = 10_000  # characters of a free one
 
-# What may follow a number in an answer; binary units are powers of 1024.
+# Units after a number in an answer; binary units are powers of 1024.
 _UNITS: Mapping[str, float] = {
     "": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "%": 1,
 }  # fmt: skip
@@ -26,7 +26,7 @@ _NUMBER = re.compile(
 
 
 def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
-    """`count` questions of a kata, with their numbers: always the same for one seed. One of each kind comes first."""
+    """`count` questions of a kata, with their numbers. The same seed gives the same questions, one of each kind first."""
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {slug}".encode()).digest()[:8], "big"))
     shuffled = chance.sample(every, len(every))
     kinds = (
@@ -38,10 +38,10 @@ def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> li
 
 
 def judge(question: Mapping[str, Any], answer: str) -> bool | None:
-    """Whether `answer` is right; None for a free one, which the candidate ticks. Raises UsageError for no answer."""
+    """Whether `answer` is right; None for a free answer, which the candidate ticks. Raises UsageError for no answer."""
     text = answer.strip()
     if not text:
-        raise UsageError("'' is no answer.", next_step="Write one, or leave the question: attn-kata interview next")
+        raise UsageError("The answer is empty.", next_step="Write one, or skip the question: attn-kata interview next")
     if question["kind"] == "free":
         if len(text) > LONGEST_ANSWER:
             raise UsageError(f"An answer has at most {LONGEST_ANSWER:,} characters, not {len(text):,}.")
@@ -50,7 +50,7 @@ def judge(question: Mapping[str, Any], answer: str) -> bool | None:
         options = question["options"]
         if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= len(options):
             raise UsageError(
-                f"'{_short(text)}' is none of the options.", next_step=f"Give a number from 1 to {len(options)}"
+                f"'{_short(text)}' is not one of the options.", next_step=f"Give a number from 1 to {len(options)}"
             )
         return bool(int(text) == question["answer"])
     expected = float(question["answer"])
@@ -62,13 +62,13 @@ def number_from(text: str) -> float:
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         raise UsageError(
-            f"'{_short(text)}' is no number.", next_step="For example: 1536, 1_536, 1.5e3, 1.5k, 12 MiB, 33 %"
+            f"'{_short(text)}' is not a number.", next_step="For example: 1536, 1_536, 1.5e3, 1.5k, 12 MiB, 33 %"
         )
     return float(found[1].replace("_", "").replace(",", "")) * _UNITS[(found[2] or "").lower()]
 
 
 def number_text(value: float) -> str:
-    """A number for reading: whole ones in full, others in four digits."""
+    """A number as text: a whole number in full, others with four digits."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:.4g}"

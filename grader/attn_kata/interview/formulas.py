@@ -1,6 +1,6 @@
-"""The formulas that numeric follow-ups are graded by, by name. Nothing in a TOML file is ever evaluated.
+"""The formulas that grade numeric follow-ups, by name. Nothing in a TOML file is ever evaluated.
 
-Letters as everywhere: B batch, H heads, T/Tq/Tk lengths, D head size, E = H * D. A multiply and an add are two FLOPs.
+Sizes: B batch, H heads, T/Tq/Tk lengths, D head size, E = H * D. A multiply and an add are two FLOPs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def first_weight(*, gap: int) -> float:
 
 
 def leaked_weight(*, keys: int, padded: int) -> float:
-    """The weight in all, in per cent, of padded keys with score 0 among keys that all have score 0."""
+    """The total weight, in per cent, of the padded keys when all keys have score 0."""
     return 100 * padded / keys
 
 
@@ -111,5 +111,5 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
 
 
 def needs(name: str) -> frozenset[str]:
-    """The numbers that a formula is computed from."""
+    """The parameters of a formula."""
     return frozenset(inspect.signature(FORMULAS[name]).parameters)

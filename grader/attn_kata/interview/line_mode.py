@@ -1,7 +1,7 @@
-"""`attn-kata interview` alone: the whole session at a prompt, from choosing a track to the scorecard.
+"""`attn-kata interview --no-room`: the whole session at a prompt, from choosing a track to the scorecard.
 
-Lines may come from a terminal or from a pipe. While it waits at a terminal it looks at the clock and at the file once a
-second, so that announcements are made and every saved version is kept.
+Lines come from a terminal or a pipe. While it waits at a terminal, it checks the clock and the file once a second, so
+that it makes announcements and keeps every saved version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAVING = ("quit", "q")
 
 @dataclass(kw_only=True)
 class LineMode:
-    """One person at one prompt."""
+    """A session at a prompt."""
 
     desk: Desk
     history: History
@@ -41,7 +41,7 @@ class LineMode:
     _engine: Engine | None = None
 
     def run(self) -> None:
-        """Until the session is over, or the lines are."""
+        """Run until the session or the input ends."""
         with self._stack:
             session = self.desk.store.active()
             if session is None:
@@ -57,8 +57,8 @@ class LineMode:
                         self.warn(problem.next_step)
                     going_on = True
                 if not going_on:
-                    self.warn("" if session.state != "coding" else "The clock runs on.")
-                    self.warn("Back to it: attn-kata interview")
+                    self.warn("" if session.state != "coding" else "The clock still runs.")
+                    self.warn("To come back: attn-kata interview")
                     return
                 session = self.desk.store.load(session.id)
 
@@ -74,7 +74,7 @@ class LineMode:
                 minutes = self._line(f"Minutes [{plans.minutes_text(plan.minutes)}]: ")
                 if minutes:
                     plan = plans.with_minutes(plan, plans.minutes_from(minutes))
-                coached = self._line("Coached, with the findings after every run? [y/N]: ") or ""
+                coached = self._line("Coached, with findings after every run? [y/N]: ") or ""
                 coached_one = coached.lower() in ("y", "yes")
                 self.emit(actions.start(self.desk, plan, coached=coached_one, folder=None, history=self.history))
                 return self.desk.store.active()
@@ -91,11 +91,11 @@ class LineMode:
                 raise no_track from None
 
     def _step(self, session: Session) -> bool:
-        """One prompt and what follows; False when the person leaves."""
+        """One prompt and its action; False when the user leaves."""
         session = actions.active(self.desk, self.warn)
         match session.state:
             case "briefing":
-                typed = self._line("\nA question's number, or Enter to start the clock: ")
+                typed = self._line("\nThe number of a question, or Enter to start the clock: ")
                 if typed is None or typed in _LEAVING:
                     return False
                 if typed:
@@ -109,7 +109,7 @@ class LineMode:
             case "follow_up":
                 return self._follow_up(session)
             case "review":
-                typed = self._line("\nEnter closes the session, show shows it again: ")
+                typed = self._line("\nEnter to close the session, or 'show' to see it again: ")
                 if typed is None or typed in _LEAVING:
                     return False
                 if typed == "show":
@@ -127,7 +127,7 @@ class LineMode:
     def _coding(self, session: Session, typed: str | None) -> bool:
         if typed is None or typed in _LEAVING:
             return False
-        session = actions.active(self.desk, self.warn)  # it may have taken a while to type that
+        session = actions.active(self.desk, self.warn)  # typing may have taken a while
         word, _, rest = typed.partition(" ")
         if session.state != "coding":
             return True
@@ -145,12 +145,12 @@ class LineMode:
             self.emit(actions.status(self.desk, session))
         else:
             raise UsageError(
-                f"'{word}' is no command here.", next_step="run, submit, ask N, pause, resume, status, quit"
+                f"'{word}' is not a command here.", next_step="run, submit, ask N, pause, resume, status, quit"
             )
         return True
 
     def _follow_up(self, session: Session) -> bool:
-        """The next question without an answer; when there is none, on to the review."""
+        """The next question without an answer, or the review."""
         open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
         if not open_ones:
             self._advance(session)
@@ -162,7 +162,7 @@ class LineMode:
             return False
         self.emit(actions.answer(self.desk, session, place, typed))
         if session.follow_ups[place - 1]["kind"] == "free":
-            points = self._line("Points that your answer had, by number: ")
+            points = self._line("Numbers of the points that your answer had: ")
             if points is None:
                 return False
             numbers = tuple(_whole(word, "point") for word in points.replace(",", " ").split())
@@ -173,18 +173,18 @@ class LineMode:
         told = actions.advance(
             self.desk, session, self._warm, self.history, skip=False, width=self.width, color=self.color
         )
-        if session.state not in ("submitted", "time_up") or "coding" in told:
+        if self.desk.store.load(session.id).state != "follow_up":  # its questions come one by one
             self.emit(told)
 
     @contextmanager
     def _warm(self) -> Iterator[Engine]:
-        """An engine that stays until the prompt is left."""
+        """An engine that runs until the prompt ends."""
         if self._engine is None:
             self._engine = self._stack.enter_context(self.engines())
         yield self._engine
 
     def _line(self, prompt: str) -> str | None:
-        """The next line without what surrounds it; None at the end of the lines."""
+        """The next line, stripped; None at the end of the input."""
         sys.stdout.write(prompt)
         sys.stdout.flush()
         if sys.stdin.isatty():
@@ -196,7 +196,7 @@ class LineMode:
         return line.strip()
 
     def _wait(self, prompt: str) -> None:
-        """Until there is a line to read: keep the clock, and keep what is saved."""
+        """Until there is a line to read: check the clock, and keep saved versions."""
         while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
             running = self.desk.store.active()
             if running is None or not running.clock_runs:

@@ -1,8 +1,8 @@
-"""Time as a session keeps it: wall time for people, boot time for what has really passed.
+"""The time of a session: wall time to show, boot time to measure.
 
-A wall clock can be set; boot time cannot, and it runs on while the machine sleeps. Between two moments of one boot the
-boot time decides alone, so a clock set back gives nothing and one set forward takes nothing. Across a reboot the wall
-clock decides, and at least the time that the machine has been up again has passed.
+A wall clock can be changed. Boot time cannot, and it also counts while the machine sleeps. Between two moments of one
+boot, only boot time counts, so changing the wall clock has no effect. After a reboot the wall clock counts, but at least
+the time since the reboot has passed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
-_JITTER_SECONDS = 5.0  # two processes may read the clock in one order and write in the other
+_JITTER_SECONDS = 5.0  # two processes may read the clock in one order and write in the other order
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One reading of a clock: seconds since 1970, seconds since the machine was started, and which start that was."""
+    """One reading of the clock: seconds since 1970, seconds since the machine started, and the id of that start."""
 
     wall: float
     boot: float
@@ -35,10 +35,10 @@ NEVER = Moment(wall=0.0, boot=0.0, boot_id="")
 
 
 class Clock(Protocol):
-    """Where time comes from; tests have one that runs hours in milliseconds."""
+    """A source of time; tests have a faster one."""
 
     def wall(self) -> float:
-        """Seconds since 1970. May be set back and forward."""
+        """Seconds since 1970. A user may change this clock."""
         ...
 
     def boot(self) -> float:
@@ -46,7 +46,7 @@ class Clock(Protocol):
         ...
 
     def boot_id(self) -> str:
-        """Names this start of the machine; empty where the system does not say."""
+        """The id of this start of the machine; empty when the system has none."""
         ...
 
 
@@ -79,14 +79,14 @@ def passed(since: Moment, now: Moment) -> float:
     """Seconds from `since` to `now`, never negative."""
     by_wall, by_boot = max(0.0, now.wall - since.wall), now.boot - since.boot
     if since.boot_id != now.boot_id or (not now.boot_id and by_boot < -_JITTER_SECONDS):
-        return max(by_wall, now.boot)  # started again since: it has been up for `boot` seconds
+        return max(by_wall, now.boot)  # the machine restarted: it has been up for `boot` seconds
     if not now.boot_id:
-        return max(by_wall, by_boot)  # the boot clock may have slept, and one start cannot be told from another
+        return max(by_wall, by_boot)  # without a boot id, the boot clock may have stopped in sleep or restarted
     return max(0.0, by_boot)
 
 
 def clock_text(seconds: float) -> str:
-    """`43:12`, `1:05:00`; what is over is `0:00`."""
+    """`43:12`, `1:05:00`; `0:00` when the time is over."""
     whole = max(0, int(seconds))
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
@@ -99,5 +99,5 @@ def in_words(seconds: float) -> str:
     elif seconds < 5400:
         count, unit = round(seconds / 60), "minute"
     else:
-        return f"{seconds / 3600:.1f} hours"
+        return f"{seconds / 3600:.1f}".removesuffix(".0") + " hours"
     return f"{count} {unit}{'' if count == 1 else 's'}"

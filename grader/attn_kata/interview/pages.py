@@ -1,7 +1,7 @@
-"""A reviewed session as plain values, and the ways to show it: terminal, JSON, Markdown, one HTML page.
+"""A reviewed session as plain values, and its formats: terminal, JSON, Markdown, one HTML page.
 
-`body` is what `review.schema.json` describes; every rendering reads it and nothing else. All of its texts are safe to
-show: what came from an attempt has lost its control characters, and the HTML escapes everything.
+`review.schema.json` describes the result of `body`; every format reads only that. All texts in it are safe to print:
+text from an attempt has no control characters, and the HTML template escapes everything.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 
 from attn_kata import catalog, resources
 from attn_kata.interview import content, follow_ups, moments
-from attn_kata.interview.plans import minutes_text
+from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
 from attn_kata.interview.scorecard import Scorecard, Spread
+from attn_kata.interview.session import STATE_NAMES
 from attn_kata.report.plain import one_line, plain, unicode
 
 SCHEMA = 1
@@ -25,7 +26,7 @@ FORMATS = ("terminal", "json", "markdown", "html")
 
 
 def body(review: Review, card: Scorecard | None, spread: Sequence[Spread]) -> dict[str, Any]:
-    """Everything there is to show of a session. `card` is None where it was left before its end."""
+    """Everything to show of a session. `card` is None when the session ended early."""
     session = review.session
     stages = [
         {
@@ -67,12 +68,12 @@ def as_json(shown: Mapping[str, Any]) -> str:
 
 
 def as_markdown(shown: Mapping[str, Any]) -> str:
-    """Markdown, to be kept beside notes."""
+    """Markdown, to keep with notes."""
     return _render("interview.md.j2", shown, escape=False)
 
 
 def as_html(shown: Mapping[str, Any]) -> str:
-    """One page that needs nothing else: no network, light and dark, printable."""
+    """One self-contained page: no network, light and dark, printable."""
     return _render("interview.html.j2", shown, escape=True)
 
 
@@ -95,8 +96,9 @@ def _render(name: str, shown: Mapping[str, Any], *, escape: bool) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        clock=_signed_clock, words=moments.in_words, minutes=minutes_text, number=follow_ups.number_text,
+        clock=_signed_clock, words=moments.in_words, minutes=minutes_phrase, number=follow_ups.number_text,
         fenced=_fenced, inline=_inline, findings=_report_lines, lines=_diff_lines, by_how=_by_how, day=_day,
+        state=STATE_NAMES.__getitem__,
     )  # fmt: skip
     return environment.get_template(name).render(**shown)
 
@@ -143,7 +145,7 @@ def _follow_up(review: Review, place: int) -> dict[str, Any]:
 
 
 def _yours(put: Mapping[str, Any], text: str) -> str:
-    """An answer as it was given; an option by its words, as it was chosen by its number."""
+    """The answer as text; for a choice, the text of the chosen option."""
     options = dict(enumerate(put.get("options", []), 1))
     chosen = options.get(int(text)) if options and text.isascii() and text.isdigit() else None
     return text if chosen is None else str(chosen)
@@ -162,7 +164,7 @@ def _taken(one: Taken) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """`value` with every text made safe to show."""
+    """`value` with every text made safe to print."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, dict):
@@ -173,24 +175,24 @@ def _plain(value: Any) -> Any:
 
 
 def _report_lines(report: Mapping[str, Any]) -> list[str]:
-    """The findings that do not hold, one line each, and how many were not looked at."""
+    """The findings that do not hold, one line each, and the number of skipped ones."""
     lines = [
         f"{finding['property']}: {one_line(finding['message'] or finding['outcome'], most=300)}"
         for finding in report["findings"]
         if finding["outcome"] in ("failed", "errored")
     ]
     skipped = sum(1 for finding in report["findings"] if finding["outcome"] == "skipped")
-    return [*lines, f"{skipped} more not looked at: they need what does not hold"] if skipped else lines
+    return [*lines, f"{skipped} skipped: a property that they need does not hold"] if skipped else lines
 
 
 def _diff_lines(diff: str) -> list[tuple[str, str]]:
-    """The lines of a diff, each with what it is."""
+    """The lines of a diff, each with its kind."""
     kinds = {"+": "added", "-": "gone", "@": "where"}
     return [(kinds.get(line[:1], "same"), line) for line in diff.splitlines()]
 
 
 def _by_how(flips: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
-    """What flipped, those that did the same together."""
+    """The changed properties, grouped by the change."""
     found: dict[str, list[str]] = {}
     for flip in flips:
         found.setdefault(flip["how"], []).append(flip["property"])
@@ -214,5 +216,5 @@ def _fenced(code: str, language: str = "") -> str:
 
 
 def _inline(text: str) -> str:
-    """A text as Markdown shows it literally, on one line."""
+    """A text escaped for Markdown, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", one_line(text, most=2000))

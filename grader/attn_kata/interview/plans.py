@@ -1,4 +1,4 @@
-"""What a session consists of: stages (katas with minutes), those of a track in `tracks.toml` or of named katas."""
+"""The plan of a session: its stages (katas with minutes), from a track in `tracks.toml` or from named katas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILE = Path(__file__).with_name("tracks.toml")
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One kata of a session, and the minutes that it is given."""
+    """One kata of a session, and its minutes."""
 
     kata: str
     minutes: float
@@ -65,7 +65,7 @@ def _stage(table: Table) -> Stage:
 
 
 def of_track(name: str) -> Plan:
-    """The track called `name`. Raises UsageError with the nearest name."""
+    """The track `name`. Raises UsageError with the nearest name."""
     every = {plan.name: plan for plan in tracks()}
     wanted = name.strip().lower().replace("_", "-")
     if wanted in every:
@@ -78,7 +78,7 @@ def of_track(name: str) -> Plan:
 
 
 def of_katas(names: tuple[str, ...]) -> Plan:
-    """A session of these katas, with the minutes that each one's kata.toml gives. Raises UsageError."""
+    """A session of these katas, with the minutes from each kata.toml. Raises UsageError."""
     katas = [catalog.find(name) for name in names]
     twice = {kata.slug for kata in katas if sum(other.slug == kata.slug for other in katas) > 1}
     if twice:
@@ -93,26 +93,32 @@ def of_katas(names: tuple[str, ...]) -> Plan:
 
 
 def with_minutes(plan: Plan, minutes: float) -> Plan:
-    """The same stages in `minutes` in all, shared in the same proportions."""
+    """The same stages in `minutes` in total, in the same proportions."""
     share = minutes / plan.minutes
     stages = tuple(Stage(kata=stage.kata, minutes=stage.minutes * share) for stage in plan.stages)
     return Plan(name=plan.name, title=plan.title, about=plan.about, stages=stages)
 
 
 def minutes_from(text: str) -> float:
-    """`--minutes` as a number. Raises UsageError for anything that is no time for a session."""
-    following = f"Say how many, from {LEAST_MINUTES:g} to {MOST_MINUTES:g}: --minutes 45"
+    """`--minutes` as a number. Raises UsageError for a value that makes no session."""
+    following = f"Give a number from {LEAST_MINUTES:g} to {MOST_MINUTES:g}: --minutes 45"
     try:
         minutes = float(text)
     except ValueError:
         raise UsageError(f"'{text}' is not a number of minutes.", next_step=following) from None
     if math.isnan(minutes) or minutes < LEAST_MINUTES:
-        raise UsageError(f"'{text}' minutes is no time to write anything in.", next_step=following)
+        raise UsageError(f"'{text}' minutes is too short for an interview.", next_step=following)
     if minutes > MOST_MINUTES:
-        raise UsageError(f"'{text}' minutes is longer than any interview.", next_step=following)
+        raise UsageError(f"'{text}' minutes is too long for an interview.", next_step=following)
     return minutes
 
 
 def minutes_text(minutes: float) -> str:
     """`10`, `12.5`."""
     return f"{minutes:.1f}".removesuffix(".0")
+
+
+def minutes_phrase(minutes: float) -> str:
+    """`10 minutes`, `12.5 minutes`, `1 minute`; `24 seconds` for less than a minute."""
+    count, unit = (minutes_text(minutes), "minute") if minutes >= 1 else (f"{round(minutes * 60)}", "second")
+    return f"{count} {unit}{'' if count == '1' else 's'}"

@@ -1,6 +1,6 @@
-"""What an established linter (pyflakes) says about an attempt. It parses, and never runs, what it is given.
+"""The findings of a linter (pyflakes) about an attempt. The linter parses the source and never runs it.
 
-It works in a process of its own: a source can be made to exhaust a parser's memory or stack, and that must not be ours.
+It works in a separate process, because a source can exhaust a parser's memory or stack.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ api.check(source, "attempt.py", reporter.Reporter(sys.stdout, sys.stderr))
 
 @dataclass(frozen=True, kw_only=True)
 class LintFinding:
-    """One finding: its line, from 1, and what the linter says."""
+    """One finding: its line (from 1) and the linter's message."""
 
     line: int
     says: str
 
 
 def lint(source: bytes) -> tuple[LintFinding, ...] | None:
-    """The findings, None where the linter could not read the source: it is not Python, or it took too long."""
+    """The findings, or None when the linter could not read the source (not Python) or took too long."""
     found = importlib.util.find_spec("pyflakes")
     if found is None or found.origin is None:
         return None

@@ -1,4 +1,4 @@
-"""What cannot be done now, why, and what can: the words for every step that a session refuses."""
+"""The errors for steps that a session refuses: what is refused, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NOW = {
     "follow_up": "the follow-up questions are open",
     "review": "it is in the review",
     "closed": "it is closed",
-    "abandoned": "it was left before its end",
+    "abandoned": "it was ended early",
 }
 NEXT = {
     "ready": "attn-kata interview next",
     "briefing": "Begin coding: attn-kata interview next",
-    "coding": "attn-kata interview submit, or see where you are: attn-kata interview status",
+    "coding": "attn-kata interview submit, or attn-kata interview status",
     "submitted": "attn-kata interview next",
     "time_up": "attn-kata interview next",
     "follow_up": "attn-kata interview answer 1 TEXT, or attn-kata interview next",
@@ -44,7 +44,7 @@ NEXT = {
 
 
 def unless_allowed(session: Session, kind: Kind) -> None:
-    """Raises UsageError where the session's state does not allow an event of this kind."""
+    """Raises UsageError when the session's state does not allow an event of this kind."""
     if session.state not in ALLOWED[kind]:
         raise refused(session, kind)
 
@@ -58,5 +58,5 @@ def refused(session: Session, kind: Kind, doing: str = "") -> UsageError:
 
 
 def time_is_up(session: Session) -> UsageError:
-    """The error for what came too late."""
+    """The error for a step after the end of the time."""
     return UsageError(f"The time of interview {session.id} is up.", next_step="attn-kata interview status")

@@ -1,4 +1,4 @@
-"""Everything about a session that has been graded, gathered for the scorecard and the pages that show it."""
+"""The graded results of a session, for the scorecard and the pages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
 _CODE = ("import ", "from ", "def ", "class ", "@")
-FINAL_SECONDS, VERSION_SECONDS = 60.0, 15.0  # for a grading of what was taken, and of what was on the way
-MOST_VERSIONS = 40  # graded for the timeline of one stage; more are thinned out evenly, the last always kept
+FINAL_SECONDS, VERSION_SECONDS = 60.0, 15.0  # for grading a final version, and an earlier one
+MOST_VERSIONS = 40  # graded for the timeline of one stage; of more, an even selection with the last one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a stage ended with. `report` and `lint` are None where nothing was graded."""
+    """The final version of a stage. `report` and `lint` are None when nothing was graded."""
 
     stage: int
     kata: str
@@ -39,7 +39,7 @@ class Taken:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """One session as it can be judged and shown."""
+    """One session, ready for the scorecard and the pages."""
 
     session: Session
     taken: tuple[Taken, ...]
@@ -50,9 +50,9 @@ class Review:
 def grade(
     store: Store, session: Session, engine: Engine, tell: Callable[[int, int], None] = lambda done, of: None
 ) -> None:
-    """Grade every version that counts and was not graded yet, the final ones first; keeps each as it is done.
+    """Grade every version that counts and was not graded yet, the final ones first; each report is kept at once.
 
-    `tell` hears how many of how many are done. Raises EngineFault, NotKept.
+    `tell` gets the number of graded versions and the total. Raises EngineFault, NotKept.
     """
     done = store.reports(session.id)
     pending = [one for one in versions(session) if one not in done]
@@ -73,7 +73,7 @@ def grade(
 
 
 def versions(session: Session) -> list[tuple[int, str]]:
-    """(stage, hash) of every version to be graded: what was taken, then what was run or saved on the way."""
+    """(stage, hash) of every version to grade: the final ones, then those that were run or saved."""
     finals = [(stage, digest) for stage, digest in session.finals.items() if digest]
     seen: dict[tuple[int, str], None] = dict.fromkeys(finals)
     for stage in session.begun:
@@ -87,7 +87,7 @@ def versions(session: Session) -> list[tuple[int, str]]:
 
 
 def gather(store: Store, session: Session) -> Review:
-    """The review of a session, of whatever was graded so far."""
+    """The review of a session, with the gradings so far."""
     reports = store.reports(session.id)
     return Review(
         session=session,
@@ -98,7 +98,7 @@ def gather(store: Store, session: Session) -> Review:
 
 
 def graded(store: Store, session: Session) -> bool:
-    """Whether nothing is left to be graded."""
+    """Whether every version is graded."""
     return set(versions(session)) <= set(store.reports(session.id))
 
 
@@ -122,7 +122,7 @@ def _taken(store: Store, session: Session, stage: int, digest: str) -> Taken:
 
 
 def _essence(code: str) -> str:
-    """The code without what surrounds it: the text at the top, and what only runs as a script."""
+    """The code without the text at the top and without the part that only runs as a script."""
     lines = code.splitlines()
     first = next((place for place, line in enumerate(lines) if line.startswith(_CODE)), 0)
     last = next((place for place, line in enumerate(lines) if line.startswith("if __name__")), len(lines))
@@ -132,7 +132,7 @@ def _essence(code: str) -> str:
 def _report(body: dict[str, Any]) -> Report | None:
     try:
         return Report.from_dict(body)
-    except (KeyError, TypeError):  # kept by a version of attn-kata whose reports were different
+    except (KeyError, TypeError):  # written by a version of attn-kata with different reports
         return None
 
 

@@ -1,6 +1,6 @@
-"""The scorecard: eight dimensions of 1 to 4, each with its rule and its evidence, and an overall line with its rule.
+"""The scorecard: eight dimensions from 1 to 4, each with rule and evidence, and an overall result with its rule.
 
-What was measured decides. What the candidate says of themselves (the points ticked in free answers) is shown apart.
+Only measurements decide. Points that candidates tick in their own free answers are shown separately.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPREAD_OVER = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Dimension:
-    """One score. `evidence` is what was seen, `rule` how it becomes the score."""
+    """One score. `rule` says how the score follows from the `evidence`."""
 
     name: str
     score: int
@@ -49,7 +49,7 @@ class Scorecard:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The scorecard as JSON keeps it."""
+        """The scorecard for JSON."""
         return {
             "overall": self.overall,
             "rule": OVERALL_RULE,
@@ -64,7 +64,7 @@ class Scorecard:
 
 
 def score(review: Review, *, hints: int = 0, references: int = 0) -> Scorecard:
-    """Judge a session. `hints` and `references` are how many were given or shown while it ran."""
+    """Judge a session. `hints` and `references` are the numbers given and shown during the session."""
     judged = tuple(
         Dimension(name=name, score=points, evidence=tuple(evidence), rule=rule)
         for name, (points, evidence, rule) in {
@@ -90,7 +90,7 @@ def score(review: Review, *, hints: int = 0, references: int = 0) -> Scorecard:
 
 
 def overall(judged: Sequence[Dimension], mean: float) -> str:
-    """The overall line, by OVERALL_RULE."""
+    """The overall result, by OVERALL_RULE."""
     correct = next(one.score for one in judged if one.name == "Correctness")
     if correct == 4 and mean >= 3.5 and min(one.score for one in judged) >= 3:
         return "strong yes"
@@ -102,7 +102,7 @@ def overall(judged: Sequence[Dimension], mean: float) -> str:
 
 
 def spread(kept: Mapping[int, Mapping[str, Any]], *, until: int) -> tuple[Spread, ...]:
-    """The last five scorecards up to session `until`, by dimension: one score says little, their spread says more."""
+    """The scores of the last five sessions up to `until`, by dimension: the spread says more than one score."""
     last = [kept[number] for number in sorted(kept) if number <= until][-SPREAD_OVER:]
     names = dict.fromkeys(one["name"] for card in last for one in card["dimensions"])
     return tuple(
@@ -117,14 +117,14 @@ def spread(kept: Mapping[int, Mapping[str, Any]], *, until: int) -> tuple[Spread
 def _notes(review: Review) -> Iterable[str]:
     session = review.session
     if session.mode == "coached":
-        yield "Coached: findings were shown after every run."
+        yield "Coached: you saw findings after every run."
     if session.state == "abandoned":
-        yield "Left before its end."
+        yield "The interview was ended early."
     for one in review.taken:
         if one.how == "late":
-            yield f"{one.kata}: the file was saved after the end and never kept before it; it was graded all the same."
+            yield f"{one.kata}: the file was saved only after the end; it was still graded."
         elif one.how in ("not on the disk", "changed after the end"):
-            yield f"{one.kata}: the file was {one.how}; the newest version kept before the end was graded."
+            yield f"{one.kata}: the file was {one.how}; the newest version saved before the end was graded."
     open_ones = [stage.kata for place, stage in enumerate(session.stages) if place not in session.begun]
     if open_ones:
-        yield f"Not begun: {', '.join(open_ones)}."
+        yield f"Not started: {', '.join(open_ones)}."

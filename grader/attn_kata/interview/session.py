@@ -1,10 +1,10 @@
-"""A session as its events tell it: a value, made by folding them in order. Knows no file, no database and no clock.
+"""A session as a value, computed from its events in order. It uses no file, no database and no clock.
 
     ready → briefing → coding ⇄ submitted → follow_up → review → closed      (⇄: `advanced` to the next stage)
                           ↘ time_up ↗                                        (any state before closed → abandoned)
 
-The clock runs from `began` to the last stage's submission or to time up, between stages as well; a coached session may
-pause.
+The clock runs from `began` until the last stage is submitted or the time is up, also between stages. A coached session
+may pause.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ Kind = Literal[
 
 _BEFORE_THE_END: tuple[State, ...] = ("ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review")
 
-# In which states an event may happen. What is not here is refused, by whichever face it was asked for.
+# The states for people to read; JSON has the keys.
+STATE_NAMES: Mapping[str, str] = {
+    "ready": "not started", "briefing": "briefing", "coding": "coding", "submitted": "submitted", "time_up": "time up",
+    "follow_up": "follow-up questions", "review": "review", "closed": "closed", "abandoned": "ended early",
+}  # fmt: skip
+
+# The states in which an event may happen. Every other combination is refused.
 ALLOWED: Mapping[Kind, tuple[State, ...]] = {
     "created": (),
     "briefed": ("ready",),
@@ -51,7 +57,7 @@ ALLOWED: Mapping[Kind, tuple[State, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened. `source` is the hash of the snapshot that was kept with it; None where there is none."""
+    """One event. `source` is the hash of the snapshot kept with it, or None."""
 
     kind: Kind
     stage: int
@@ -81,10 +87,10 @@ class Session:
     asked: frozenset[tuple[int, int]] = frozenset()  # (stage, number of the question)
     announced: frozenset[float] = frozenset()
     kept: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the newest snapshot
-    finals: Mapping[int, str] = field(default_factory=dict)  # stage → hash of what was submitted or taken at the end
+    finals: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the submitted or taken version
     follow_ups: tuple[Mapping[str, Any], ...] = ()  # as drawn
     answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # place of the follow-up → answer
-    ticks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # place of a free one → points ticked
+    ticks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # place of a free follow-up → points ticked
 
     @property
     def name(self) -> str:
@@ -115,7 +121,7 @@ class Session:
 
     @property
     def over(self) -> bool:
-        """Whether nothing can happen any more."""
+        """Whether the session is closed or abandoned."""
         return self.state in ("closed", "abandoned")
 
     @property
@@ -133,7 +139,7 @@ class Session:
 
 
 def after(session: Session, event: Event) -> Session:
-    """The session once `event` has happened. Does not ask whether it may."""
+    """The session after `event`. Does not check whether the event is allowed."""
     session = replace(
         session,
         used=session.used_at(event.moment),

@@ -1,7 +1,7 @@
-"""The public smoke check of a session: does the attempt import, run, have the right shape, and give the worked example?
+"""The public smoke check of a session: does the attempt import, run, give the right shape, and match the worked example?
 
-It runs in the engine like every grading, isolated, with the example added at the end of the source. Nothing of what the
-hidden tests know is in what comes back.
+It runs isolated in the engine like every grading, with the example added at the end of the source. Its result contains
+nothing of the hidden tests.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Literal
 from attn_kata import catalog, templates
 from attn_kata.interview import content
 from attn_kata.report.plain import capped
+from attn_kata.report.summary import more_lines
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
 
 SECONDS = 10.0  # as for a single call of a grading
 MOST_LINES, MOST_CHARACTERS = 60, 4_000  # of what the attempt printed
-SAID_LINES, SAID_CHARACTERS = 20, 1_500  # of what came of the example, and of the shapes
+SAID_LINES, SAID_CHARACTERS = 20, 1_500  # of the results of the example and of the shapes
 MATCHES = "The example: out is as expected."
-LOST = "The example: what came of it is lost behind what the code prints. Print less, and run again."
+LOST = "The example: its result is lost, because your code prints too much. Print less, and run again."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Smoke:
-    """What a candidate sees of a run. `output` is what the attempt printed, made plain, and what came of the example."""
+    """The result of a run. `output` has the attempt's prints, safe to show, and the result of the example."""
 
     outcome: Literal["passed", "failed", "ungraded"]
     shape: str
@@ -34,7 +35,7 @@ class Smoke:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Everything, for a terminal or a pane."""
+        """All lines, for a terminal or a pane."""
         return tuple(part for part in (*self.output.splitlines(), self.shape) if part)
 
 
@@ -51,7 +52,7 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
         diagnose=False,
     )
     printed, ended, rest = report.attempt_output.partition(mark)
-    said = _seen(rest.partition(mark)[0])  # then come prints of calls with random inputs
+    said = _seen(rest.partition(mark)[0])  # after it come prints of calls with random inputs
     if not ended and report.outcome != "ungraded":
         said = LOST
     output = "\n".join(part for part in (_first(printed, MOST_LINES, MOST_CHARACTERS), said) if part)
@@ -87,6 +88,6 @@ def _seen(text: str) -> str:
 
 
 def _first(text: str, lines: int, characters: int) -> str:
-    """The beginning of `text`, made plain, and how much more there is."""
+    """The beginning of `text`, safe to show, and the number of lines left out."""
     kept, left_out = capped(text.strip("\n"), lines=lines, characters=characters)
-    return "\n".join([*kept, f"… {left_out} more lines"] if left_out else kept)
+    return "\n".join([*kept, more_lines(left_out)] if left_out else kept)

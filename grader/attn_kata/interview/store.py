@@ -1,7 +1,7 @@
-"""Where sessions are kept: one SQLite file beside the history, on this machine only.
+"""The store of the sessions: one SQLite file beside the history, on this machine only.
 
-Unlike the history, keeping is the point here: an event either is on the disk when a function returns, with its
-snapshot, or NotKept is raised and nothing has changed.
+Unlike the history, the store must not lose anything: when a function returns, the event and its snapshot are on the
+disk. Otherwise it raises NotKept, and nothing has changed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from attn_kata.database import Row, rows
 from attn_kata.errors import UsageError
 from attn_kata.history import home
 from attn_kata.interview.moments import Moment
 from attn_kata.interview.plans import Stage
 from attn_kata.interview.session import Event, Kind, Mode, Session, after
-from attn_kata.interview.storage import Row, Storage, rows
+from attn_kata.interview.storage import Storage
 
 SCHEMA = 1
 
@@ -57,14 +58,14 @@ class AlreadyActive(UsageError):
 
     def __init__(self, session: Session) -> None:
         super().__init__(
-            f"Interview {session.id} ({session.track}) has not ended; there is one at a time.",
-            next_step="Go on with it: attn-kata interview resume. Or leave it: attn-kata interview end",
+            f"Interview {session.id} ({session.track}) still runs; only one can run at a time.",
+            next_step="Continue it: attn-kata interview resume. Or end it: attn-kata interview end",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An event to be kept, with the source to keep beside it."""
+    """An event to keep, with the source to keep with it."""
 
     kind: Kind
     stage: int
@@ -82,7 +83,7 @@ class Store:
     """The kept sessions. Safe to use from several threads and processes at once."""
 
     def __init__(self, warn: Callable[[str], None], folder: Path | None = None) -> None:
-        self._storage = Storage(lambda: (folder or home()) / "interview.db", schema=SCHEMA, tables=_TABLES, warn=warn)
+        self._storage = Storage(lambda: folder or home(), schema=SCHEMA, tables=_TABLES, warn=warn)
         self._read: Session | None = None  # the one that was loaded last
 
     def create(
@@ -104,9 +105,9 @@ class Store:
         return self._storage.write(write)
 
     def change(self, number: int, decide: Callable[[Session], Iterable[Entry]]) -> Session:
-        """Keep the entries that `decide` gives for the session as it stands: all in one transaction, or none.
+        """Keep the entries that `decide` returns for the current session: all in one transaction, or none.
 
-        Whatever `decide` raises leaves everything as it was. Raises NotKept.
+        If `decide` raises, nothing changes. Raises NotKept.
         """
 
         def write(db: sqlite3.Connection) -> Session:
@@ -120,9 +121,9 @@ class Store:
         return self._storage.write(write)
 
     def load(self, number: int) -> Session:
-        """One session. Raises UsageError where there is none of that number.
+        """One session. Raises UsageError when the number is unknown.
 
-        The room asks every second: only what happened since is read.
+        The room calls this every second, so it reads only new events.
         """
         known = self._read if self._read is not None and self._read.id == number else None
         found = self._storage.read(lambda db: _load(db, number, known), None)
@@ -132,7 +133,7 @@ class Store:
         return found
 
     def active(self) -> Session | None:
-        """The session that has not ended, None where there is none."""
+        """The session that has not ended, or None."""
         return self._storage.read(_active, None)
 
     def sessions(self) -> list[Session]:
@@ -142,7 +143,7 @@ class Store:
         )
 
     def source(self, number: int, digest: str) -> bytes:
-        """A snapshot by its hash. Raises UsageError where there is none."""
+        """A snapshot by its hash. Raises UsageError when there is none."""
         found = self._rows("SELECT source FROM snapshot WHERE session = ? AND hash = ?", number, digest)
         if not found:
             raise UsageError(
@@ -161,17 +162,17 @@ class Store:
         return {(stage, digest): json.loads(report) for stage, digest, report in self._rows(query, number)}
 
     def keep_scorecard(self, number: int, body: dict[str, Any]) -> None:
-        """The scorecard as it was given. Raises NotKept."""
+        """Keep a scorecard. Raises NotKept."""
         row = (number, json.dumps(body))
         self._storage.write(lambda db: db.execute("INSERT OR REPLACE INTO scorecard VALUES (?, ?)", row))
 
     def scorecards(self) -> dict[int, dict[str, Any]]:
-        """Every scorecard that was given, by session."""
+        """Every kept scorecard, by session."""
         kept = self._rows("SELECT session, body FROM scorecard ORDER BY session")
         return {number: json.loads(body) for number, body in kept}
 
     def delete(self, number: int) -> None:
-        """Forget a session that has ended. Raises UsageError for one that has not, or is not there."""
+        """Delete a session that has ended. Raises UsageError for a running or unknown one."""
 
         def write(db: sqlite3.Connection) -> None:
             session = _load(db, number)
@@ -206,7 +207,7 @@ def _insert(db: sqlite3.Connection, number: int, entry: Entry) -> Event:
 
 
 def _load(db: sqlite3.Connection, number: int, known: Session | None = None) -> Session:
-    """The session of that number; `known` is what it was once, where that is known."""
+    """The session of that number; `known` is an earlier state of it, or None."""
     found = rows(db, "SELECT track, mode, stages, seed, folder FROM session WHERE id = ?", number)
     if not found:
         raise _unknown(number)
@@ -221,7 +222,7 @@ def _load(db: sqlite3.Connection, number: int, known: Session | None = None) -> 
     )
     if known is not None and known.events:
         since = _events(db, number, known.events[-1].number)
-        if since[:1] == [known.events[-1]]:  # not another file under the same name
+        if since[:1] == [known.events[-1]]:  # else another file has replaced this one
             return reduce(after, since[1:], known)
     return reduce(after, _events(db, number), begins)
 
@@ -247,4 +248,4 @@ def _active(db: sqlite3.Connection) -> Session | None:
 
 
 def _unknown(number: int) -> UsageError:
-    return UsageError(f"There is no interview '{number}'.", next_step="See them all: attn-kata interview list")
+    return UsageError(f"There is no interview '{number}'.", next_step="List all interviews: attn-kata interview list")

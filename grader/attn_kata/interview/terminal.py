@@ -1,4 +1,4 @@
-"""A reviewed session at a terminal: for 80 columns and no colour. Every text is shown literally, never as markup."""
+"""A reviewed session for a terminal. It works in 80 columns and without colour; no text is read as markup."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attn_kata.interview.moments import clock_text
+from attn_kata.interview.session import STATE_NAMES
 from attn_kata.report import terminal as report_terminal
 from attn_kata.report.model import Report
 
@@ -42,7 +43,7 @@ def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
     number = shown["interview"]["id"]
     page.heading("Next")
     page.line(f"attn-kata interview export {number} --format html --output interview-{number}.html")
-    page.line("  the code at every moment, with its diffs, on one page")
+    page.line("  one page with all versions of the code and their diffs")
     if shown["interview"]["state"] == "review":
         page.line("attn-kata interview next    closes this session")
     written = console.file
@@ -64,9 +65,8 @@ class _Page:
 
 def _head(page: _Page, interview: Mapping[str, Any]) -> None:
     katas = ", then ".join(stage["kata"] for stage in interview["stages"])
-    page.line(
-        (f"Interview {interview['id']}: {interview['track']}", "bold"), f"  ({interview['mode']}, {interview['state']})"
-    )
+    how = f"  ({interview['mode']}, {STATE_NAMES[interview['state']]})"
+    page.line((f"Interview {interview['id']}: {interview['track']}", "bold"), how)
     if katas != interview["track"]:
         page.line(katas)
     used, of = clock_text(interview["used_seconds"]), clock_text(interview["minutes"] * 60)
@@ -82,7 +82,7 @@ def _stage(page: _Page, one: Mapping[str, Any], *, width: int, color: bool) -> N
     report = Report.from_dict(dict(one["report"]))
     for line in report_terminal.render(report, width=width - 2, color=color, advice=False).splitlines():
         if not line:
-            page.console.print()  # a padded line of nothing is none
+            page.console.print()  # Padding would drop an empty line
             continue
         page.console.print(Padding(Text.from_ansi(line), (0, 0, 0, 2), expand=False), no_wrap=True, crop=False)
     if one["lint"]:
@@ -90,7 +90,7 @@ def _stage(page: _Page, one: Mapping[str, Any], *, width: int, color: bool) -> N
         for finding in one["lint"]:
             page.line(f"line {finding['line']}: {finding['says']}", indent=4)
     if one["diff"]:
-        page.line("From yours (-) to the reference (+)", indent=2)
+        page.line("Diff from your code (-) to the reference (+)", indent=2)
         for line in one["diff"].splitlines():
             style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
             page.line((line, style), indent=4)
@@ -127,7 +127,7 @@ def _timeline(page: _Page, points: list[Mapping[str, Any]], gaps: list[Mapping[s
             page.line((f"{how}: ", "red" if how == "broke" else "green"), ", ".join(names), indent=12)
     for gap in gaps:
         page.line(
-            (f"nothing seen for {clock_text(gap['seconds'])} from {clock_text(max(0, gap['at']))} on", "dim"), indent=2
+            (f"no activity for {clock_text(gap['seconds'])} from {clock_text(max(0, gap['at']))} on", "dim"), indent=2
         )
 
 

@@ -1,4 +1,4 @@
-"""What happened when: the moments of a session, which properties held at each, what flipped, the code and its diffs."""
+"""The timeline of a session: its events, the properties that held at each, the changes, the code and its diffs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attn_kata.report.plain import one_line, plain
 
 IDLE_SECONDS = 120.0
 
-# What shows that the person was there. Announcements and the end come by themselves.
+# Events that show activity of the candidate. Announcements and the end happen without one.
 _ACTIVE = (
     "briefed",
     "asked",
@@ -58,7 +58,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """A time in which nothing was seen to happen."""
+    """A time without any activity."""
 
     at: float
     seconds: float
@@ -123,7 +123,7 @@ def gaps(session: Session) -> list[Gap]:
 
 
 def as_text(source: bytes) -> str:
-    """An attempt's bytes as text that is safe to show."""
+    """An attempt's bytes as text that is safe to print."""
     return plain(source.decode("utf-8", "replace"))
 
 
@@ -133,9 +133,9 @@ def _flips(ever: set[str], before: set[str], holding: set[str]) -> tuple[Flip, .
 
 
 def difference(before: str, after: str) -> str:
-    """What changed, as the lines of a unified diff."""
+    """The changes, as the lines of a unified diff."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2)
-    return "\n".join(list(lines)[2:])  # the two file names say nothing
+    return "\n".join(list(lines)[2:])  # without the two lines of file names
 
 
 def _start(session: Session) -> Event | None:
@@ -154,7 +154,7 @@ def _says(session: Session, event: Event) -> str:
     kata, data = session.stages[event.stage].kata, event.data
     match event.kind:
         case "created":
-            return "set up"
+            return "interview created"
         case "briefed":
             return "the briefing begins"
         case "asked":
@@ -168,18 +168,18 @@ def _says(session: Session, event: Event) -> str:
         case "submitted":
             return f"{kata}: submitted"
         case "time_up":
-            return f"{kata}: time up; taken: {data['how']}"
+            return f"{kata}: the time is up; version taken: {data['how']}"
         case "announced":
-            return f"{data['left']:g} minutes left"
+            return f"{moments.in_words(data['left'] * 60)} left"
         case "paused":
             return "paused"
         case "resumed":
-            how = {True: "came back, still paused,", False: "the clock goes on", None: "came back"}[data.get("paused")]
-            return f"{how} after {moments.in_words(data['gap'])}"
+            how = {True: "came back, still paused", False: "the clock runs again", None: "came back"}[data.get("paused")]
+            return f"{how}, after {moments.in_words(data['gap'])}"
         case "followed_up":
             return "the follow-up questions begin"
         case "answered":
-            judged = {True: "right", False: "wrong", None: "in words"}[data["right"]]
+            judged = {True: "right", False: "wrong", None: "free answer"}[data["right"]]
             return f"answered question {data['place']}: {judged}"
         case "ticked":
             ticked = "1 point" if len(data["points"]) == 1 else f"{len(data['points'])} points"
@@ -189,4 +189,4 @@ def _says(session: Session, event: Event) -> str:
         case "closed":
             return "closed"
         case "abandoned":
-            return "left before the end"
+            return "ended early"

@@ -1,4 +1,4 @@
-"""What a session says at a terminal: the briefing, the clock, the questions. For 80 columns; no colour is needed."""
+"""The texts of a session at a terminal: the briefing, the clock, the questions. For 80 columns, without colour."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from attn_kata import catalog, workspace
 from attn_kata.interview import attempts, content, moments
 from attn_kata.interview.moments import Moment
-from attn_kata.interview.plans import Plan, minutes_text
-from attn_kata.interview.session import Session
+from attn_kata.interview.plans import Plan, minutes_phrase, minutes_text
+from attn_kata.interview.session import STATE_NAMES, Session
 from attn_kata.report.plain import one_line, plain
 
 WIDTH = 80
@@ -29,15 +29,15 @@ def tracks(plans: Iterable[Plan]) -> str:
 
 
 def briefing(session: Session) -> str:
-    """The task, the worked example, and what may be asked, as far as it is known in the present stage."""
+    """The task, the worked example, and the questions of the present stage."""
     known, stage = content.of_kata(session.kata), session.stages[session.stage]
     example = known.example
     parts = [
-        f"{_stage_title(session)}, {minutes_text(stage.minutes)} minutes",
+        f"{_stage_title(session)}, {minutes_phrase(stage.minutes)}",
         known.task,
         "A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "),
         example.says,
-        "The task leaves some things open, as interviewers do. What you may ask:\n" + questions(session),
+        "The task leaves some details open. You may ask:\n" + questions(session),
     ]
     return "\n\n".join(parts)
 
@@ -61,12 +61,12 @@ def answer(session: Session, question: int) -> str:
 
 
 def follow_ups(session: Session) -> str:
-    """Every follow-up question, with what was answered. Nothing is said about right or wrong before the review."""
+    """Every follow-up question, with your answer. Only the review says what is right or wrong."""
     return "\n".join(follow_up(session, place) for place in range(1, len(session.follow_ups) + 1))
 
 
 def follow_up(session: Session, place: int) -> str:
-    """One follow-up question. The points of a free one are shown once it is answered."""
+    """One follow-up question. A free question shows its points after the answer."""
     question, given = session.follow_ups[place - 1], session.answers.get(place)
     unit = f" (in {question['unit']})" if question.get("unit") else ""
     lines = [wrapped(f"{place}. {question['ask']}{unit}", "  ", "     ")]
@@ -82,7 +82,7 @@ def follow_up(session: Session, place: int) -> str:
 
 
 def points(session: Session, place: int) -> str:
-    """The points of a model answer, with those that were ticked."""
+    """The points of a model answer, with ticks."""
     question, ticked = session.follow_ups[place - 1], session.ticks.get(place, ())
     lines = ["     A model answer has these points. Which did yours have?"]
     for number, point in enumerate(question["points"], 1):
@@ -91,12 +91,12 @@ def points(session: Session, place: int) -> str:
 
 
 def status(session: Session, now: Moment) -> str:
-    """Where the session stands, and what to type next."""
+    """The state of the session, and the next command."""
     lines = [f"Interview {session.id}: {session.track} ({session.mode}), {STATES[session.state]}"]
     for place, stage in enumerate(session.stages):
         mark = ">" if place == session.stage and not session.over else " "
-        how = "submitted" if session.finals.get(place) else "begun" if place in session.files else ""
-        lines.append(f"{mark} {place + 1}. {stage.kata:<20} {minutes_text(stage.minutes):>4} min  {how}".rstrip())
+        how = "submitted" if session.finals.get(place) else "started" if place in session.files else ""
+        lines.append(f"{mark} {place + 1}. {stage.kata:<20} {minutes_phrase(stage.minutes):>12}  {how}".rstrip())
     if session.state in ("coding", "submitted", "time_up"):
         lines.append(clock(session, now))
     if session.state == "coding" and session.file is not None:
@@ -119,25 +119,25 @@ def clock(session: Session, now: Moment) -> str:
 
 
 def strays(session: Session) -> str:
-    """Where the text lies that a room could not save in the file of this stage; nobody may have seen it said then."""
+    """Names the files with text that a room could not save in this stage's file. The first message may have been missed."""
     found = attempts.strays(session.file) if session.file is not None else []
     if not found:
         return ""
-    return f"Not in your file, but kept when a room ended: {', '.join(repr(workspace.shown(path)) for path in found)}."
+    return f"Text that a room could not save in your file is in: {', '.join(repr(workspace.shown(path)) for path in found)}."
 
 
 def coding(session: Session, now: Moment) -> str:
-    """What to do once the clock runs."""
+    """What to do while the clock runs."""
     assert session.file is not None
     return (
         f"{_stage_title(session)}\n"
         f"Your file: {workspace.shown(session.file)}  (the task and the signatures are in it)\n"
         f"{clock(session, now)}\n\n"
-        "Write in your own editor, and save. Then, as often as you like:\n"
-        "  attn-kata interview run       the worked example, shapes and your own prints\n"
-        "  attn-kata interview submit    hands it in; what is hidden is tested afterwards\n"
-        "  attn-kata interview ask N     a question, still\n"
-        "The file on the disk is taken when the time is up."
+        "Write in your own editor, and save. Then:\n"
+        "  attn-kata interview run       show the worked example, shapes and your prints\n"
+        "  attn-kata interview submit    hand it in; the hidden tests run afterwards\n"
+        "  attn-kata interview ask N     ask a question\n"
+        "When the time is up, your file is taken as it is on the disk."
     )
 
 
@@ -147,9 +147,9 @@ def listing(sessions: Iterable[Session], overall: dict[int, str]) -> str:
     for session in sessions:
         when = session.events[0].moment.utc.astimezone()
         judged = overall.get(session.id, "")
-        what = f"{session.track:<24} {session.mode:<8} {session.state:<10} {judged}"
+        what = f"{session.track:<24} {session.mode:<8} {STATE_NAMES[session.state]:<19} {judged}"
         lines.append(f"{session.id:>4}  {when:%Y-%m-%d %H:%M}  {what}".rstrip())
-    return "\n".join(lines) or "No interviews yet. Begin one: attn-kata interview start"
+    return "\n".join(lines) or "No interviews yet. Start one: attn-kata interview start"
 
 
 def listing_json(sessions: Iterable[Session], overall: dict[int, str]) -> str:
@@ -178,7 +178,7 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> str:
 
 
 def fitted(line: str, width: int) -> str:
-    """`line` as it is where it fits, else wrapped."""
+    """`line`, wrapped if it is too long."""
     return line if len(line) <= width else textwrap.fill(line, width, break_on_hyphens=False)
 
 
@@ -188,19 +188,15 @@ def _stage_title(session: Session) -> str:
     return f"{stage}{catalog.find(session.kata).title}"
 
 
-STATES = {
-    "ready": "not begun", "briefing": "briefing (the clock does not run)", "coding": "coding", "submitted": "submitted",
-    "time_up": "time up", "follow_up": "follow-up questions", "review": "review", "closed": "closed",
-    "abandoned": "left before its end",
-}  # fmt: skip
+STATES = {**STATE_NAMES, "briefing": "briefing (the clock does not run)"}
 PAUSED = "Next: attn-kata interview resume"
 NEXT = {
     "ready": "Next: attn-kata interview next",
     "briefing": "Next: attn-kata interview ask N, then attn-kata interview next, which starts the clock",
-    "coding": "Next: write, attn-kata interview run, and at last attn-kata interview submit",
+    "coding": "Next: write, attn-kata interview run, and finally attn-kata interview submit",
     "submitted": "Next: attn-kata interview next",
     "time_up": "Next: attn-kata interview next",
-    "follow_up": "Next: attn-kata interview answer N TEXT, and at last attn-kata interview next",
+    "follow_up": "Next: attn-kata interview answer N TEXT, and finally attn-kata interview next",
     "review": "Next: attn-kata interview show, then attn-kata interview next, which closes it",
     "closed": "Next: attn-kata interview start",
     "abandoned": "Next: attn-kata interview start",

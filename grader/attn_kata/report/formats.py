@@ -1,7 +1,7 @@
-"""The ways in which a report is shown. A format is a module with `render(report, *, width, color, source)`.
+"""The formats of a report. A format is a module with `render(report, *, width, color, source)`.
 
-`source` is the attempt as it was graded: a Report does not carry it, and a page that shows the line needs it.
-Each format takes of `width`, `color` and `source` what it has a use for.
+`source` is the graded attempt: a Report does not contain it, and the HTML page shows it.
+A format may ignore `width`, `color` and `source`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from attn_kata.report.model import Report
 
 
-# Each is imported only when it is wanted.
+# A format is imported only when it is used.
 FORMATS = {
     "terminal": "attn_kata.report.terminal",
     "json": "attn_kata.report.json",

@@ -1,7 +1,7 @@
 """The report as GitHub workflow commands, which the runner shows as annotations at the lines of a change.
 
 Format and escaping: https://docs.github.com/actions/reference/workflow-commands-for-github-actions and the runner's own
-toolkit (`packages/core/src/command.ts`). Nothing that an attempt printed is passed on: a line of it could be a command.
+toolkit (`packages/core/src/command.ts`). The attempt's prints are left out: a printed line could be a command.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from attn_kata.report.summary import diagnosis_lead, finding_text, headline
 
 
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
-    """One command a mistake and a failed property, then the verdict in a line of its own."""
+    """One command per mistake and failed property, then the verdict on a separate line."""
     lines: list[str] = []
     if report.outcome == "ungraded":
         because = plain(report.ungraded_because or "")
         named = re.search(r" in line (\d{1,9})(?::|$)", because)
         lines.append(_command(report, "error", f"Not graded: {because}", title="not graded", line=named and named[1]))
     elif report.not_written:
-        said = "It still raises NotImplementedError everywhere."
+        said = "Everything still raises NotImplementedError."
         lines.append(_command(report, "error", said, title="not written yet"))
     else:
         lines += _mistakes(report)
@@ -47,7 +47,7 @@ def _mistakes(report: Report) -> list[str]:
 
 def _finding(report: Report, finding: Finding) -> str:
     level = "error" if finding.tier == "core" else "notice"
-    beyond = "" if finding.tier == "core" else " (beyond the bar)"
+    beyond = "" if finding.tier == "core" else " (beyond the bar: reported, never decides)"
     return _command(report, level, finding_text(finding), title=f"{finding.property} {finding.outcome}{beyond}")
 
 

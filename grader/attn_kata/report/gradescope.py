@@ -1,6 +1,6 @@
 """The report as Gradescope's results.json: https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format.
 
-Every core property is one point. Properties beyond the bar are shown without points.
+Every core property is worth one point. Edge properties ("beyond the bar") are shown without points.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Any
 
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import diagnosis_text, finding_text, headline, skipped_because
+from attn_kata.report.summary import diagnosis_text, finding_text, headline, more_lines, skipped_because
 
 OUTPUT_LINES = 100
 OUTPUT_CHARACTERS = 10_000
 
 
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
-    """The report as what an autograder leaves in /autograder/results/results.json."""
+    """The content of /autograder/results/results.json."""
     held = [finding.property for finding in report.findings if finding.outcome == "passed"]
     core = [finding for finding in report.findings if finding.tier == "core"]
     body = {
-        "score": float(sum(finding.outcome == "passed" for finding in core)),  # it overrides the sum of the tests'
+        "score": float(sum(finding.outcome == "passed" for finding in core)),  # overrides the sum of the tests' scores
         "execution_time": round(max(0.0, report.seconds.get("total", 0.0))),
         "output": _output(report),
         "output_format": "text",
@@ -40,13 +40,13 @@ def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
     if passed:
         output = plain(finding.claim)
     elif finding.outcome == "skipped":
-        output = f"{plain(finding.claim)}\nnot tried: {skipped_because(finding, held).removeprefix('not tried: ')}"
+        output = f"{plain(finding.claim)}\nnot tested: {skipped_because(finding, held).removeprefix('not tried: ')}"
     else:
         output = finding_text(finding)
     return {
         **points,
         "status": "passed" if passed else "failed",
-        "name": one_line(finding.property) + ("" if finding.tier == "core" else " (beyond the bar, no points)"),
+        "name": one_line(finding.property) + ("" if finding.tier == "core" else " (beyond the bar: reported, no points)"),
         "number": str(number),
         "output": output,
         "tags": [finding.tier, finding.outcome],
@@ -61,6 +61,6 @@ def _output(report: Report) -> str:
     parts.append(diagnosis_text(report))
     printed, left_out = capped(report.attempt_output, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     if printed:
-        more = [f"… {left_out} more lines"] if left_out else []
+        more = [more_lines(left_out)] if left_out else []
         parts.append("\n".join(["Printed by your code:", *printed, *more]))
     return "\n\n".join(part for part in parts if part)

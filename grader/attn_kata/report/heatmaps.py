@@ -1,7 +1,7 @@
-"""Matrices as drawings: cells with a place, a shade and a text, for the page's template to draw as SVG.
+"""Matrices as drawings: cells with a position, a shade and a text. The page's template draws them as SVG.
 
-An Example is drawn as the contract's matrix, the attempt's, and their difference. Weights show the mask as well: a
-weight that is exactly 0 was masked. A layout (`diagnosis.pictures.of_layout`) shows where a projection's numbers ended.
+An Example becomes three matrices: expected, the attempt's, and their difference. Weights also show the mask: a weight of
+exactly 0 was masked. A layout (`diagnosis.pictures.of_layout`) shows where each number of a projection ended up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HEIGHT = 30
 LEFT, TOP = 44, 32  # room for the axes
 NOTHING = 1e-12  # a weight below it was masked
 SAME = 1e-5
-LAYOUT = "token, head, column"  # how an Example says that its numbers are places: three digits
+LAYOUT = "token, head, column"  # begins the title of an Example whose numbers are places of three digits
 
 
 @dataclass(frozen=True, kw_only=True)
 class Square:
-    """One cell: its place, its text, a shade from 0 to 1 of the colour `ink`, and whether it is marked as wrong."""
+    """One cell: its position, its text, a shade from 0 to 1 of the colour `ink`, and whether it is marked as wrong."""
 
     x: int
     y: int
@@ -40,13 +40,13 @@ class Square:
 
     @property
     def bright(self) -> bool:
-        """Whether the text needs the paper's colour to be read."""
+        """Whether the text needs the background colour to be readable."""
         return self.shade > 0.72
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One matrix. `summary` says in words what the picture shows."""
+    """One matrix. `summary` describes the picture in words."""
 
     title: str
     rows: str
@@ -67,7 +67,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """The panels of one Example, what they are of, and how to read them."""
+    """The panels of one Example, with title and legend."""
 
     what: str
     panels: tuple[Panel, ...]
@@ -75,7 +75,7 @@ class Drawing:
 
 
 def draw(example: Example) -> list[Drawing]:
-    """The Example as drawings: its numbers and, for weights with a mask, the mask as it was applied."""
+    """The Example as drawings: its numbers and, for weights with a mask, the applied mask."""
     expected, got = _cut(example.expected), _cut(example.got)
     kind = _kind(example)
     drawings = [_numbers(example, expected, got, kind)]
@@ -94,16 +94,16 @@ def _kind(example: Example) -> Kind:
 
 def _numbers(example: Example, expected: Matrix, got: Matrix, kind: Kind) -> Drawing:
     if kind == "layout":
-        shown = "Each cell is named by where its number comes from: token head·column. A colour is a head."
+        shown = "The name of a cell says where its number comes from: token head·column. Each head has a colour."
         panels = [
             _panel(example, "contract", expected, _place_of()),
             _panel(example, "yours", got, _place_of(), against=expected),
         ]
-        return Drawing(what="The heads as they were laid out side by side", panels=tuple(panels), legend=shown)
+        return Drawing(what="The merged heads, side by side", panels=tuple(panels), legend=shown)
     largest = max((abs(cell) for cell in _flat(expected) + _flat(got) if cell is not None), default=0.0)
     look = _weight if kind == "weights" else _value(largest)
     panels = [_panel(example, "expected", expected, look), _panel(example, "got", got, look, against=expected)]
-    legend = "Outlined: not as the contract has it."
+    legend = "Outlined: different from the contract."
     if kind == "weights" and any(map(_masked, _flat(expected) + _flat(got))):
         legend = "Hatched: a weight of exactly 0. " + legend
     if _same_shape(expected, got):
@@ -122,10 +122,10 @@ def _mask(example: Example, expected: Matrix, got: Matrix) -> Drawing:
 
     panels = [
         _panel(example, "contract", expected, look),
-        _panel(example, "as your code applied it", got, look, against=expected, differs=_masked_otherwise),
+        _panel(example, "yours", got, look, against=expected, differs=_masked_otherwise),
     ]
-    legend = "Dot: this query attends to this key. Hatched: its weight is exactly 0. Outlined: not as in the contract."
-    return Drawing(what="The mask, read off the weights", panels=tuple(panels), legend=legend)
+    legend = "Dot: the query attends to the key. Hatched: the weight is exactly 0. Outlined: different from the contract."
+    return Drawing(what="The mask, from the weights", panels=tuple(panels), legend=legend)
 
 
 def _panel(
@@ -163,7 +163,7 @@ def _panel(
     said = f"{title}: {tall} by {wide}" + (f", {rows} by {columns}" if rows else f", {columns}")
     if against is not None:
         first = f", the first at {rows or 'row'} {wrong[0][0]}, {columns} {wrong[0][1]}" if wrong else ""
-        said += f"; {len(wrong)} of {len(squares)} cells are not as the contract has them{first}"
+        said += f"; {len(wrong)} of {len(squares)} cells differ from the contract{first}"
     return Panel(
         title=title, rows=rows, columns=columns, squares=tuple(squares), down=tall, across=wide, summary=f"{said}."
     )

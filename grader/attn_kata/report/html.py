@@ -1,6 +1,6 @@
-"""The report as one page that needs nothing else: no network, no script; light and dark, screen, phone and paper.
+"""The report as one self-contained page: no network, no script; light and dark, for screen, phone and paper.
 
-Whatever came from the attempt is made plain and then escaped by the template.
+Text from the attempt is made safe to print (`plain`), and the template escapes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
 from attn_kata.report.listing import Line, around, lines
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain, unicode
-from attn_kata.report.summary import counts, diagnosis_lead, message, sizes, skipped_because, verdict
+from attn_kata.report.summary import counts, diagnosis_lead, message, more_lines, sizes, skipped_because, verdict
 
 OUTPUT_LINES = 200
 OUTPUT_CHARACTERS = 20_000
@@ -38,7 +38,7 @@ class _Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """The findings of one tier: those that do not hold in full, the others in short."""
+    """The findings of one tier. Those that do not hold are shown in full, the others by name."""
 
     title: str
     open: list[_Shown]
@@ -48,7 +48,7 @@ class _Group:
 
 @dataclass(frozen=True, kw_only=True)
 class _Mistake:
-    """One mistake of the diagnosis, with the lines about it."""
+    """One mistake of the diagnosis, with the source lines around it."""
 
     id: str
     title: str
@@ -59,7 +59,7 @@ class _Mistake:
 
 
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
-    """The report as one HTML page; `source` is the attempt that it is about."""
+    """The report as one HTML page; `source` is the graded attempt."""
     marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
     code = lines(source, marked)
     environment = jinja2.Environment(
@@ -71,7 +71,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
     )
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
     every = report.attempt_output.rstrip().split("\n")
-    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward comes on every call
+    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward repeats on every call
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
@@ -102,7 +102,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
         groups=_groups(report) if graded else [],
         printed=printed,
-        left_out=left_out,
+        left_out=more_lines(left_out) if left_out else "",
         code=code,
         notes=[plain(note) for note in (*report.notes, *_isolation(report))],
         seed=report.seed,
@@ -151,4 +151,4 @@ def _isolation(report: Report) -> list[str]:
     if report.isolation.tier >= 1 or report.outcome == "ungraded":
         return []
     missing = " ".join(report.isolation.notes)
-    return [f"Isolation: tier {report.isolation.tier}, fit for your own code only. {missing}".rstrip()]
+    return [f"Isolation: tier {report.isolation.tier}, for your own code only. {missing}".rstrip()]

@@ -1,4 +1,4 @@
-"""The report as JSON, for other programs: `report.schema.json` beside this file says what is in it."""
+"""The report as JSON, for other programs; `report.schema.json` beside this file describes it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from attn_kata.report.plain import unicode
 
 
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
-    """The report as indented JSON in ASCII, which every encoding carries; nothing else means anything here."""
+    """The report as indented JSON in ASCII, so that every encoding works. `width`, `color` and `source` are ignored."""
     return json.dumps(_valid(report.to_dict()), indent=2, allow_nan=False) + "\n"
 
 
 def _valid(value: object) -> object:
-    """`value` with nothing that JSON or Unicode does not know."""
+    """`value` without what JSON or Unicode cannot express, such as NaN."""
     if isinstance(value, str):
         return unicode(value)
     if isinstance(value, float):

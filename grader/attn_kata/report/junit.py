@@ -1,6 +1,6 @@
-"""The report as JUnit XML, in the form that Jenkins, GitLab and GitHub's test reporters read: one test case a property.
+"""The report as JUnit XML, for Jenkins, GitLab and GitHub's test reporters: one test case per property.
 
-A property beyond the bar never decides, so one that does not hold is written as skipped, with what was seen.
+An edge property ("beyond the bar") never decides. When it does not hold, its test case is skipped, with the failure text.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from xml.etree import ElementTree as xml
 
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import diagnosis_text, finding_text, headline, skipped_because
+from attn_kata.report.summary import diagnosis_text, finding_text, headline, more_lines, skipped_because
 
 OUTPUT_LINES = 200
 OUTPUT_CHARACTERS = 20_000
@@ -37,8 +37,8 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
     xml.SubElement(suite, "system-out").text = "\n\n".join(filter(None, [headline(report), diagnosis_text(report)]))
     printed, left_out = capped(report.attempt_output, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     if printed:
-        more = [f"… {left_out} more lines"] if left_out else []
-        xml.SubElement(suite, "system-err").text = "\n".join(["Printed by the attempt:", *printed, *more])
+        more = [more_lines(left_out)] if left_out else []
+        xml.SubElement(suite, "system-err").text = "\n".join(["Printed by your code:", *printed, *more])
     whole = xml.Element("testsuites", {"name": "attn-kata", **counted})
     whole.append(suite)
     xml.indent(whole)
@@ -55,7 +55,7 @@ def _case(report: Report, finding: Finding) -> xml.Element:
         held = [other.property for other in report.findings if other.outcome == "passed"]
         _outcome(case, "skipped", skipped_because(finding, held))
     elif finding.tier == "edge":
-        _outcome(case, "skipped", f"beyond the bar, does not hold: {first}", text=text)
+        _outcome(case, "skipped", f"beyond the bar (reported, never decides), does not hold: {first}", text=text)
     elif finding.outcome == "errored":
         _outcome(case, "error", first, kind="errored", text=text)
     else:

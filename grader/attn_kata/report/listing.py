@@ -1,4 +1,4 @@
-"""An attempt's source as highlighted lines: plain values, nothing in them but text that is safe to show."""
+"""An attempt's source as lines with syntax highlighting; all text in them is safe to print."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS: tuple[tuple[_TokenType, str], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line of source: its number, whether a mistake lies on it, and its parts as (kind, text)."""
+    """One line of source: its number, whether it has a mistake, and its parts as (kind, text)."""
 
     number: int
     marked: bool
@@ -39,7 +39,7 @@ def lines(source: bytes, marked: Iterable[int] = ()) -> list[Line]:
     """Every line of `source`, numbered as Python numbers them."""
     wanted = set(marked)
     rows: list[list[tuple[str, str]]] = [[]]
-    # Python ends a line at \n, \r\n and a lone \r; whatever else moves a line is made plain.
+    # Python ends a line at \n, \r\n and a lone \r; `plain` removes other characters that break lines.
     text = plain(re.sub(r"\r\n?", "\n", _decoded(source)))
     for token, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
         kind = next((name for base, name in _KINDS if token in base), "")
@@ -54,12 +54,12 @@ def lines(source: bytes, marked: Iterable[int] = ()) -> list[Line]:
 
 
 def around(every: list[Line], number: int) -> list[Line]:
-    """The lines about line `number`."""
+    """The lines around line `number`."""
     return every[max(0, number - 1 - CONTEXT) : number + CONTEXT]
 
 
 def _decoded(source: bytes) -> str:
-    """The text as Python reads it (PEP 263), with replacement characters where it cannot be read so."""
+    """The text as Python reads it (PEP 263), with replacement characters for invalid bytes."""
     if source.startswith(codecs.BOM_UTF8):
         return source[len(codecs.BOM_UTF8) :].decode("utf-8", "replace")
     for line in source.split(b"\n", 2)[:2]:

@@ -1,4 +1,4 @@
-"""A failing example as text: expected, got and difference, side by side where they fit; weights as shades too."""
+"""A failing example as text: expected, got and difference, side by side if they fit; weights also as shades."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHADES = " ░▒▓█"
 
 
 def picture(example: Example, width: int) -> list[str]:
-    """The example in lines of at most `width` where its numbers allow that, with as many digits as fit side by side."""
+    """The example in lines of at most `width`, if possible, with as many digits as fit side by side."""
     expected, got = _cut(example.expected), _cut(example.got)
     for form in _forms(example):
         blocks = [_block("expected", _numbers(expected, form)), _block("got", _numbers(got, form))]
@@ -52,7 +52,7 @@ def _numbers(matrix: list[list[Cell]], form: str) -> list[list[str]]:
 
 
 def _difference(expected: list[list[Cell]], got: list[list[Cell]], form: str) -> list[list[str]]:
-    """got - expected, a dot where they agree; nothing where the shapes differ."""
+    """got - expected, with a dot for equal numbers; [] when the shapes differ."""
     if [len(row) for row in expected] != [len(row) for row in got]:
         return []
 
@@ -90,7 +90,7 @@ def _across(blocks: list[list[str]]) -> int:
 
 
 def _beside(blocks: list[list[str]], width: int) -> list[str]:
-    """As many blocks in a row as fit, the others below them."""
+    """As many blocks side by side as fit, the others below them."""
     count = next((count for count in range(len(blocks), 1, -1) if _across(blocks[:count]) <= width), 1)
     row, rest = blocks[:count], blocks[count:]
     tallest = max(map(len, row))

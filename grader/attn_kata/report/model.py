@@ -1,4 +1,4 @@
-"""The Report: everything one grading found, as plain values that every face renders and nothing else reads back."""
+"""The Report: everything that one grading found, as plain values. Every output format is made from it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Tier = Literal["core", "edge"]
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """The smallest failing tensors, small enough to read: rows of numbers (2-D), with what the rows and columns are."""
+    """The smallest failing tensors as rows of numbers (2-D), with the meaning of rows and columns."""
 
     what: str  # the expression that was compared, e.g. "out[0, 1]"
-    rows: str  # what a row is, e.g. "query"
-    columns: str  # what a column is, e.g. "value feature"
+    rows: str  # the meaning of a row, e.g. "query"
+    columns: str  # the meaning of a column, e.g. "value feature"
     expected: list[list[float | None]]  # None where the number is not finite
     got: list[list[float | None]]
 
@@ -31,9 +31,9 @@ class Finding:
     claim: str
     tier: Tier
     outcome: FindingOutcome
-    message: str | None  # what was seen, at one index; None when passed
+    message: str | None  # the observed numbers at one index; None when passed
     look_at: str | None  # where to look, never the fix
-    case: dict[str, int | str] | None  # the smallest sizes at which it failed
+    case: dict[str, int | str] | None  # the smallest sizes that fail
     needs: list[str]
     example: Example | None
     seconds: float
@@ -41,13 +41,13 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedMistake:
-    """A mistake that was recognised in the attempt, with the failing numbers filled in."""
+    """A mistake found in the attempt, with the failing numbers filled in."""
 
     id: str
     title: str
     explanation: str
-    question: str  # what to ask oneself; never the code to paste
-    line: int | None  # 1-based, None when the syntax tree does not show it
+    question: str  # a question to ask yourself; never code to paste
+    line: int | None  # 1-based; None when the syntax tree does not show the line
     source_line: str | None
 
 
@@ -60,17 +60,17 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Isolation:
-    """What stood between the attempt and the machine, as probed."""
+    """The isolation of the attempt from the machine, as measured."""
 
     tier: int
-    landlock: int  # ABI version in force, 0 where none
+    landlock: int  # ABI version in use, 0 for none
     seccomp: bool
     notes: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """One grading. `passed` says that every core property holds."""
+    """One grading. `passed` means that every core property holds."""
 
     kata: str
     attempt: str
@@ -83,10 +83,10 @@ class Report:
     isolation: Isolation
     seconds: dict[str, float]
     versions: dict[str, str]
-    pictures: list[Example] = field(default_factory=list)  # attention weights, read off the output, where they differ
-    not_written: bool = False  # the attempt raises NotImplementedError everywhere: the untouched stub
-    part: bool = False  # some of the properties were asked for, with what they need
-    explained: bool = True  # False where the diagnosis does not account for all of the attempt's numbers
+    pictures: list[Example] = field(default_factory=list)  # attention weights computed from the output, when they differ
+    not_written: bool = False  # everything raises NotImplementedError: the unchanged stub
+    part: bool = False  # only some properties were asked for, with those they need
+    explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -98,7 +98,7 @@ class Report:
         return {"passed": 0, "failed": 1, "ungraded": 3}[self.outcome]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON report, `"schema": 1`: every key always there."""
+        """The JSON report, `"schema": 1`: every key is always present."""
         body = asdict(self)
         return {
             "schema": SCHEMA,
@@ -111,7 +111,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, body: dict[str, Any]) -> Report:
-        """The Report that `to_dict` wrote. For the engine's own channel; never fed from an attempt."""
+        """The Report that `to_dict` wrote. For the engine's own channel only, never for data from an attempt."""
         rest = {key: value for key, value in body.items() if key not in ("schema", "passed")}
         rest["findings"] = [
             Finding(**{**finding, "example": Example(**finding["example"]) if finding["example"] else None})

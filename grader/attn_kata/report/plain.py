@@ -1,4 +1,4 @@
-"""Text that came from an attempt, made safe to show: nothing in it that moves the cursor or misleads the reader."""
+"""Makes text from an attempt safe to print: without characters that move the cursor or mislead the reader."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 TAB = " " * 4
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")  # terminal commands, whole
-# What a log of GitHub's or Azure's takes for a command, wherever a line is broken.
+# Text that a GitHub or Azure log reads as a command, at any place in a line.
 _COMMANDS = re.compile(
     r":(?=:(?:error|warning|notice|debug|group|endgroup|echo|stop-commands|set-output|set-env|save-state|add-path|add-mask"
     r"|add-matcher|remove-matcher)\b)|#(?=#(?:\[|vso\[))"
@@ -15,7 +15,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """`text` with its lines, and nothing in them that is not printable or commands a log. Other white space becomes a space."""
+    """`text` without unprintable characters and log commands. Lines stay; other white space becomes a space."""
     lines = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\t", TAB).split("\n")
     return _COMMANDS.sub(r"\g<0> ", "\n".join("".join(map(_printable, line)) for line in lines))
 
@@ -27,9 +27,9 @@ def one_line(text: str, *, most: int = 500) -> str:
 
 
 def capped(text: str, *, lines: int, characters: int) -> tuple[list[str], int]:
-    """The first `lines` lines of `text` within `characters` in all, made plain, and how many lines were left out.
+    """The first `lines` lines of `text`, at most `characters` in all, made plain, and the number of lines left out.
 
-    A line that is cut ends in "…".
+    A shortened line ends in "…".
     """
     every = text.rstrip().split("\n") if text.strip() else []
     kept: list[str] = []
@@ -42,7 +42,7 @@ def capped(text: str, *, lines: int, characters: int) -> tuple[list[str], int]:
 
 
 def unicode(text: str) -> str:
-    """`text` with a replacement character for what is no Unicode."""
+    """`text` with a replacement character for each invalid one."""
     return _SURROGATES.sub("\ufffd", text)
 
 

@@ -1,4 +1,4 @@
-"""Sources to be read in a terminal: side by side where there is room, else one after the other."""
+"""Source files for a terminal: side by side if they fit, else one after the other."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rich.text import Text
 
 from attn_kata.report.plain import plain
 
-NARROWEST = 2 * 84  # two columns of code and what is between them
+NARROWEST = 2 * 84  # two columns of code and the gap
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file's bytes, and what to write above it."""
+    """A file's bytes and its title."""
 
     title: str
     code: bytes
 
 
 def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
-    """The sources as text, as plain text: nothing in them moves the cursor."""
+    """The sources as text that is safe to print."""
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -44,7 +44,7 @@ def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
         table.add_row(*(_code(source, color) for source in sources))
         console.print(table)
     else:
-        # No line of code is broken: what is broken is no Python any more. A terminal shows the rest of a line on the next.
+        # A line of code is never wrapped here, so that it stays valid Python to copy. The terminal wraps it.
         console.width = max(width, *(len(line) + 1 for source in sources for line in _text(source).splitlines()))
         for number, source in enumerate(sources):
             if number:

@@ -1,4 +1,4 @@
-"""What several formats say of a report in the same words: the verdict, the counts, a finding, why one was skipped."""
+"""Texts that several formats share: the verdict, the counts, a finding, the reason for a skip."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MESSAGE_CHARACTERS = 1_500
 
 VERDICTS = {"passed": "PASSED", "failed": "FAILED", "ungraded": "UNGRADED"}
 NOT_WRITTEN = "NOT WRITTEN YET"
-_COUNTED = {"failed": "fail", "errored": "errored", "skipped": "skipped"}
+_COUNTED = ("failed", "errored", "skipped")
 
 
 def verdict(report: Report) -> str:
-    """One word, or three for the untouched stub."""
+    """One word, or three for the unchanged stub."""
     return NOT_WRITTEN if report.not_written else VERDICTS[report.outcome]
 
 
@@ -26,27 +26,28 @@ def headline(report: Report) -> str:
 
 
 def counts(report: Report) -> str:
-    """`9 of 14 core properties hold, 3 fail, 2 skipped; beyond the bar 4 of 5`."""
+    """`9 of 14 core properties hold, 3 failed, 2 skipped; 4 of 5 beyond the bar (reported, never decides)`."""
     if report.outcome == "ungraded":
         return "not graded"
     core = [finding.outcome for finding in report.findings if finding.tier == "core"]
     edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
     held = core.count("passed")
-    which = "core properties that were asked for" if report.part else "core properties"
-    said = [f"{held} of {len(core)} {which} hold" if held < len(core) else f"all {held} {which} hold"]
-    said += [f"{core.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in core]
-    beyond = f"; beyond the bar {edge.count('passed')} of {len(edge)}" if edge else ""
+    which = "core properties that you asked for" if report.part else "core properties"
+    hold = "holds" if held == 1 else "hold"
+    said = [f"{held} of {len(core)} {which} {hold}" if held < len(core) or held == 1 else f"all {held} {which} hold"]
+    said += [f"{core.count(outcome)} {outcome}" for outcome in _COUNTED if outcome in core]
+    beyond = f"; {edge.count('passed')} of {len(edge)} beyond the bar (reported, never decides)" if edge else ""
     return ", ".join(said) + beyond
 
 
 def skipped_because(finding: Finding, held: Iterable[str]) -> str:
-    """Why a finding was skipped, where the properties `held` hold."""
+    """Why a finding was skipped; `held` are the properties that hold."""
     known = set(held)
     return one_line(finding.message or "") or unmet([need for need in finding.needs if need not in known])
 
 
 def unmet(needs: list[str]) -> str:
-    """`needs mask and values, which do not hold`."""
+    """`needs mask, values, which do not hold`."""
     return f"needs {listed(needs)}, which {'do' if len(needs) > 1 else 'does'} not hold"
 
 
@@ -56,18 +57,23 @@ def listed(names: Iterable[str]) -> str:
 
 
 def sizes(finding: Finding) -> str:
-    """`B=2 H=3`: the sizes at which it failed, "" where there are none."""
+    """`B=2 H=3`: the sizes at which it failed, or ""."""
     return " ".join(f"{one_line(name)}={one_line(str(value))}" for name, value in (finding.case or {}).items())
 
 
 def message(finding: Finding) -> list[str]:
-    """What was seen, as lines that are safe to show."""
+    """The failure text, as lines that are safe to print."""
     lines, left_out = capped(finding.message or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
-    return [*lines, f"… {left_out} more lines"] if left_out else lines
+    return [*lines, more_lines(left_out)] if left_out else lines
+
+
+def more_lines(count: int) -> str:
+    """`… 3 more lines`."""
+    return f"… {count} more line{'' if count == 1 else 's'}"
 
 
 def finding_text(finding: Finding) -> str:
-    """A finding that does not hold, in a few plain lines: claim, sizes, what was seen, where to look."""
+    """A finding that does not hold, in a few plain lines: claim, sizes, failure text, where to look."""
     lines = [plain(finding.claim), sizes(finding), *message(finding)]
     if finding.look_at:
         lines.append(f"look at {plain(finding.look_at)}")
@@ -75,26 +81,26 @@ def finding_text(finding: Finding) -> str:
 
 
 def diagnosis_lead(report: Report) -> str:
-    """What the sets of mistakes below it have to do with the attempt."""
+    """The sentence above the mistakes: how they relate to the attempt."""
     sets = report.diagnosis
     together = len(sets[0].mistakes)
     if not report.explained:
-        return "Seen in your code. It may not be all: grade again once it is mended."
+        return "Seen in your code. There may be other mistakes: fix this first, then grade again."
     if len(sets) > 1:
-        return "Each of these gives exactly the numbers of your code; they cannot be told apart:"
+        return "Each of these gives exactly the numbers of your code. It is one of them:"
     if together > 1:
         return f"These {together} mistakes together give exactly the numbers of your code:"
     return "This mistake gives exactly the numbers of your code:"
 
 
 def diagnosis_text(report: Report) -> str:
-    """The diagnosis in plain lines, "" where there is none."""
+    """The diagnosis in plain lines, or ""."""
     if not report.diagnosis:
         return ""
     lines = [diagnosis_lead(report)]
     for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
-            lines.append(f"{'with it: ' if number else '- '}{one_line(mistake.title)} ({one_line(mistake.id)})")
+            lines.append(f"{'and: ' if number else '- '}{one_line(mistake.title)} ({one_line(mistake.id)})")
             lines.append(f"  {plain(mistake.explanation)}")
             if mistake.line is not None:
                 source = f": {one_line(mistake.source_line)}" if mistake.source_line else ""

@@ -1,6 +1,6 @@
-"""The report for a person at a terminal: the verdict, what was wrong, what holds, and what to type next.
+"""The report for a terminal: the verdict, what is wrong, what holds, and the next command.
 
-Made for 80 columns and for no colour. Every word of the attempt's is shown as plain text, never read as markup.
+It works in 80 columns and without colour. Text from the attempt is shown as plain text, never as markup.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from attn_kata.report.summary import (
     counts,
     diagnosis_lead,
     listed,
+    more_lines,
     sizes,
     skipped_because,
     verdict,
 )  # fmt: skip
 
-PICTURE_LINES = 24  # of pictures in all, but the first is always drawn; the numbers of every failure are there
+PICTURE_LINES = 24  # for all pictures together, but the first is always drawn
 OUTPUT_LINES = 20
 OUTPUT_CHARACTERS = 2_000
 
@@ -46,9 +47,9 @@ def render(
     advice: bool = True,
     options: str = "",
 ) -> str:
-    """The report as text of `width` columns, coloured where `color`; with what to type next where `advice`.
+    """The report as text of `width` columns, in colour with `color`, and ending in the next command with `advice`.
 
-    `source` is not shown: the person has it open. `options` are those that the next `grade` takes too.
+    `source` is not shown: the user has it open. `options` are added to the next `grade` command.
     """
     console = Console(
         file=io.StringIO(),
@@ -95,7 +96,7 @@ class _Page:
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def hanging(self, head: tuple[str, str], text: str | Text) -> None:
-        """`head`, then `text` beside it, wrapped under itself."""
+        """`head`, then `text` to its right, wrapped in its own column."""
         rest = text if isinstance(text, Text) else Text(text)
         rest.overflow = "fold"
         indent = max(_BODY, len(head[0]) + 2)
@@ -111,7 +112,7 @@ def _verdict(page: _Page, report: Report) -> None:
     what = f"  {one_line(report.attempt)}  {report.seconds.get('total', 0.0):.1f} s"
     said = counts(report)
     if report.not_written:
-        said = "It still raises NotImplementedError everywhere: nothing to grade yet."
+        said = "Everything still raises NotImplementedError: there is nothing to grade yet."
     if report.outcome == "ungraded":
         said = ""
     elif len(word) + 2 + len(report.kata) + len(what) + 3 + len(said) <= page.width:
@@ -137,7 +138,7 @@ def _diagnosis(page: _Page, report: Report) -> None:
     for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
             page.console.print()
-            also = "with it: " if number else ""
+            also = "and: " if number else ""
             page.line(also, (one_line(mistake.title), "bold red"), (f"  ({one_line(mistake.id)})", "dim"), indent=2)
             page.line(plain(mistake.explanation), indent=4)
             if mistake.line is not None:
@@ -151,7 +152,7 @@ def _weights(page: _Page, report: Report) -> int:
     if not report.pictures:
         return PICTURE_LINES
     drawn = picture(report.pictures[0], page.width - _PICTURE)
-    page.section("What it attends to")
+    page.section("What your code attends to")
     _draw(page, drawn)
     return PICTURE_LINES - len(drawn)
 
@@ -214,7 +215,7 @@ def _failure(page: _Page, finding: Finding) -> None:
 
 
 def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> None:
-    """What was skipped, by the reason, and what holds: names only."""
+    """The skipped properties, by reason, and those that hold: names only."""
     holds = {finding.property for finding in findings if finding.outcome == "passed"}
     skipped: dict[str, list[str]] = {}
     for finding in findings:
@@ -231,7 +232,7 @@ def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> Non
 
 def _attempt_output(page: _Page, report: Report) -> None:
     every = report.attempt_output.rstrip().split("\n")
-    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward comes on every call
+    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward repeats on every call
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     lines, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     if not lines:
@@ -244,7 +245,7 @@ def _attempt_output(page: _Page, report: Report) -> None:
 
 def _left_out(page: _Page, count: int, *, indent: int = 0) -> None:
     if count:
-        page.line((f"… {count} more line{'s' if count > 1 else ''}", "dim"), indent=indent)
+        page.line((more_lines(count), "dim"), indent=indent)
 
 
 def _notes(page: _Page, report: Report) -> None:
@@ -252,7 +253,7 @@ def _notes(page: _Page, report: Report) -> None:
     notes = [f"Note: {plain(note)}" for note in report.notes]
     if isolation.tier < 1 and report.outcome != "ungraded":
         missing = " ".join(map(one_line, isolation.notes))
-        notes.append(f"Isolation: tier {isolation.tier}, fit for your own code only. {missing}".rstrip())
+        notes.append(f"Isolation: tier {isolation.tier}, for your own code only. {missing}".rstrip())
     if notes:
         page.console.print()
         for note in notes:
@@ -263,16 +264,16 @@ def _next(page: _Page, report: Report, options: str) -> None:
     attempt = shlex.quote(one_line(report.attempt))
     grade = f"attn-kata grade {attempt} {options}".rstrip()
     if report.part and report.outcome == "passed":
-        text = f"Next: {grade} (all of its properties)"
+        text = f"Next: {grade} (all properties)"
     elif report.outcome == "passed":
-        text = f"Next: attn-kata solution {report.kata} (the reference beside yours), attn-kata list"
+        text = f"Next: attn-kata solution {report.kata} (the reference beside your code), attn-kata list"
     elif report.not_written:
         text = f"Next: write it, then {grade} (stuck: attn-kata hint {report.kata})"
     elif report.outcome == "ungraded":
-        text = f"Next: mend that, then {grade}"
+        text = f"Next: fix this, then {grade}"
     else:
         text = f"Next: change it, then {grade} (stuck: attn-kata hint {report.kata})"
-        if report.diagnosis:  # which has scrolled away
+        if report.diagnosis:  # repeated, because it has scrolled away
             mistake = report.diagnosis[0].mistakes[0]
             text = f"At the top: {one_line(mistake.title)}. More: attn-kata explain {mistake.id}\n{text}"
     page.console.print()

@@ -1,7 +1,7 @@
-"""A report that may be handed to the person whose file was graded for somebody else: nothing in it of the hidden inputs.
+"""A report without any hidden inputs, for the author of a file that somebody else graded.
 
-An attempt sees its inputs, and could say them: in its prints, in the text of an exception, in the sizes of what it returns.
-What is left is which properties hold, in our own words, and the mistakes that were recognised.
+An attempt sees its inputs and could reveal them: in prints, in the text of an exception, in the sizes of its results.
+The report keeps which properties hold, in our own words, and the mistakes that were found.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from dataclasses import replace
 
 from attn_kata.report.model import Finding, Report
 
-NOTE = "Graded as another person's file: numbers, inputs and what the code printed are left out."
-ON_ITS_WORD = (
-    "The device property rests on what the attempt's process says: on a machine with one device, no number can show it."
-)
-AGAIN = "The same inputs again: --seed {seed}"
+NOTE = "Graded as another person's file: numbers, inputs and prints are left out."
+DEVICE_UNVERIFIED = "The device property is not verified: it relies on what the code reports about its own tensors."
+AGAIN = "To grade with the same inputs again: --seed {seed}"
 
-# Whatever else a message says, an attempt may have had a hand in it.
+# An attempt may have influenced any other message.
 _OUR_OWN = re.compile(
     r"not written yet: it raises NotImplementedError"
     r"|no answer within [\d.]+ s"
@@ -32,14 +30,14 @@ _READY_MADE = re.compile(r"calls .*, which is ready-made", re.DOTALL)
 
 def without_hidden_inputs(report: Report) -> Report:
     """The report without examples, pictures, sizes, numbers, exception texts and prints."""
-    on_its_word = any(each.property.endswith("device") and each.outcome == "passed" for each in report.findings)
+    unverified = any(each.property.endswith("device") and each.outcome == "passed" for each in report.findings)
     notes = [note.partition(": ")[0] for note in report.notes]
     return replace(
         report,
         findings=[_redacted(finding) for finding in report.findings],
         attempt_output="",
         pictures=[],
-        notes=[*notes, *[ON_ITS_WORD] * on_its_word, NOTE, AGAIN.format(seed=report.seed)],
+        notes=[*notes, *[DEVICE_UNVERIFIED] * unverified, NOTE, AGAIN.format(seed=report.seed)],
     )
 
 

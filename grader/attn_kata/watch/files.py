@@ -1,4 +1,4 @@
-"""Saves of one file, however an editor makes them: in place, by renaming another over it, in two steps, or twice."""
+"""Detects saves of one file. Editors save in place, by renaming a new file over the old one, in two steps, or twice."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pathlib import Path
 from attn_kata import workspace
 from attn_kata.errors import UsageError
 
-STEP_MS = 5  # of quiet before a save counts as made
-GROUP_MS = 200  # at most, where an editor writes in many steps
-LOOK_MS = 1_000  # a file system that tells nothing is looked at so often
-EMPTY_SECONDS = 0.25  # a file that is empty is about to be written, most of the time
+STEP_MS = 5  # without a change before a save counts as finished
+GROUP_MS = 200  # at most, for an editor that writes in many steps
+LOOK_MS = 1_000  # how often to read the file on a file system without change events
+EMPTY_SECONDS = 0.25  # an empty file is usually about to be written
 
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """The file has this content now."""
+    """The file now has this content."""
 
     source: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """There is no file to read now, and why, in a sentence."""
+    """The file cannot be read now; `why` is a sentence."""
 
     why: str
 
@@ -36,9 +36,9 @@ Seen = Saved | Missing
 
 
 class Watcher:
-    """Tells `seen`, from a thread of its own, what the file holds: once at first, then whenever that has changed.
+    """Calls `seen` with the file's content, from a separate thread: once at the start, then after every change.
 
-    Raises UsageError where watchfiles is not installed.
+    Raises UsageError when watchfiles is not installed.
     """
 
     def __init__(self, path: Path, seen: Callable[[Seen], None]) -> None:
@@ -56,13 +56,13 @@ class Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """See nothing more."""
+        """Stop watching."""
         self._stop.set()
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self._look()
-            # The folder may vanish and come back, like the file.
+            # The folder may disappear and come back, like the file.
             with contextlib.suppress(OSError, RuntimeError):
                 for _ in self._watch(
                     *self._folders(),
@@ -81,7 +81,7 @@ class Watcher:
             self._stop.wait(LOOK_MS / 1000)
 
     def _folders(self) -> set[Path]:
-        """The file's folder, and that of what it links to."""
+        """The file's folder, and the folder of its link target."""
         return {self._path.parent, self._path.resolve().parent}
 
     def _look(self) -> None:
@@ -100,7 +100,7 @@ class Watcher:
 
 
 def look(path: Path) -> Seen:
-    """What the file holds now."""
+    """The file's content now."""
     try:
         return Saved(source=workspace.read(path))
     except UsageError as problem:

@@ -1,4 +1,4 @@
-"""Gradings one after the other, in a thread of their own: the last one asked for wins, what runs meanwhile is dropped."""
+"""Grades one job after the other in a separate thread. A new job cancels the one that runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Graded:
-    """A job that was graded to its end."""
+    """A job with its report."""
 
     job: Job
     report: Report
@@ -31,7 +31,7 @@ class Graded:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A job that attn-kata itself could not grade."""
+    """A job that could not be graded because of a bug in attn-kata."""
 
     job: Job
     problem: Exception
@@ -41,7 +41,7 @@ Done = Graded | Fault
 
 
 class Grader:
-    """Grades the last job it was given and tells `done`, from its own thread; never of a job that is not the last."""
+    """Grades the latest job and calls `done` from its own thread. The result of an older job is dropped."""
 
     def __init__(self, engine: PersistentEngine, done: Callable[[Done], None], *, seed: int = 0) -> None:
         self._engine, self._tell, self._seed = engine, done, seed
@@ -53,21 +53,21 @@ class Grader:
         self._thread.start()
 
     def grade(self, job: Job) -> None:
-        """Grade this next; drop what runs."""
+        """Grade this job next, and cancel the running one."""
         with self._changed:
             self._wanted = job
             self._changed.notify()
         self.drop_stale()
 
     def drop_stale(self) -> None:
-        """Cancel a running grading that nobody waits for any more. Cheap; a cancel may come too early and is repeated."""
+        """Cancel a running grading whose result is no longer needed. Cheap, and called repeatedly: one may come too early."""
         with self._changed:
             stale = self._running is not None and (self._wanted is not None or self._stopped)
         if stale:
             self._engine.cancel()
 
     def stop(self) -> None:
-        """Grade nothing more."""
+        """Stop grading."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -99,6 +99,6 @@ class Grader:
             report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed)
         except GradingCancelled:
             return None
-        except Exception as problem:  # whatever it is, the person goes on writing
+        except Exception as problem:  # our bug must not stop the user's work
             return Fault(job=job, problem=problem)
         return Graded(job=job, report=report)

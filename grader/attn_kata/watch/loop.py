@@ -1,4 +1,4 @@
-"""The loop of `watch`: what is seen and what was graded come in, keys are answered, and the screen follows."""
+"""The main loop of `watch`: takes in saves, reports and keys, and updates the screen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TICK_SECONDS = 1.0
 
 
 class Loop:
-    """One `watch`, over one kata after the other."""
+    """One run of `watch`, which may go on from kata to kata."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Loop:
         self.session = self._begin(target)
 
     def stop(self) -> None:
-        """Watch and grade nothing more."""
+        """Stop watching and grading."""
         self.keep()
         if self._watcher is not None:
             self._watcher.stop()
         self._grader.stop()
 
     def catch_up(self) -> list[Report]:
-        """Take in what has happened; the reports that came, each about what the file held."""
+        """Take in all news; the new reports that are about the file's present content."""
         reports = []
         while True:
             try:
@@ -73,13 +73,13 @@ class Loop:
         return reports
 
     def keep(self) -> None:
-        """Put the reports that came into the history. After they are shown: a disk may take its time."""
+        """Write the new reports into the history. Called after they are shown, because a disk may be slow."""
         unkept, self._unkept = self._unkept, []
         for report, path in unkept:
             self._history.record(report, path, whole=True)
 
     def grade_again(self) -> None:
-        """Grade what the file holds once more."""
+        """Grade the same content once more."""
         job = self.session.again()
         if job is not None:
             self._grader.grade(job)
@@ -96,9 +96,9 @@ class Loop:
         return f"{kata.slug}: {kata.title}, about {kata.minutes} minutes", contract.load(kata.prompt).text
 
     def next_kata(self) -> None:
-        """Go on to the first kata that was not passed yet, in a stub beside this file. Only after a pass."""
+        """After a pass, continue with the first kata that was not passed yet, in a stub beside this file."""
         if not self.session.passed:
-            self.notice = f"{self.session.kata.slug} does not pass yet. Another kata: q, then attn-kata start KATA"
+            self.notice = f"{self.session.kata.slug} does not pass yet. For another kata: q, then attn-kata start KATA"
             return
         progress = self._history.progress()
         open_ones = [
@@ -107,7 +107,7 @@ class Loop:
             if kata.slug != self.session.kata.slug and progress.get(kata.slug, Progress()).passed_at is None
         ]
         if not open_ones:
-            self.notice = "Every kata is passed. Against the clock: q, then attn-kata interview"
+            self.notice = "You passed every kata. For an interview: q, then attn-kata interview"
             return
         kata = open_ones[0]
         try:
@@ -131,10 +131,10 @@ class Loop:
 
     def _saw(self, path: Path, seen: Seen) -> None:
         if path != self.session.path:
-            return  # of the kata before
+            return  # news of the previous kata
         job = self.session.job_for(seen)
         if job is not None:
-            if self.session.gradings:  # else it is about this very file
+            if self.session.gradings:  # before the first grading, the notice is about this file
                 self.notice = ""
             self._grader.grade(job)
 
@@ -197,7 +197,7 @@ def _turned(page: Page, key: str, height: int) -> Page | None:
 
 
 def _answered(loop: Loop, key: str, width: int, color: bool) -> Page | None:
-    """What a key does; a page where it opens one."""
+    """Do what a key asks for. Returns the page that it opens, or None."""
     from attn_kata.report import terminal as full
     from attn_kata.watch import screen
 
@@ -220,7 +220,7 @@ def _answered(loop: Loop, key: str, width: int, color: bool) -> Page | None:
 def in_lines(
     target: workspace.Attempt, engine: PersistentEngine, history: History, *, seed: int, emit: Callable[[str], None]
 ) -> None:
-    """Watch without a terminal: a few lines for every grading, until a signal."""
+    """Watch without a terminal: print a few lines for each grading, until a signal."""
     import threading
 
     happened = threading.Event()
@@ -243,7 +243,7 @@ def in_lines(
             if loop.session.missing != missing:
                 missing = loop.session.missing
                 if missing:
-                    emit(f"Waiting for it: {missing}")
+                    emit(f"Waiting for the file: {missing}")
             if loop.session.fault is not None:
                 raise loop.session.fault
     finally:

@@ -1,4 +1,4 @@
-"""The one screen of `watch` as lines of text: what flipped first, then the diagnosis, then what fails. Made for 80 by 24."""
+"""The screen of `watch` as lines of text: what changed, then the diagnosis, then what fails. Made for 80 by 24."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import counts, diagnosis_lead, listed, message, sizes, verdict
+from attn_kata.report.summary import counts, diagnosis_lead, listed, message, more_lines, sizes, verdict
 from attn_kata.watch.session import WatchSession
 
 KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
@@ -22,7 +22,7 @@ _INDENT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A text to be read over the screen: a hint, the prompt, the full report; `top` is its first line that is shown."""
+    """A text that covers the screen: a hint, the prompt or the full report. `top` is the first line shown."""
 
     title: str
     lines: list[str]
@@ -36,43 +36,43 @@ def draw(session: WatchSession, *, now: float, width: int, height: int, color: b
     if session.report is None:
         writer.blank()
         if session.fault is None:
-            writer.add(Text("Save your file, and it is graded." if not session.grading else "The first grading …"))
+            writer.add(Text("Save your file to grade it." if not session.grading else "Grading for the first time …"))
     else:
         _flips(writer, session)
         _report(writer, session.report)
     if session.fault is not None:
         writer.blank()
         writer.add(
-            Text(f"A fault of attn-kata's own, not of your code: {one_line(str(session.fault))}", "bold magenta")
+            Text(f"This is a bug in attn-kata, not in your code: {one_line(str(session.fault))}", "bold magenta")
         )
     foot = [_state(session, notice), Text(KEYS, style="dim")]
     room = height - len(foot)
     body = writer.lines[:room]
     if len(writer.lines) > room:
-        body[-1] = Text(f"… {len(writer.lines) - room + 1} more lines: f", style="dim")
+        body[-1] = Text(f"{more_lines(len(writer.lines) - room + 1)}: press f", style="dim")
     body += [Text()] * (room - len(body))
     return _printed([*body, *foot], width, color)
 
 
 def draw_page(page: Page, *, width: int, height: int, color: bool) -> list[str]:
-    """A page, exactly `height` lines. Its lines may hold colours of our own."""
+    """A page as exactly `height` lines. They may contain our own colours."""
     room = height - 3
     shown = page.lines[page.top : page.top + room]
     more = len(page.lines) - page.top - len(shown)
-    keys = PAGE_KEYS + (f"   {more} more lines" if more > 0 else "")
+    keys = PAGE_KEYS + (f"   {more_lines(more)}" if more > 0 else "")
     head = _printed([Text(page.title, style="bold"), Text()], width, color)
     foot = _printed([Text(keys, style="dim")], width, color)
     return [*head, *shown, *[""] * (room - len(shown)), *foot]
 
 
 def scrolled(page: Page, by: int, height: int) -> Page:
-    """The page `by` lines further down, no further than its end."""
+    """The page scrolled down by `by` lines, at most to its end."""
     most = max(0, len(page.lines) - (height - 3))
     return Page(title=page.title, lines=page.lines, top=min(most, max(0, page.top + by)))
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text of ours or of the person's as lines for a Page."""
+    """Any text as lines for a Page."""
     lines: list[str] = []
     for line in plain(text).split("\n"):
         indent = len(line) - len(line.lstrip())
@@ -82,7 +82,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def markdown(text: str, width: int, *, color: bool) -> list[str]:
-    """A text of ours in Markdown as lines for a Page."""
+    """Our own Markdown text as lines for a Page."""
     from rich.markdown import Markdown
 
     console = _console(width, color=color)
@@ -100,7 +100,7 @@ def clock(seconds: float) -> str:
 
 
 class _Writer:
-    """Gathers lines that are no wider than the screen."""
+    """Collects lines that are no wider than the screen."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -157,7 +157,7 @@ def _report(writer: _Writer, report: Report) -> None:
             writer.add(Text(f"Not graded: {line}" if number == 0 else line))
         return
     if report.not_written:
-        writer.add(Text("It still raises NotImplementedError everywhere: nothing to grade yet."))
+        writer.add(Text("Everything still raises NotImplementedError: there is nothing to grade yet."))
         return
     _diagnosis(writer, report)
     failing = [finding for finding in report.findings if finding.outcome in ("failed", "errored")]
@@ -170,12 +170,12 @@ def _report(writer: _Writer, report: Report) -> None:
     _names(writer, "BEYOND THE BAR ", "bold yellow", [finding for finding in failing if finding.tier == "edge"])
     skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
     if skipped:
-        writer.add(Text(f"{len(skipped)} not tried, because what they need does not hold", style="dim"))
+        writer.add(Text(f"{len(skipped)} skipped: a property that they need does not hold", style="dim"))
     if report.passed:
         writer.blank()
         writer.add(
             Text.assemble(
-                "n goes on to the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " has the reference."
+                "n starts the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " shows the reference."
             )
         )
 
@@ -187,7 +187,7 @@ def _diagnosis(writer: _Writer, report: Report) -> None:
         writer.add(Text(diagnosis_lead(report)))
     for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
-            also = "with it: " if number else ""
+            also = "and: " if number else ""
             title = Text.assemble(also, (one_line(mistake.title), "bold red"), (f"  ({one_line(mistake.id)})", "dim"))
             writer.add(title, most=2)
             writer.add(Text(plain(mistake.explanation)), indent=_INDENT, most=3)
@@ -218,14 +218,14 @@ def _names(writer: _Writer, head: str, style: str, findings: Iterable[Finding]) 
 
 def _state(session: WatchSession, notice: str) -> Text:
     if session.missing:
-        return Text(f"Waiting for it: {one_line(session.missing)}", style="bold yellow")
+        return Text(f"Waiting for the file: {one_line(session.missing)}", style="bold yellow")
     if notice:
         return Text(one_line(notice), style="bold")
     if session.grading:
         return Text("Grading …", style="bold")
     if session.report is not None:
         took = session.report.seconds.get("total", 0.0)
-        printed = " f has what it printed." if session.report.attempt_output.strip() else ""
+        printed = " Your prints: f." if session.report.attempt_output.strip() else ""
         return Text(f"Graded in {took:.1f} s, {session.gradings} so far. Save to grade.{printed}", style="dim")
     return Text("Waiting for a save.", style="dim")
 

@@ -1,4 +1,4 @@
-"""What has happened in one `watch`: which kata, what was seen of its file, the last report and what flipped since."""
+"""The state of one `watch`: the kata, the state of its file, the last report and what changed since the one before."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Flips:
-    """Properties whose outcome is another than in the report before: in the order of the kata."""
+    """Properties whose outcome changed since the last report, in the order of the kata."""
 
     now_hold: list[str] = field(default_factory=list)
     now_fail: list[str] = field(default_factory=list)
 
 
 def flips(before: Report | None, after: Report) -> Flips:
-    """What flipped from one report to the next. Skipped is neither: nothing is known of it then."""
+    """The changes from one report to the next. A skipped property counts as neither: its outcome is unknown."""
     if before is None or not before.findings or not after.findings:
         return Flips()
     held = {finding.property: finding.outcome == "passed" for finding in before.findings}
@@ -45,14 +45,14 @@ def flips(before: Report | None, after: Report) -> Flips:
 
 @dataclass(kw_only=True)
 class WatchSession:
-    """The state of one kata's turn. `job_for` and `take` are the only ways it changes from outside."""
+    """The state while one kata is watched. Only `job_for`, `again` and `take` change it."""
 
     kata: Kata
     path: Path
     name: str
     started: float  # monotonic
     report: Report | None = None
-    compared: Report | None = None  # the last report with findings: what an ungraded one in between does not hide
+    compared: Report | None = None  # the last report with findings; an ungraded report in between does not replace it
     flips: Flips = field(default_factory=Flips)
     fault: Exception | None = None
     missing: str | None = None
@@ -61,14 +61,14 @@ class WatchSession:
     gradings: int = 0
 
     def job_for(self, seen: Seen) -> Job | None:
-        """What to grade after the file was seen so; None where there is nothing new."""
+        """The job for the file in this state; None when nothing is new."""
         if isinstance(seen, Missing):
             self.missing = seen.why
             return None
         assert isinstance(seen, Saved)
         self.missing = None
         pending = self.grading.source if self.grading else self.graded
-        if seen.source == pending:  # saved again as it was
+        if seen.source == pending:  # saved again without a change
             return None
         self.grading = Job(kata=self.kata.slug, name=self.name, source=seen.source)
         return self.grading
@@ -81,7 +81,7 @@ class WatchSession:
         return None
 
     def take(self, done: Done) -> Report | None:
-        """A grading came to its end; its report, where it is about what the file holds."""
+        """Take in a finished grading. Its report, if it is about the latest job; else None."""
         if done.job is not self.grading:
             return None
         self.grading, self.graded = None, done.job.source
@@ -99,5 +99,5 @@ class WatchSession:
 
     @property
     def passed(self) -> bool:
-        """Whether the last report says so."""
+        """Whether the last report is a pass."""
         return self.report is not None and self.report.passed

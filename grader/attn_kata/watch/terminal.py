@@ -1,6 +1,6 @@
-"""The terminal while `watch` has it: one screen of its own, keys without Enter, and everything as it was at the end.
+"""The terminal during `watch`: its own screen, keys without Enter, and everything restored at the end.
 
-The screen that was there is kept by the terminal (the "alternate screen") and comes back however the command ends.
+The terminal keeps the old screen (`watch` uses the "alternate screen"), and it comes back however the command ends.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Terminal:
 
     def wake(self) -> None:
         """End a `wait`."""
-        with contextlib.suppress(OSError):  # it is full: the wait ends anyway
+        with contextlib.suppress(OSError):  # the pipe is full: the wait ends anyway
             os.write(self._waker, b"x")
 
     def wait(self, seconds: float) -> str | None:
@@ -78,11 +78,11 @@ class Terminal:
         return _NAMED.get(text, text[0] if text[0] != "\x1b" else "escape")
 
     def show(self, lines: list[str]) -> None:
-        """Have these lines on the screen; only what changed is written."""
+        """Show these lines; only changed lines are written."""
         parts = []
         for number, line in enumerate(lines):
             if number >= len(self._shown) or self._shown[number] != line:
-                # Erased before, not after: after a full line the cursor stays on its last letter.
+                # Erase first: after a full line, the cursor stays on the last letter, and erasing would remove it.
                 parts.append(f"\x1b[{number + 1};1H\x1b[K{line}\x1b[0m")
         if len(lines) < len(self._shown):
             parts.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
@@ -107,7 +107,7 @@ class Terminal:
         self.wake()
 
     def _stopped(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: the shell gets its terminal as it was, and we ours when we go on."""
+        """Ctrl-Z: restore the terminal for the shell, and take it again when the command continues."""
         self._leave()
         os.kill(os.getpid(), signal.SIGSTOP)
         self._enter()
@@ -115,16 +115,16 @@ class Terminal:
 
     def _write(self, text: str) -> None:
         try:
-            # Straight to the terminal: what is drawn together appears together.
+            # One direct write, so that all changes appear together.
             data = text.encode(sys.stdout.encoding or "utf-8", "replace")
             while data:
                 data = data[os.write(sys.stdout.fileno(), data) :]
-        except OSError:  # it is gone; the next read of a key says so
+        except OSError:  # the terminal is gone; the next read of a key raises
             pass
 
 
 def is_terminal() -> bool:
-    """Whether there is a keyboard and a screen that can be drawn on."""
+    """Whether stdin and stdout are a terminal that can be drawn on."""
     try:
         import termios  # noqa: F401 - not on Windows
     except ImportError:
@@ -133,7 +133,7 @@ def is_terminal() -> bool:
 
 
 def _without_enter(descriptor: int) -> list[object]:
-    """Keys come one by one and are not echoed; what it was before."""
+    """Make keys arrive one by one and without echo. Returns the old mode."""
     import termios
     import tty
 
@@ -145,5 +145,5 @@ def _without_enter(descriptor: int) -> list[object]:
 def _restore(descriptor: int, mode: list[object]) -> None:
     import termios
 
-    with contextlib.suppress(termios.error):  # it is gone
+    with contextlib.suppress(termios.error):  # the terminal is gone
         termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)  # type: ignore[arg-type]

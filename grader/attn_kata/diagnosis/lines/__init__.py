@@ -1,7 +1,7 @@
-"""The line of a mistake, where the attempt's syntax tree shows it for sure. Nothing of the attempt is run.
+"""The line of a mistake, if the attempt's syntax tree shows it without doubt. No code of the attempt runs.
 
-Each family has finders that look at the live part of the source (`program`) for the one place where the mistake can be.
-Where more than one place remains, or where the one that remains is plainly right, there is no line.
+Each family has finders that search the live part of the source (`program`) for the only possible place of the mistake.
+If several places remain, or if the only one is clearly right, there is no line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, rest, scores
+from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, scores, tensors
 from attn_kata.diagnosis.lines.program import Program
 
 Finder = Callable[[Program], int | None]
@@ -35,13 +35,13 @@ def find(id: str, source: bytes, *, raised_line: int | None = None) -> int | Non
 
 
 def multiplies_mask_by_infinity(source: bytes) -> bool:
-    """Whether a mask is multiplied by infinity anywhere in the live part of `source`."""
+    """Whether the live part of `source` multiplies a mask by infinity."""
     return _any(masks.times_infinity, source)
 
 
 def leaves_the_graph(source: bytes) -> bool:
-    """Whether anything in the live part of `source` leaves autograd's graph that a gradient should pass."""
-    return _any(rest.cuts, source)
+    """Whether the live part of `source` leaves autograd's graph where a gradient should pass."""
+    return _any(tensors.cuts, source)
 
 
 def _any(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> bool:
@@ -60,7 +60,7 @@ def _program(source: bytes) -> Program | None:
         return None
 
 
-# Where such a mistake raises, it raises at its own line.
+# If one of these mistakes raises, it raises at its own line.
 WHERE_RAISED = frozenset(
     {"context.query_length", "context.ignored", "layout.view_of_strided", "layout.T_of_batch", "numerics.large_fill"}
 )
@@ -76,7 +76,7 @@ FINDERS: dict[str, Finder] = {
     "scale.floor_division": scores.floor_division,
     "scale.after_softmax": scores.after_softmax,
     "scale.unwanted": scores.unwanted,
-    "score.reshaped": rest.called("reshape", "view"),
+    "score.reshaped": tensors.called("reshape", "view"),
     "softmax.query_axis": scores.wrong_dim,
     "softmax.head_axis": scores.wrong_dim,
     "softmax.flattened": scores.flattened,
@@ -93,7 +93,7 @@ FINDERS: dict[str, Finder] = {
     "mask.zero_times_inf": masks.zero_times_inf,
     "mask.after_softmax": masks.after_softmax,
     "mask.query_axis": masks.query_axis,
-    "mask.broadcast": masks.meets,
+    "mask.broadcast": masks.only_application,
     "mask.added": masks.added,
     "mask.either": masks.either,
     "mask.shifted": masks.triangle,
@@ -127,21 +127,21 @@ FINDERS: dict[str, Finder] = {
     "dropout.always": dropout.always,
     "dropout.never": dropout.never,
     "dropout.renormalised": dropout.renormalised,
-    "layout.view_of_strided": rest.called("view"),
-    "layout.batch_as_time": rest.batch_as_time,
-    "layout.T_of_batch": rest.transposed_by_T,
-    "layout.squeeze": rest.squeeze,
+    "layout.view_of_strided": tensors.called("view"),
+    "layout.batch_as_time": tensors.batch_as_time,
+    "layout.T_of_batch": tensors.transposed_by_T,
+    "layout.squeeze": tensors.squeeze,
     "numerics.no_max": scores.no_max,
     "numerics.global_max": scores.global_max,
     "numerics.clamped": scores.clamped,
-    "numerics.forced_float32": rest.forced_float32,
-    "numerics.default_dtype": rest.default_dtype,
+    "numerics.forced_float32": tensors.forced_float32,
+    "numerics.default_dtype": tensors.default_dtype,
     "numerics.large_fill": masks.large_fill,
-    "device.default": rest.default_device,
-    "inputs.modified": rest.modified,
-    "gradient.detached": rest.detached,
-    "additive.tanh_separately": rest.called("tanh"),
-    "pooling.counts_padding": rest.called("mean"),
+    "device.default": tensors.default_device,
+    "inputs.modified": tensors.modified,
+    "gradient.detached": tensors.detached,
+    "additive.tanh_separately": tensors.called("tanh"),
+    "pooling.counts_padding": tensors.called("mean"),
     "pooling.divides_by_length": modules.divides_by_length,
     "pooling.one_token": modules.one_token,
     "embed.scaled": modules.embed_scaled,

@@ -6,7 +6,7 @@ import ast
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, keyword, line, on_self, position, the_one
+from attn_kata.diagnosis.lines.syntax import callee, keyword, line, on_self, only_line, position
 
 _RANDOM = (
     "bernoulli",
@@ -38,16 +38,16 @@ def _is_dropout(program: Program, node: ast.expr) -> bool:
 
 def applied(program: Program) -> int | None:
     """The line of the one application of dropout."""
-    return the_one(_applied(program))
+    return only_line(_applied(program))
 
 
 def drawn_once(program: Program) -> int | None:
-    """The line of the one fixed seed, or where the one draw is."""
-    return the_one([call for call in program.calls() if callee(call) == "manual_seed"] or _applied(program))
+    """The line of the one fixed seed, or of the one draw."""
+    return only_line([call for call in program.calls() if callee(call) == "manual_seed"] or _applied(program))
 
 
 def always(program: Program) -> int | None:
-    """The line of the one functional dropout that is not told the mode."""
+    """The line of the one functional dropout without the mode (`training`)."""
     calls = [call for call in _applied(program) if not on_self(call.func)]
     told = [call for call in calls if isinstance(keyword(call, "training") or _third(call), ast.Attribute | ast.Name)]
     made = [
@@ -56,7 +56,7 @@ def always(program: Program) -> int | None:
         if callee(call) == "Dropout" and getattr(program.function(call), "name", "__init__") != "__init__"
     ]
     found = [call for call in calls if call not in told] + made
-    return the_one(found) if not told else None
+    return only_line(found) if not told else None
 
 
 def _third(call: ast.Call) -> ast.expr | None:
@@ -64,14 +64,14 @@ def _third(call: ast.Call) -> ast.expr | None:
 
 
 def never(program: Program) -> int | None:
-    """The line of the dropout whose result nothing uses, or where the one unused layer is made."""
+    """The line of the dropout with an unused result, or the line that makes the one unused layer."""
     for call in _applied(program):
         statement = program.parents.get(call)
         if statement is not None and goes_nowhere(program, statement):
             return line(call)
     if _applied(program):
         return None
-    return the_one([call for call in program.calls() if callee(call).startswith("Dropout")])
+    return only_line([call for call in program.calls() if callee(call).startswith("Dropout")])
 
 
 def renormalised(program: Program) -> int | None:
@@ -88,4 +88,4 @@ def renormalised(program: Program) -> int | None:
         if made is not None and any(isinstance(part, ast.Call) and callee(part) == "sum" for part in ast.walk(made)):
             found.append(node)  # type: ignore[arg-type]
     after = [node for node in found if drops and position(node) > position(drops[0])]
-    return the_one(after) if len(after) == 1 else None
+    return only_line(after) if len(after) == 1 else None

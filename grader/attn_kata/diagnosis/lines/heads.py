@@ -1,4 +1,4 @@
-"""The line of a mistake in the projections, the heads, the output or the context."""
+"""The line of a mistake in splitting or merging heads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.scores import softmaxes
-from attn_kata.diagnosis.lines.syntax import callee, is_method, line, number, rest, subject, the_one
+from attn_kata.diagnosis.lines.syntax import callee, is_method, line, number, only_line, other_arguments, subject
 from attn_kata.diagnosis.lines.values import is_transposed, mentions_shape
 
 _HEADS = re.compile(r"\w*heads|n_?heads?|nhead|num_head|h|nh|n_h", re.IGNORECASE)
@@ -16,7 +16,7 @@ _RESHAPES = ("view", "reshape", "unflatten")
 
 def _sizes(call: ast.Call) -> list[ast.expr]:
     """The sizes that a view or reshape asks for."""
-    given = rest(call)
+    given = other_arguments(call)
     if len(given) == 1 and isinstance(given[0], ast.Tuple | ast.List):
         return given[0].elts
     return given
@@ -28,7 +28,7 @@ def _is_heads(node: ast.expr) -> bool:
 
 
 def _all_in_one_function(program: Program, nodes: list[ast.Call]) -> int | None:
-    """The first of nodes that all make the mistake, where they stand in one function."""
+    """The line of the first node, if all nodes are in one function; each of them makes the mistake."""
     if not nodes or len({program.scope(node) for node in nodes}) > 1:
         return None
     return line(nodes[0])
@@ -67,7 +67,7 @@ def _moved(program: Program, node: ast.expr, depth: int = 0) -> bool:
 
 
 def split_interleaved(program: Program) -> int | None:
-    """The first view that puts heads last, or the pattern that does."""
+    """The first view, or rearrange pattern, that puts heads last."""
     found = [
         call
         for call in program.calls()
@@ -99,13 +99,13 @@ def _heads_inner(call: ast.Call, *, left: bool) -> bool:
 
 
 def merge_no_transpose(program: Program) -> int | None:
-    """The one reshape after the heads were attended to, of something that was not transposed back."""
+    """The one reshape after attention of a tensor that was not transposed back."""
     found = [call for call in _merging(program) if not is_method_of_transposed(program, call)]
-    return the_one(found) if len(found) == 1 else None
+    return only_line(found) if len(found) == 1 else None
 
 
 def _merging(program: Program) -> list[ast.Call]:
-    """The reshapes to fewer dimensions after the last softmax, or in a function that merges by its name."""
+    """The reshapes to fewer dimensions after the last softmax, or in a function with 'merge' in its name."""
     after = {program.scope(call): line(call) for call in softmaxes(program)}
     found = []
     for call in program.calls():
@@ -121,7 +121,7 @@ def _merging(program: Program) -> list[ast.Call]:
 
 
 def _uses_attention(program: Program, call: ast.Call) -> bool:
-    """Whether a reshape works on what a helper with the softmax returned."""
+    """Whether a reshape works on the result of a helper with the softmax."""
     helpers = {getattr(program.scope(one), "name", "") for one in softmaxes(program)} - {"__init__", "forward", ""}
     tensor = subject(call)
     made = program.resolved(tensor) if tensor is not None else None
@@ -135,4 +135,4 @@ def merge_interleaved(program: Program) -> int | None:
         order = [number(one) for one in _sizes(call)] if callee(call) == "permute" else []
         if order in ([0, 2, 3, 1], [0, -2, -1, 1]) or (_pattern(call) is not None and _heads_inner(call, left=False)):
             found.append(call)
-    return the_one(found)
+    return only_line(found)

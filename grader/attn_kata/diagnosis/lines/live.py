@@ -1,4 +1,4 @@
-"""Which part of a source can run: module code, the entry points that a kata asks for, and what these use."""
+"""The live part of a source: module code, the entry points of a kata, and everything that they use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Definition = (*Function, ast.ClassDef)
 
 @lru_cache(maxsize=1)
 def entry_points() -> frozenset[str]:
-    """The names that katas ask for; none where the katas cannot be read."""
+    """The entry points of all katas; empty if the katas cannot be read."""
     from attn_kata import catalog
 
     try:
@@ -24,7 +24,7 @@ def entry_points() -> frozenset[str]:
 
 
 def live(tree: ast.Module) -> list[ast.AST]:
-    """The nodes that can run. Without an entry point of a known name every definition of the module counts as one."""
+    """The nodes that can run. Without a known entry point, every definition of the module counts as one."""
     top = [node.name for node in tree.body if isinstance(node, Definition)]
     used = {name for name in top if name in entry_points()} or set(top)
     waiting: dict[str, list[ast.AST]] = {}  # definitions, until something uses the name
@@ -54,7 +54,7 @@ _CALLED_BY_TORCH = ("__init__", "forward", "__call__")
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """The children of a node without what never runs: after a return, or replaced by a later definition."""
+    """The children of a node, without dead code after a return and without redefined names."""
     for _, value in ast.iter_fields(node):
         if isinstance(value, ast.AST):
             yield value

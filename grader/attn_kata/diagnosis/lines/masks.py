@@ -6,13 +6,22 @@ import ast
 
 from attn_kata.diagnosis.lines.program import Binding, Program
 from attn_kata.diagnosis.lines.scores import softmaxes
-from attn_kata.diagnosis.lines.syntax import callee, keyword, line, number, position, rest, subject, the_one
+from attn_kata.diagnosis.lines.syntax import (
+    callee,
+    keyword,
+    line,
+    number,
+    only_line,
+    other_arguments,
+    position,
+    subject,
+)
 from attn_kata.diagnosis.lines.uses import Use, fill_number, sense, use_at, uses
 from attn_kata.diagnosis.lines.values import is_mask, is_range
 
 
 def lost(program: Program) -> int | None:
-    """The line of the masked tensor, or of the mask, that nothing uses."""
+    """The line of the unused masked tensor or mask."""
     found: list[ast.AST] = []
     for node in program.nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -35,7 +44,7 @@ def _masks(program: Program, node: ast.expr) -> bool:
 
 
 def unused(program: Program, made: ast.Assign, name: str) -> bool:
-    """Whether the value that a statement gives to a name is never read."""
+    """Whether the value that a statement assigns to a name is never read."""
     scope = program.scope(made)
     if program.in_loop(made) or isinstance(scope, ast.Module):
         return False
@@ -55,7 +64,7 @@ def unused(program: Program, made: ast.Assign, name: str) -> bool:
 
 
 def goes_nowhere(program: Program, statement: ast.AST) -> bool:
-    """Whether a statement throws its value away, or gives it to a name that is never read afterwards."""
+    """Whether a statement drops its value, or assigns it to a name that is never read afterwards."""
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
         return unused(program, statement, statement.targets[0].id)
     return isinstance(statement, ast.Expr)
@@ -66,19 +75,19 @@ def _always(program: Program, again: Binding, around: list[tuple[ast.AST, str]])
     return bool(blocks) and blocks[0] in around
 
 
-def _meets(program: Program) -> list[Use]:
-    """Uses other than a sum of something that an earlier use made."""
+def _applications(program: Program) -> list[Use]:
+    """The places that apply a mask, without sums of an already filled mask."""
     return [use for use in uses(program) if not (use.kind == "plus" and number(use.mask) is not None)]
 
 
 def inverted(program: Program) -> int | None:
-    """The line of the one use of a mask that may be in the wrong sense; else where the one mask is made."""
-    doubtful = [use.node for use in _meets(program) if sense(program, use) is not True]
-    plainly = [use.node for use in _meets(program) if sense(program, use) is False]
+    """The line of the one use of a mask that may be inverted; else the line that makes the one mask."""
+    doubtful = [use.node for use in _applications(program) if sense(program, use) is not True]
+    plainly = [use.node for use in _applications(program) if sense(program, use) is False]
     if doubtful:
-        return the_one(plainly or doubtful)
+        return only_line(plainly or doubtful)
     beyond = [node for node in comparisons(program) if _keeps_beyond(program, node)]
-    return the_one(beyond) if beyond else triangle(program)
+    return only_line(beyond) if beyond else triangle(program)
 
 
 def _keeps_beyond(program: Program, node: ast.Compare) -> bool:
@@ -97,16 +106,16 @@ def zero_fill(program: Program) -> int | None:
         named = isinstance(use.fill, ast.Name | ast.Attribute) and "eps" in ast.unparse(use.fill)
         if weak or named or (use.kind == "times" and use.fill is None):
             found.append(use.node)
-    return the_one(found)
+    return only_line(found)
 
 
 def zero_times_inf(program: Program) -> int | None:
     """The line of the one product of a mask with infinity."""
-    return the_one(times_infinity(program))
+    return only_line(times_infinity(program))
 
 
 def times_infinity(program: Program) -> list[ast.AST]:
-    """The live products of a mask with infinity; what is made of nothing but -inf and then cut out (triu) is none."""
+    """The live products of a mask with infinity. A tensor of -inf cut by triu does not count."""
     found: list[ast.AST] = []
     for node in program.nodes:
         pair: list[ast.expr | None] = []
@@ -114,8 +123,8 @@ def times_infinity(program: Program) -> list[ast.AST]:
             pair = [node.left, node.right]
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult):
             pair = [node.target, node.value]
-        elif isinstance(node, ast.Call) and callee(node) in ("mul", "mul_", "multiply") and rest(node):
-            pair = [subject(node), rest(node)[0]]
+        elif isinstance(node, ast.Call) and callee(node) in ("mul", "mul_", "multiply") and other_arguments(node):
+            pair = [subject(node), other_arguments(node)[0]]
         for mask, factor in (pair, pair[::-1]) if pair else ():
             if factor is not None and is_mask(program, mask) and _infinite(program, factor):
                 found.append(node)
@@ -139,11 +148,11 @@ def after_softmax(program: Program) -> int | None:
         if not calls or line(use.node) >= line(calls[0]) or calls[0] in ast.walk(use.node)
     ]
     before = {line(use.node) for use in uses(program)} - {line(node) for node in found}
-    return None if before else the_one(found)
+    return None if before else only_line(found)
 
 
 def query_axis(program: Program) -> int | None:
-    """The line where the flags of the keys get a last dimension of 1, or the one use of the mask."""
+    """The line that gives the key flags a last dimension of 1, or the one use of the mask."""
     found: list[ast.AST] = []
     for node in program.nodes:
         if isinstance(node, ast.Subscript) and is_mask(program, node.value) and isinstance(node.slice, ast.Tuple):
@@ -157,33 +166,33 @@ def query_axis(program: Program) -> int | None:
         ):
             outer = program.parents.get(node)
             inside = isinstance(outer, ast.Attribute) and outer.attr.startswith("unsqueeze")
-            dim = number(rest(node)[0]) if rest(node) else None
+            dim = number(other_arguments(node)[0]) if other_arguments(node) else None
             if dim in (-1, 3) and not inside:
                 found.append(node)
     if found:
-        return the_one(found)
-    return the_one([use.node for use in _meets(program)])
+        return only_line(found)
+    return only_line([use.node for use in _applications(program)])
 
 
-def meets(program: Program) -> int | None:
+def only_application(program: Program) -> int | None:
     """The line of the one use of a mask."""
-    return the_one([use.node for use in _meets(program)])
+    return only_line([use.node for use in _applications(program)])
 
 
 def added(program: Program) -> int | None:
     """The line where a mask is added."""
-    return the_one([use.node for use in uses(program) if use.kind == "plus"])
+    return only_line([use.node for use in uses(program) if use.kind == "plus"])
 
 
 def large_fill(program: Program) -> int | None:
-    """The line of the one fill beyond float16."""
+    """The line of the one fill value outside float16's range."""
     fills = [(use.node, fill_number(program, use)) for use in uses(program)]
-    return the_one([node for node, fill in fills if fill is not None and 65504 < abs(fill) < float("inf")])
+    return only_line([node for node, fill in fills if fill is not None and 65504 < abs(fill) < float("inf")])
 
 
 def either(program: Program) -> int | None:
     """The line of the one `or` of masks."""
-    return the_one([node for node in program.nodes if _or(program, node)])
+    return only_line([node for node in program.nodes if _or(program, node)])
 
 
 def _or(program: Program, node: ast.AST) -> bool:
@@ -195,7 +204,7 @@ def _or(program: Program, node: ast.AST) -> bool:
 
 
 def comparisons(program: Program) -> list[ast.Compare]:
-    """The live comparisons in which positions are counted."""
+    """The live comparisons with positions (such as an arange)."""
     return [
         node
         for node in program.nodes
@@ -208,12 +217,12 @@ def comparisons(program: Program) -> list[ast.Compare]:
 
 def triangle(program: Program) -> int | None:
     """The line of the one triangle: tril, triu, or a comparison of positions with positions."""
-    return the_one(_triangles(program))
+    return only_line(_triangles(program))
 
 
 def top_left(program: Program) -> int | None:
-    """The line of the one triangle that does not take the difference of the lengths into account."""
-    return the_one([node for node in _triangles(program) if not _aligned(program, node)])
+    """The line of the one triangle that ignores the difference of the lengths."""
+    return only_line([node for node in _triangles(program) if not _aligned(program, node)])
 
 
 def _triangles(program: Program) -> list[ast.AST]:
@@ -229,7 +238,7 @@ def _both_count(program: Program, node: ast.Compare) -> bool:
 def _aligned(program: Program, node: ast.AST) -> bool:
     """Whether a diagonal is a difference of sizes, or positions are shifted by one."""
     if isinstance(node, ast.Call):
-        diagonal = keyword(node, "diagonal", "offset") or (rest(node)[0] if rest(node) else None)
+        diagonal = keyword(node, "diagonal", "offset") or (other_arguments(node)[0] if other_arguments(node) else None)
         return diagonal is not None and number(diagonal) is None
     assert isinstance(node, ast.Compare)
     for side in (node.left, node.comparators[0]):
@@ -244,4 +253,4 @@ def _aligned(program: Program, node: ast.AST) -> bool:
 
 def lengths(program: Program) -> int | None:
     """The line of the one comparison of positions with lengths."""
-    return the_one([node for node in comparisons(program) if not _both_count(program, node)])
+    return only_line([node for node in comparisons(program) if not _both_count(program, node)])

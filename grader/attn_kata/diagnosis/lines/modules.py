@@ -6,13 +6,13 @@ import ast
 
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.scores import scalings, softmaxes
-from attn_kata.diagnosis.lines.syntax import callee, line, mentions, number, on_self, subject, the_one
+from attn_kata.diagnosis.lines.syntax import callee, line, mentions, number, on_self, only_line, subject
 
 _LAYERS = {"Linear", "Parameter", "Embedding", "Conv1d", "LayerNorm", "Bilinear"}
 
 
 def rebuilt(program: Program) -> int | None:
-    """The first layer made outside __init__, where all such stand in one function."""
+    """The first layer made outside __init__, if all such layers are in one function."""
     found = []
     for call in program.calls():
         function = program.function(call)
@@ -33,12 +33,12 @@ def unregistered(program: Program) -> int | None:
         makes = any(isinstance(part, ast.Call) and callee(part)[:1].isupper() for part in ast.walk(value))
         if makes or empty:
             found.append(node)
-    return the_one(found)
+    return only_line(found)
 
 
 def repeated(program: Program) -> int | None:
     """The line of the one list times a number."""
-    return the_one(
+    return only_line(
         [
             node
             for node in program.each(ast.BinOp)
@@ -51,7 +51,7 @@ def repeated(program: Program) -> int | None:
 
 def unchecked(program: Program) -> int | None:
     """The line of the one assert."""
-    return the_one(list(program.each(ast.Assert)))
+    return only_line(list(program.each(ast.Assert)))
 
 
 # -------------------------------------------------------------------------------------------------------- pooling
@@ -65,17 +65,17 @@ def one_token(program: Program) -> int | None:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
         if len(parts) >= 2 and isinstance(parts[0], ast.Slice) and number(parts[1]) in (0, -1):
             found.append(node)
-    return the_one(found)
+    return only_line(found)
 
 
 def divides_by_length(program: Program) -> int | None:
     """The line of the one division by a plain size."""
-    return the_one([one.node for one in scalings(program) if one.exponent == -1])
+    return only_line([one.node for one in scalings(program) if one.exponent == -1])
 
 
 def embed_scaled(program: Program) -> int | None:
     """The line of the one multiplication by a root."""
-    return the_one([one.node for one in scalings(program) if one.exponent == 0.5])
+    return only_line([one.node for one in scalings(program) if one.exponent == 0.5])
 
 
 def classifier_softmax(program: Program) -> int | None:
@@ -86,4 +86,4 @@ def classifier_softmax(program: Program) -> int | None:
         made = program.resolved(tensor) if tensor is not None else None
         if made is not None and mentions(made, "classifier"):
             found.append(call)
-    return the_one(found)
+    return only_line(found)

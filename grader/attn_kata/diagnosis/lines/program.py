@@ -1,4 +1,4 @@
-"""An attempt's source as a tree of what can run: which code is live, and what a name stands for where it is used."""
+"""An attempt's source as a tree of live code, with the values of its names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from attn_kata.diagnosis.lines.live import Function, live
 from attn_kata.diagnosis.lines.syntax import callee, on_self, position
 
-_MOST_BYTES, _MOST_NODES = 200_000, 6_000  # people write a tenth of it; finders are not made for more
+_MOST_BYTES, _MOST_NODES = 200_000, 6_000  # ten times a usual attempt; the finders are not made for more
 _DEEPEST = 12  # assignments followed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Binding:
-    """One place where a name gets a value; `value` is None where that is not one expression (a parameter, a loop)."""
+    """One place where a name gets a value; `value` is None if it is not a single expression (a parameter, a loop)."""
 
     node: ast.AST
     value: ast.expr | None
@@ -25,7 +25,7 @@ class Binding:
 
 
 class Program:
-    """The live part of a source. Raises what `ast.parse` raises where it cannot be parsed."""
+    """The live part of a source. Raises the errors of `ast.parse`."""
 
     def __init__(self, source: bytes) -> None:
         if len(source) > _MOST_BYTES:
@@ -120,7 +120,7 @@ class Program:
         return self._attributes.get((self.owner(node), node.attr), []) if on_self(node) else []
 
     def value(self, node: ast.expr) -> ast.expr | None:
-        """What a name or `self.<attr>` stands for where it is used; None where that is not one expression for sure."""
+        """The expression that a name or `self.<attr>` stands for at its use; None if this is not certain."""
         binding = self.binding(node)
         if binding is None:
             return None
@@ -129,7 +129,7 @@ class Program:
         return binding.value
 
     def binding(self, node: ast.expr) -> Binding | None:
-        """The one binding that a name or `self.<attr>` has where it is used, if that is sure."""
+        """The only binding of a name or `self.<attr>` at its use, if this is certain."""
         if node not in self._reached:
             self._reached[node] = self._find_binding(node)
         return self._reached[node]
@@ -152,7 +152,7 @@ class Program:
             scope = self.scope(scope)
 
     def resolved(self, node: ast.expr) -> ast.expr:
-        """`node`, or what it stands for after following names as far as that is sure."""
+        """`node`, or the expression behind it, following names as long as this is certain."""
         for _ in range(_DEEPEST):
             value = self.value(node)
             if value is None:
@@ -180,7 +180,7 @@ class Program:
         return last if sure and not (places[-1] >= here and self.in_loop(use)) else None
 
     def _argument(self, parameter: ast.arg) -> ast.expr | None:
-        """What the one call of a helper passes for its parameter."""
+        """The argument that a helper's only call passes for its parameter."""
         function = self.function(parameter)
         if function is None or function.name in ("__init__", "forward"):
             return None

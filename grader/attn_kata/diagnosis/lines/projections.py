@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, line, number, on_self, rest, role, subject, the_one
+from attn_kata.diagnosis.lines.syntax import callee, line, number, on_self, only_line, other_arguments, role, subject
 from attn_kata.diagnosis.lines.values import is_transposed
 
 
@@ -31,13 +31,13 @@ def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str, ast.Call]]
 
 
 def wrong_layer(program: Program, target: str, layer: str) -> int | None:
-    """The line where `target` is made by the layer of another role."""
+    """The line where the layer `layer` makes `target`."""
     found = [node for node, made, by, _ in _projected(program) if (made, by) == (target, layer)]
-    return the_one(found) if len(found) == 1 else None
+    return only_line(found) if len(found) == 1 else None
 
 
 def swapped(program: Program) -> int | None:
-    """The line of the product of keys with queries, or the first of two assignments that cross."""
+    """The line of the product of keys with queries, or of the first of two swapped assignments."""
     crossed = [node for node, made, by, _ in _projected(program) if (made, by) in (("q", "k"), ("k", "q"))]
     if crossed:
         return line(crossed[0]) if len(crossed) == 2 else None
@@ -46,7 +46,7 @@ def swapped(program: Program) -> int | None:
         for node, left, right in products(program)
         if _role_of(left) == "k" and _role_of(right) == "q" and is_transposed(right)
     ]
-    return the_one(found)
+    return only_line(found)
 
 
 def _role_of(node: ast.expr) -> str:
@@ -79,7 +79,7 @@ def chunk_order(program: Program) -> int | None:
         )
         if not ordered and (indices or cut_at_once):
             found.append(node)
-    return the_one(found)
+    return only_line(found)
 
 
 def _indices(node: ast.expr) -> list[float]:
@@ -100,10 +100,10 @@ def fused_interleaved(program: Program) -> int | None:
     ]
     if not found:
         stepped = [node for node in program.each(ast.Slice) if isinstance(node, ast.Slice) and number(node.step) == 3]
-        return the_one(list(stepped)) or (
+        return only_line(list(stepped)) or (
             line(stepped[0]) if stepped and len({program.scope(one) for one in stepped}) == 1 else None
         )
-    return the_one(found)
+    return only_line(found)
 
 
 def _has_three(node: ast.expr) -> bool:
@@ -111,7 +111,7 @@ def _has_three(node: ast.expr) -> bool:
 
 
 def output_missing(program: Program) -> int | None:
-    """The line of the o_proj call that is not used, or of the one return of a forward that never calls it."""
+    """The line of the unused o_proj call, or of the one return of a forward without o_proj."""
     calls = [call for call in program.calls() if on_self(call.func) and callee(call) == "o_proj"]
     if calls:
         lost = []
@@ -119,11 +119,11 @@ def output_missing(program: Program) -> int | None:
             statement = program.parents.get(call)
             if statement is not None and goes_nowhere(program, statement):
                 lost.append(call)
-        return the_one(lost) if len(calls) == 1 else None
+        return only_line(lost) if len(calls) == 1 else None
     reads = [node for node in program.each(ast.Attribute) if isinstance(node, ast.Attribute) and node.attr == "o_proj"]
     if not reads or any(isinstance(node.ctx, ast.Load) for node in reads):
         return None
-    return the_one(
+    return only_line(
         [
             node
             for node in program.each(ast.Return)
@@ -141,7 +141,7 @@ def products(program: Program) -> list[tuple[ast.AST, ast.expr, ast.expr]]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             found.append((node, node.left, node.right))
         elif isinstance(node, ast.Call) and callee(node) in ("matmul", "bmm", "mm", "baddbmm"):
-            left, others = subject(node), rest(node)
+            left, others = subject(node), other_arguments(node)
             if left is not None and others:
                 found.append((node, left, others[0]))
     return found
@@ -154,12 +154,12 @@ def mix_keys(program: Program) -> int | None:
         for node, left, right in products(program)
         if _role_of(right) == "k" and not is_transposed(right) and _role_of(left) not in ("q", "k", "v")
     ]
-    return the_one(found) if len(found) == 1 else None
+    return only_line(found) if len(found) == 1 else None
 
 
 def context_swapped(program: Program) -> int | None:
     """The line where the layer of the queries gets the second argument of forward."""
-    return the_one([call for call, second in _layer_inputs(program, "q") if second])
+    return only_line([call for call, second in _layer_inputs(program, "q") if second])
 
 
 def context_ignored(program: Program) -> int | None:

@@ -16,20 +16,20 @@ from attn_kata.diagnosis.lines.syntax import (
     mentions,
     number,
     on_self,
-    rest,
+    only_line,
+    other_arguments,
     role,
     subject,
-    the_one,
 )
 from attn_kata.diagnosis.lines.values import is_mask, is_number, power
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """One place where a tensor is divided or multiplied by a number; the tensor's factor is `base ** exponent`."""
+    """One place that divides or multiplies a tensor by a number; the factor is `base ** exponent`."""
 
     node: ast.AST
-    made: ast.AST  # where the number was worked out
+    made: ast.AST  # where the number was computed
     base: ast.expr
     exponent: float
     divides: bool
@@ -37,7 +37,7 @@ class Scaling:
 
 
 def scalings(program: Program) -> list[Scaling]:
-    """The live places where a tensor meets a number made from a size."""
+    """The live places that scale a tensor by a number made from a size."""
     found = []
     for node in program.nodes:
         for tensor, by, sign, floors in _factors(node):
@@ -55,7 +55,7 @@ def scalings(program: Program) -> list[Scaling]:
 
 
 def _factors(node: ast.AST) -> list[tuple[ast.expr, ast.expr, int, bool]]:
-    """(tensor, number, +1 for times or -1 for divided, whether rounded down), for either order of a product."""
+    """(tensor, number, +1 for times or -1 for divided, whether rounded down), for both orders of a product."""
     if isinstance(node, ast.BinOp | ast.AugAssign):
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
         if isinstance(node.op, ast.Mult):
@@ -63,7 +63,7 @@ def _factors(node: ast.AST) -> list[tuple[ast.expr, ast.expr, int, bool]]:
         if isinstance(node.op, ast.Div | ast.FloorDiv):
             return [(left, right, -1, isinstance(node.op, ast.FloorDiv))]
     if isinstance(node, ast.Call):
-        tensor, others = subject(node), rest(node)
+        tensor, others = subject(node), other_arguments(node)
         name = callee(node).rstrip("_")
         if (
             tensor is not None
@@ -80,7 +80,7 @@ def _factors(node: ast.AST) -> list[tuple[ast.expr, ast.expr, int, bool]]:
 
 
 def wrong_size(program: Program, id: str) -> int | None:
-    """The line where the number is made of which the scores are divided by the root."""
+    """The line that computes the number whose root divides the scores."""
     rooted = [one for one in scalings(program) if one.exponent == -0.5 and not one.floors]
     if len(rooted) != 1:
         return None
@@ -88,7 +88,7 @@ def wrong_size(program: Program, id: str) -> int | None:
 
 
 def _is_right(program: Program, id: str, base: ast.expr) -> bool:
-    """Whether a size cannot be the wrong one: the last of the queries, or the width shared out to the heads."""
+    """Whether a size is clearly right: the last size of the queries, or the width divided by the number of heads."""
     if isinstance(base, ast.BinOp) and isinstance(base.op, ast.FloorDiv) and id != "scale.heads":
         return True
     read = None
@@ -111,18 +111,18 @@ def no_sqrt(program: Program) -> int | None:
     whole = [one for one in scalings(program) if one.exponent == -1 and not one.floors]
     if len(whole) != 1:
         return None
-    # `d_k = q.size(-1)` is no mistake where it is divided by; `scale = 1 / d_k` is, where it is multiplied with.
+    # For `scores / d_k` the mistake is the division, not `d_k = q.size(-1)`; for `scores * scale` it is `scale = 1 / d_k`.
     return line(whole[0].node) if whole[0].divides else line(whole[0].made)
 
 
 def inverted(program: Program) -> int | None:
     """The line where scores are multiplied by the root, or divided by its inverse."""
-    return the_one([one.node for one in scalings(program) if one.exponent > 0 and not one.floors])
+    return only_line([one.node for one in scalings(program) if one.exponent > 0 and not one.floors])
 
 
 def floor_division(program: Program) -> int | None:
     """The line of the rounding division."""
-    return the_one([one.node for one in scalings(program) if one.floors])
+    return only_line([one.node for one in scalings(program) if one.floors])
 
 
 def after_softmax(program: Program) -> int | None:
@@ -137,7 +137,7 @@ def after_softmax(program: Program) -> int | None:
 
 def unwanted(program: Program) -> int | None:
     """The line of the one division by a root."""
-    return the_one([one.node for one in scalings(program) if one.exponent == -0.5])
+    return only_line([one.node for one in scalings(program) if one.exponent == -0.5])
 
 
 # --------------------------------------------------------------------------------------------------------- softmax
@@ -168,21 +168,21 @@ def _dim(call: ast.Call) -> ast.expr | None:
     given = keyword(call, "dim", "axis")
     if given is not None:
         return given
-    others = call.args if callee(call) in ("Softmax", "LogSoftmax") else rest(call)
+    others = call.args if callee(call) in ("Softmax", "LogSoftmax") else other_arguments(call)
     return others[0] if others else None
 
 
 def wrong_dim(program: Program) -> int | None:
-    """The line of the one softmax, or of the one sum by hand, whose dimension is not plainly the last."""
+    """The line of the one softmax, or of the one sum by hand, whose dimension is not clearly the last."""
     calls = softmaxes(program)
     if calls:
         nodes = [where for call in calls if (where := _not_last(program, call)) is not None]
-        return the_one(nodes) if len(nodes) == 1 else None
+        return only_line(nodes) if len(nodes) == 1 else None
     return _by_hand(program, lambda call: _not_last(program, call))
 
 
 def _not_last(program: Program, call: ast.Call) -> ast.AST | None:
-    """Where a dimension is given that is not the last: the call, or what a helper's one call passes to it."""
+    """The node with a dimension that is not the last: the call, or the argument that a helper's only call passes."""
     dim = _dim(call)
     if dim is None:
         return call
@@ -196,7 +196,7 @@ def _not_last(program: Program, call: ast.Call) -> ast.AST | None:
 
 
 def _by_hand(program: Program, suspect: Callable[[ast.Call], ast.AST | None]) -> int | None:
-    """The line of the one sum under a division that is `suspect`: what that answers."""
+    """The line that `suspect` returns for the one sum under a division."""
     sums = []
     for node in program.nodes:
         below = _denominator(node)
@@ -207,7 +207,7 @@ def _by_hand(program: Program, suspect: Callable[[ast.Call], ast.AST | None]) ->
             where = suspect(resolved)
             if where is not None:
                 sums.append(where)
-    return the_one(sums) if len(sums) == 1 else None
+    return only_line(sums) if len(sums) == 1 else None
 
 
 def _denominator(node: ast.AST) -> ast.expr | None:
@@ -215,8 +215,8 @@ def _denominator(node: ast.AST) -> ast.expr | None:
         return node.right
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
         return node.value
-    if isinstance(node, ast.Call) and callee(node) in ("div", "div_", "divide", "true_divide") and rest(node):
-        return rest(node)[0]
+    if isinstance(node, ast.Call) and callee(node) in ("div", "div_", "divide", "true_divide") and other_arguments(node):
+        return other_arguments(node)[0]
     return None
 
 
@@ -224,13 +224,13 @@ def flattened(program: Program) -> int | None:
     """The line of the one softmax over everything."""
     calls = softmaxes(program)
     if calls:
-        return the_one(list(calls)) if len(calls) == 1 else None
+        return only_line(list(calls)) if len(calls) == 1 else None
     return _by_hand(program, lambda call: call if isinstance(_dim(call), ast.Tuple | ast.List | type(None)) else None)
 
 
 def sigmoid(program: Program) -> int | None:
     """The line of the one sigmoid."""
-    return the_one(
+    return only_line(
         [
             call
             for call in program.calls()
@@ -250,7 +250,7 @@ def twice(program: Program) -> int | None:
 
 def log(program: Program) -> int | None:
     """The line of the logarithm."""
-    return the_one([call for call in program.calls() if callee(call) in ("log", "log_softmax", "logsumexp", "log_")])
+    return only_line([call for call in program.calls() if callee(call) in ("log", "log_softmax", "logsumexp", "log_")])
 
 
 _REDUCTIONS = ("max", "amax", "sum", "logsumexp", "min", "amin")
@@ -262,13 +262,13 @@ def reductions(program: Program) -> list[ast.Call]:
 
 
 def dim_ignored(program: Program) -> int | None:
-    """The first reduction along a fixed dimension, where all such stand in one function."""
+    """The first reduction along a fixed dimension, if all of them are in one function."""
     fixed = [call for call in reductions(program) if number(_dim(call)) is not None]
     return line(fixed[0]) if fixed and len({program.scope(call) for call in fixed}) == 1 else None
 
 
 def negated(program: Program) -> int | None:
-    """The line where scores are taken off their maximum, or exp is taken of their opposite."""
+    """The line of maximum minus scores, or of exp of the negated scores."""
     found: list[ast.AST] = []
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
@@ -279,37 +279,37 @@ def negated(program: Program) -> int | None:
             tensor = subject(node)
             if isinstance(tensor, ast.UnaryOp) and isinstance(tensor.op, ast.USub):
                 found.append(node)
-    return the_one(found)
+    return only_line(found)
 
 
 def whole_tensor(program: Program) -> int | None:
     """The line of the one sum without a dimension."""
-    return the_one([call for call in reductions(program) if callee(call) == "sum" and _dim(call) is None])
+    return only_line([call for call in reductions(program) if callee(call) == "sum" and _dim(call) is None])
 
 
 def keepdim(program: Program) -> int | None:
     """The line of the one reduction with a dimension and without keepdim."""
-    return the_one(
+    return only_line(
         [
             call
             for call in reductions(program)
-            if _dim(call) is not None and keyword(call, "keepdim", "keepdims") is None and len(rest(call)) < 2
+            if _dim(call) is not None and keyword(call, "keepdim", "keepdims") is None and len(other_arguments(call)) < 2
         ]
     )
 
 
 def global_max(program: Program) -> int | None:
     """The line of the one maximum without a dimension."""
-    return the_one([call for call in reductions(program) if callee(call) in ("max", "amax") and _dim(call) is None])
+    return only_line([call for call in reductions(program) if callee(call) in ("max", "amax") and _dim(call) is None])
 
 
 def no_max(program: Program) -> int | None:
     """The line of the one exp."""
-    return the_one([call for call in program.calls() if callee(call) in ("exp", "exp_")])
+    return only_line([call for call in program.calls() if callee(call) in ("exp", "exp_")])
 
 
 def clamped(program: Program) -> int | None:
     """The line of the one clamp."""
-    return the_one(
+    return only_line(
         [call for call in program.calls() if callee(call) in ("clamp", "clamp_", "clip", "minimum", "clamp_max")]
     )

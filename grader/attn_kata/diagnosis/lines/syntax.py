@@ -1,4 +1,4 @@
-"""Small questions about one node of a syntax tree."""
+"""Small functions about one node of a syntax tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_module(node: ast.expr) -> bool:
 
 
 def callee(call: ast.Call) -> str:
-    """The last name of what is called: `softmax` of `F.softmax(…)` and of `x.softmax(…)`, "" where there is none."""
+    """The last name of the called function: `softmax` of `F.softmax(…)` and of `x.softmax(…)`, or ""."""
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""
@@ -40,7 +40,7 @@ def subject(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else keyword(call, "input")
 
 
-def rest(call: ast.Call) -> list[ast.expr]:
+def other_arguments(call: ast.Call) -> list[ast.expr]:
     """The positional arguments without the subject."""
     return call.args if is_method(call) else call.args[1:]
 
@@ -89,7 +89,7 @@ def line(node: ast.AST) -> int:
     return position(node)[0]
 
 
-def the_one(nodes: Sequence[ast.AST]) -> int | None:
+def only_line(nodes: Sequence[ast.AST]) -> int | None:
     """The line of the nodes if they all share one."""
     lines = {line(node) for node in nodes}
     return lines.pop() if len(lines) == 1 else None

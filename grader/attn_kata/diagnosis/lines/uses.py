@@ -1,4 +1,4 @@
-"""Where masks meet scores or weights, and in which sense."""
+"""The places that apply masks to scores or weights, and whether True means keep or ignore there."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import ast
 from dataclasses import dataclass
 
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, is_method, keyword, number, rest, subject
+from attn_kata.diagnosis.lines.syntax import callee, is_method, keyword, number, other_arguments, subject
 from attn_kata.diagnosis.lines.values import is_mask, is_parameter
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """One place where a mask meets scores or weights."""
+    """One place that applies a mask to scores or weights."""
 
     node: ast.AST
     kind: str  # "fill", "where", "times", "plus"
     mask: ast.expr
-    fill: ast.expr | None  # what masked places get
-    filled_where_true: bool | None  # None where it depends on more than is seen
+    fill: ast.expr | None  # the value for masked places
+    filled_where_true: bool | None  # None if the source does not show it
 
 
 def uses(program: Program) -> list[Use]:
@@ -33,7 +33,7 @@ def uses(program: Program) -> list[Use]:
 
 def use_at(program: Program, node: ast.AST) -> Use | None:
     if isinstance(node, ast.Call):
-        name, others = callee(node), rest(node)
+        name, others = callee(node), other_arguments(node)
         if name in ("masked_fill", "masked_fill_", "masked_softmax"):
             mask = keyword(node, "mask") or (others[0] if others else None)
             fill = keyword(node, "value") or (others[1] if len(others) > 1 else None)
@@ -52,7 +52,7 @@ def use_at(program: Program, node: ast.AST) -> Use | None:
         mask = next((side for side in sides if is_mask(program, side)), None)
         if kind and mask is not None and not all(is_mask(program, side) for side in sides):
             other = sides[1] if mask is sides[0] else sides[0]
-            by_number = number(other) is not None  # (1 - mask) * -1e9 makes what is added later
+            by_number = number(other) is not None  # (1 - mask) * -1e9 makes a term that is added later
             return (
                 Use(
                     node=node,
@@ -102,13 +102,13 @@ def fill_number(program: Program, use: Use) -> float | None:
     if isinstance(fill, ast.Call) and callee(fill) in ("zeros_like", "zeros"):
         return 0.0
     if isinstance(fill, ast.Call) and callee(fill) in ("tensor", "full_like", "to", "type_as"):
-        inner = rest(fill)[0] if callee(fill) == "full_like" and rest(fill) else subject(fill)
+        inner = other_arguments(fill)[0] if callee(fill) == "full_like" and other_arguments(fill) else subject(fill)
         return number(inner)
     return number(fill)
 
 
 def sense(program: Program, use: Use) -> bool | None:
-    """True where a parameter's True plainly means "may attend", False where it plainly means "ignore", None else."""
+    """True if the parameter's True clearly means "may attend", False if it clearly means "ignore", else None."""
     if use.filled_where_true is None:
         return None
     negated, mask = _negations(program, use.mask)
@@ -118,7 +118,7 @@ def sense(program: Program, use: Use) -> bool | None:
 
 
 def _negations(program: Program, mask: ast.expr) -> tuple[bool, ast.expr | None]:
-    """Whether a mask is the opposite of a parameter, and that parameter; (…, None) where that is not sure."""
+    """Whether a mask is the negation of a parameter, and that parameter; (…, None) if this is not certain."""
     negated = False
     for _ in range(12):
         if isinstance(mask, ast.UnaryOp):
@@ -140,7 +140,8 @@ def _negations(program: Program, mask: ast.expr) -> tuple[bool, ast.expr | None]
                 return negated, mask
             if inner is None or name in ("logical_and", "logical_or"):
                 return negated, None
-            if name in ("logical_not", "bitwise_not") or (name == "eq" and rest(mask) and number(rest(mask)[0]) == 0):
+            others = other_arguments(mask)
+            if name in ("logical_not", "bitwise_not") or (name == "eq" and others and number(others[0]) == 0):
                 negated = not negated
             mask = inner
         elif is_parameter(program, mask):

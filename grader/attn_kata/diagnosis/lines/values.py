@@ -1,4 +1,4 @@
-"""What kind of thing an expression is: a plain number, a mask, a power of a size, a product of tensors."""
+"""The kind of an expression: a plain number, a mask, a power of a size, a product of tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from attn_kata.diagnosis.lines.program import Binding, Program
-from attn_kata.diagnosis.lines.syntax import callee, is_method, mentions, number, on_self, rest, subject
+from attn_kata.diagnosis.lines.syntax import callee, is_method, mentions, number, on_self, other_arguments, subject
 
 _DEPTH = 8
 _SCALAR_NAMES = re.compile(
@@ -63,7 +63,7 @@ _MASK_MAKING = {"tril", "triu", "logical_not", "logical_and", "logical_or", "bit
 
 
 def is_number(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
-    """Whether an expression is a plain number for sure: a literal, a size, or arithmetic of these."""
+    """Whether an expression is certainly a plain number: a literal, a size, or arithmetic of these."""
     if node is None or depth > _DEPTH:
         return False
     if ("is_number", node) not in program.known:
@@ -146,7 +146,7 @@ def mentions_shape(node: ast.expr) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Power:
-    """`base ** exponent`, and the node where that number is made."""
+    """`base ** exponent`, and the node that computes this number."""
 
     base: ast.expr
     exponent: float
@@ -165,7 +165,7 @@ def power(program: Program, node: ast.expr, made: ast.AST, depth: int = 0) -> Po
 
     def raised(inner: ast.expr, by: float) -> Power:
         found = power(program, inner, made, deeper)
-        # A root is made where it is taken, unless the name under it stands for a size that is read by itself.
+        # The node of a root is the root itself, unless the name under it is a size from its own statement.
         return Power(
             base=found.base, exponent=found.exponent * by, made=found.made if _reads_size(found.made) else made
         )
@@ -177,7 +177,7 @@ def power(program: Program, node: ast.expr, made: ast.AST, depth: int = 0) -> Po
             return plain
         where: ast.AST = value if isinstance(binding.node, ast.arg) else binding.node
         if isinstance(value, ast.Name):
-            where = made  # self.embed_dim = embed_dim makes nothing
+            where = made  # self.embed_dim = embed_dim computes nothing
         return power(program, value, where, deeper)
     if isinstance(node, ast.BinOp):
         exponent = number(node.right)
@@ -190,7 +190,7 @@ def power(program: Program, node: ast.expr, made: ast.AST, depth: int = 0) -> Po
         name, only = callee(node), subject(node)
         if only is not None and name in ("sqrt", "rsqrt", "sqrt_"):
             return raised(only, -0.5 if name == "rsqrt" else 0.5)
-        exponent = number(rest(node)[0]) if name == "pow" and rest(node) else None
+        exponent = number(other_arguments(node)[0]) if name == "pow" and other_arguments(node) else None
         if only is not None and exponent is not None:
             return raised(only, exponent)
         if only is not None and name in ("float", "int", "tensor", "as_tensor", "to", "double", "type_as", "item"):
@@ -199,7 +199,7 @@ def power(program: Program, node: ast.expr, made: ast.AST, depth: int = 0) -> Po
 
 
 def _reads_size(node: ast.AST) -> bool:
-    """Whether a statement does nothing but read one size: `d_k = q.size(-1)`."""
+    """Whether a statement only reads one size: `d_k = q.size(-1)`."""
     if not isinstance(node, ast.Assign) or isinstance(node.targets[0], ast.Tuple):
         return False
     value = node.value
@@ -279,7 +279,7 @@ def _counts(program: Program, target: ast.AST) -> bool:
 
 
 def is_transposed(node: ast.expr) -> bool:
-    """Whether an expression exchanges dimensions as its last steps: `k.transpose(-2, -1)`, `k.mT`."""
+    """Whether the last step of an expression swaps dimensions: `k.transpose(-2, -1)`, `k.mT`."""
     while True:
         if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
             return True
@@ -294,6 +294,6 @@ def is_transposed(node: ast.expr) -> bool:
 
 
 def is_parameter(program: Program, node: ast.expr) -> bool:
-    """Whether a name stands for the parameter of a function as it was passed."""
+    """Whether a name is an unchanged parameter of a function."""
     binding = program.binding(node) if isinstance(node, ast.Name) else None
     return binding is not None and isinstance(binding.node, ast.arg)

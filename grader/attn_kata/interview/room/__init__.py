@@ -1,6 +1,6 @@
-"""The room: a full-screen face of a session. Task, editor, output and the clock, all of it by keyboard.
+"""The room: a session on the full screen. Task, editor, output and clock, all with the keyboard.
 
-`app` is the application; each screen is a module. `draft` knows how the room's text and the file on the disk relate.
-Nothing slow happens in the thread that shows keys: the session's store and the engine each have one of their own
+`app` is the application; each screen is a module. `draft` compares the room's text with the file on the disk.
+Nothing slow runs in the thread that handles keys: the session's store and the engine each have their own thread
 (`threads`).
 """

@@ -1,4 +1,4 @@
-"""The room itself: which screen is shown follows from the session's state, whoever changed it."""
+"""The room itself: the session's state decides which screen is shown, even if another terminal changed it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHU
 
 
 class Room(App[str]):
-    """One person, one session. What `run` gives is to be said when the screen is gone."""
+    """One person, one session. `run` returns a text to print after the screen is closed."""
 
     CSS_PATH = Path(__file__).with_name("room.tcss")
     TITLE = "attn-kata interview"
@@ -60,7 +60,7 @@ class Room(App[str]):
         heard: Sequence[str] = (),
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """`heard` grows by what the store has to say, from whichever thread: it is shown at the next look."""
+        """`heard` gets the warnings of the store, from any thread; they are shown at the next look."""
         super().__init__()
         self._heard, self._shown = heard, len(heard)
         self.desk, self.history, self.engine = desk, history, engine
@@ -68,8 +68,8 @@ class Room(App[str]):
         self.presence = Presence(home())
         self.session: Session | None = None
         self.stopped: int | None = None  # the signal that ended the room
-        self.said: list[str] = []  # to be said once more when the screen is gone
-        self.trouble = ""  # why the session cannot be looked at
+        self.said: list[str] = []  # printed again after the screen is closed
+        self.trouble = ""  # why the session cannot be read
         self._look_seconds = look_seconds
         self._showing: tuple[str, int] | None = None
         self._looking = asyncio.Lock()
@@ -78,7 +78,7 @@ class Room(App[str]):
 
     @contextmanager
     def engines(self) -> Iterator[Engine]:
-        """The warm engine, for calls that would begin one."""
+        """The warm engine, for calls that would start one."""
         yield self.engine
 
     def left(self) -> float:
@@ -98,7 +98,7 @@ class Room(App[str]):
             self.set_interval(self._look_seconds, self._beat)
 
     async def come_in(self) -> None:
-        """Show the session that runs, or what to choose from."""
+        """Show the running session, or the list of tracks."""
         said: list[str] = []
 
         def arrive() -> Session | None:
@@ -126,22 +126,22 @@ class Room(App[str]):
             await self._enter(session, " ".join(said))
 
     def go(self, said: str) -> None:
-        """Leave, with something to say afterwards."""
+        """Leave, and print `said` afterwards."""
         cancel = getattr(self.engine, "cancel", None)
         if cancel is not None:
-            cancel()  # a grading that is left is done when its review is asked for
+            cancel()  # the review repeats a grading that was cancelled
         self.exit("\n".join(part for part in (said, *self.said, self.rescue()) if part))
 
     def rescue(self) -> str:
-        """The room's text onto the disk, whatever comes."""
+        """Write the room's text to the disk, whatever happens."""
         return "".join(one.rescue() for one in self._stack() if isinstance(one, CodingScreen))
 
     @work(exclusive=True, group="leave")
     async def action_leave(self) -> None:
-        """Ask what becomes of the session, and go."""
+        """Ask whether to end the session, and leave."""
         session = self.session
         if session is None:
-            self.go("Begin one: attn-kata interview")
+            self.go("Start one: attn-kata interview")
             return
         if isinstance(self.screen, ModalScreen):
             return
@@ -150,24 +150,24 @@ class Room(App[str]):
             if isinstance(self.screen, CodingScreen):
                 await self.screen.agree(write=True)
             if await self.tried(control.end, self.desk, session.id):
-                self.go(f"Interview {session.id} is over. What was kept: attn-kata interview show {session.id}")
+                self.go(f"Interview {session.id} is over. To see it again: attn-kata interview show {session.id}")
         elif said == "l":
             if isinstance(self.screen, CodingScreen):
                 await self.screen.agree(write=True)
             self.go(self.goes_on())
 
     def close(self) -> None:
-        """End the threads; when the screen is gone."""
+        """End the threads, after the screen is closed."""
         self.threads.close()
         self.presence.leave()
         self._garbage.end()
 
     def goes_on(self) -> str:
-        """What is said to somebody who leaves."""
+        """The text for somebody who leaves."""
         assert self.session is not None
         clock = words.clock(self.session, moments.read(self.desk.clock)) if self.session.clock_runs else ""
-        runs = f"The clock runs on. {clock}\n" if clock else ""
-        return f"Interview {self.session.id} goes on. {runs}Back to it: attn-kata interview"
+        runs = f"The clock still runs. {clock}\n" if clock else ""
+        return f"Interview {self.session.id} is not over. {runs}To come back: attn-kata interview"
 
     def action_help(self) -> None:
         """The keys."""
@@ -178,13 +178,13 @@ class Room(App[str]):
         self.go(self.goes_on() if self.session is not None else "")
 
     def notify(self, message: str, *, markup: bool = False, **named: Any) -> None:
-        """As Textual does, but a message is no markup: it may name a file."""
+        """Like Textual's, but without markup: a message may contain the name of a file."""
         super().notify(message, markup=markup, **named)
 
     # What happens -----------------------------------------------------------------------------------------------------
 
     async def tried(self, call: Callable[_P, object], *args: _P.args, **named: _P.kwargs) -> bool:
-        """Whether a call at the desk was done; where it was refused, its words are shown."""
+        """Make a call at the desk. Returns False when it was refused, and shows the error."""
         try:
             await self.threads.at_desk(call, *args, **named)
         except AttnKataError as problem:
@@ -193,17 +193,17 @@ class Room(App[str]):
         return True
 
     def tell(self, problem: Exception) -> str:
-        """Show a refusal or a fault in its own words; gives them."""
+        """Show and return the text of a refusal or a bug."""
         if isinstance(problem, AttnKataError):
             told = f"{problem.what}\n{problem.next_step or ''}".strip()
         else:
-            told = f"The grader itself failed: {problem}"
+            told = f"This is a bug in attn-kata, not in your code: {problem}"
         refused = isinstance(problem, UsageError)
         self.notify(told, severity="warning" if refused else "error", timeout=10)
         return told
 
     def _tell_heard(self) -> None:
-        """Show what the store had to say since: the lines under the screen are seen only when it is left."""
+        """Show new warnings of the store: nobody sees stderr behind the screen."""
         for sentence in self._heard[self._shown :]:
             self.notify(sentence, severity="error", timeout=60)
         self._shown = len(self._heard)
@@ -215,7 +215,7 @@ class Room(App[str]):
             self.run_worker(self.look(), group="look")
 
     async def look(self) -> None:
-        """The clock, the file, and what other terminals did; once a second, and after whatever was done here."""
+        """Update the clock, the file, and changes by other terminals; once a second, and after every action here."""
         async with self._looking:
             if self.session is None or self.session.over:
                 return
@@ -238,7 +238,7 @@ class Room(App[str]):
             await self._enter(tick.session, " ".join(tick.news))
 
     async def _enter(self, session: Session, said: str = "") -> None:
-        """Show the screen of the session's state, where it is another one."""
+        """Show the screen of the session's state, if it changed."""
         self.session = session
         showing = (session.state, session.stage)
         if showing != self._showing:
@@ -248,7 +248,7 @@ class Room(App[str]):
             self._showing = showing
             screen = await self._screen(session, said)
             if screen is None:
-                self.go(f"Interview {session.id} is over: attn-kata interview show {session.id}")
+                self.go(f"Interview {session.id} is over. To see it: attn-kata interview show {session.id}")
                 return
             await self._switch(screen)
             self._grade_ahead(session)
@@ -288,12 +288,12 @@ class Room(App[str]):
         return list(self.screen_stack) if self.is_running else []
 
     def _grade_ahead(self, session: Session) -> None:
-        """What was taken is graded while questions are answered, so that the review need not be waited for."""
+        """Grade the final code while the candidate answers questions, so that the review is ready sooner."""
         after = session.state in ("time_up", "follow_up") or (session.state == "submitted" and session.last_stage)
         if after and self._graded_ahead != session.id:
             self._graded_ahead = session.id
             self.run_worker(self._graded(session), group="ahead", exit_on_error=False)
 
     async def _graded(self, session: Session) -> None:
-        with contextlib.suppress(Exception):  # the review grades again, and says what is wrong
+        with contextlib.suppress(Exception):  # the review grades again, and shows the error
             await self.threads.grading(review.grade, self.desk.store, session, self.engine)

@@ -1,4 +1,4 @@
-"""Between two things: handed in, or the time is up."""
+"""The screen between two steps: after handing in, or when the time is up."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class BetweenScreen(RoomScreen):
     def _text(self) -> str:
         session = self.session
         if session.state == "time_up":
-            told = self._said or "The time is up. Your file was taken as it stood on the disk."
-            return f"{told}\n\nNow some questions about your code. The clock has stopped. Enter goes on."
+            told = self._said or "The time is up. Your file was taken as it was on the disk."
+            return f"{told}\n\nNext: questions about your code. The clock has stopped. Enter goes on."
         if session.last_stage:
-            return "Handed in.\n\nNow some questions about your code. The clock has stopped. Enter goes on."
+            return "Handed in.\n\nNext: questions about your code. The clock has stopped. Enter goes on."
         coming = session.stages[session.stage + 1].kata
-        return f"Handed in. The clock runs on.\n\nNext: {catalog.find(coming).title}. Enter goes on."
+        return f"Handed in. The clock still runs.\n\nNext: {catalog.find(coming).title}. Enter goes on."
 
     def on_key(self) -> None:
         self._typing.stopped()
 
     @work(exclusive=True)
     async def action_go_on(self) -> None:
-        """To the next stage, or to the questions. The end of the time comes in the middle of a line: Enter waits."""
+        """Go to the next stage, or to the questions. The time may end while somebody types: Enter waits for a pause."""
         if not self._typing.stopped() and self.session.state == "time_up":
             return
         if await self.room.tried(control.advance, self.room.desk, self.session.id):

@@ -1,4 +1,4 @@
-"""The briefing: the task, and the questions that may be asked before the clock runs."""
+"""The briefing: the task, and the questions to ask before the clock runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attn_kata.interview.session import Session
 
 
 def asked(session: Session) -> list[tuple[str, str | None]]:
-    """Every question of this stage, with the answer to those that were asked."""
+    """Every question of this stage, with the answers to the asked ones."""
     return [
         (one.ask, one.answer if (session.stage, number) in session.asked else None)
         for number, one in enumerate(content.of_kata(session.kata).questions, 1)
@@ -39,7 +39,7 @@ class BriefingScreen(RoomScreen):
         with Container(id="panes"):
             yield Pane("The task", texts.task(self.session), id="task")
             listed = OptionList(id="questions", markup=False)
-            listed.border_title = "What you may ask: Enter asks"
+            listed.border_title = "Questions: Enter asks"
             yield listed
 
     def on_mount(self) -> None:
@@ -54,13 +54,13 @@ class BriefingScreen(RoomScreen):
                 self._show()
 
     def action_turn(self, way: int) -> None:
-        """A page of the task, wherever the cursor is."""
+        """Scroll the task by a page, wherever the cursor is."""
         task = self.query_one("#task", Pane)
         task.scroll_page_down(animate=False) if way > 0 else task.scroll_page_up(animate=False)
 
     @work(exclusive=True)
     async def action_begin(self) -> None:
-        """The clock starts."""
+        """Start the clock."""
         if await self.room.tried(control.advance, self.room.desk, self.session.id):
             await self.room.look()
 

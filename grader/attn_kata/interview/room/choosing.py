@@ -1,4 +1,4 @@
-"""Before a session: which track or kata, how long, coached or not."""
+"""Before a session: choose a track or kata, the minutes, and coached or not."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from attn_kata.interview.room.ticks import Tick
 
 
 class ChoosingScreen(RoomScreen):
-    """A list to choose from; Enter goes on to the briefing."""
+    """A list of tracks and katas; Enter goes to the briefing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+g", "go_on", "To the briefing", priority=True)]
 
     def body(self) -> ComposeResult:
         yield Words(
             "A mock interview: a task, a clock, hidden tests, questions, a scorecard.\n"
-            "Choose with the arrows; Enter shows the task. The clock waits. Tab: options.",
+            "Choose with the arrows; Enter shows the task. The clock does not run yet. Tab: options.",
             id="about",
         )
         tracks, every = plans.tracks(), catalog.katas()
@@ -45,10 +45,10 @@ class ChoosingScreen(RoomScreen):
             for kata in every
         ]
         listed = OptionList(*options, _heading("or one kata"), *katas, id="plans", markup=False)
-        listed.border_title = "Katas in a row"
+        listed.border_title = "Tracks"
         yield listed
         with Container(id="details"):
-            yield Input(placeholder="other minutes than these", id="minutes", compact=True)
+            yield Input(placeholder="minutes, if not as listed", id="minutes", compact=True)
             yield Tick("coached: findings after every run", id="coached", compact=True)
 
     def on_mount(self) -> None:
@@ -64,7 +64,7 @@ class ChoosingScreen(RoomScreen):
 
     @work(exclusive=True)
     async def action_go_on(self) -> None:
-        """Begin the session that is chosen, with its briefing."""
+        """Start the chosen session, with its briefing."""
         listed = self.query_one(OptionList)
         chosen = listed.highlighted_option
         if chosen is None or chosen.id is None:

@@ -1,4 +1,4 @@
-"""Coding: the task, the editor, what a run said."""
+"""Coding: the task, the editor, the output of a run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CodingScreen(KeepingScreen):
         self.action_front("editor")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a coached session pauses, and only a paused one goes on."""
+        """Only a coached session can pause, and only a paused one can go on."""
         if action in ("pause", "go_on"):
             return self.session.mode == "coached" and self.session.paused == (action == "go_on")
         return True
@@ -68,7 +68,7 @@ class CodingScreen(KeepingScreen):
 
     @work(group="run")
     async def action_run(self) -> None:
-        """Save, run, show what came of it."""
+        """Save, run, and show the result."""
         if self._run_on:
             self.room.notify("It is still running.", timeout=3)
             return
@@ -89,13 +89,13 @@ class CodingScreen(KeepingScreen):
             back = "\n\nBack to your code: F3" if self.has_class("-narrow") else ""
             shown = Content.from_rich_text(Text.from_ansi(told.rstrip() + back))
         except Exception as problem:
-            if not self.is_attached:  # handed in meanwhile, or the time has ended: no run is wanted any more
+            if not self.is_attached:  # handed in, or the time is up: the run is no longer needed
                 return
             shown = Content(self.room.tell(problem))
         finally:
             self._run_on = False
-        if self.is_attached:  # the time may have ended meanwhile
-            # A mock run ends in its verdict, below what the code printed; a coached one begins with it.
+        if self.is_attached:  # the time may be up by now
+            # A mock run ends with its verdict, below the code's prints; a coached run begins with it.
             output.show(shown, end=self.session.mode == "mock")
             self._show_run(f"run at {time.strftime('%H:%M:%S')}")
 
@@ -105,7 +105,7 @@ class CodingScreen(KeepingScreen):
 
     @work(group="submit", exclusive=True)
     async def action_submit(self) -> None:
-        """Save, ask whether it is meant, hand in."""
+        """Save, ask for confirmation, hand in."""
         if not await self.agree(write=True):
             return
         stage = (
@@ -118,7 +118,7 @@ class CodingScreen(KeepingScreen):
 
     @work(group="ask", exclusive=True)
     async def action_ask(self) -> None:
-        """Ask a question, though the clock runs."""
+        """Ask a question while the clock runs."""
         said = await self.app.push_screen_wait(dialogs.questions(asked(self.session)))
         if said is not None and await self.room.tried(control.ask, self.room.desk, self.session.id, int(said)):
             await self.room.look()
@@ -135,7 +135,7 @@ class CodingScreen(KeepingScreen):
 
     @work(group="pause", exclusive=True)
     async def action_go_on(self) -> None:
-        """Let the clock go on."""
+        """Restart the clock."""
         if await self.room.tried(control.resume, self.room.desk, self.session.id):
             await self.room.look()
 
@@ -151,7 +151,7 @@ class CodingScreen(KeepingScreen):
         self.action_front(self.query_one(Tabs).next)
 
     def action_front(self, pane: str) -> None:
-        """Go to a pane; where the terminal is narrow, show it instead of the others."""
+        """Go to a pane; a narrow terminal shows only this one."""
         for name in PANES:
             self.query_one(f"#{name}").set_class(name == pane, "-front")
         self.query_one(Tabs).show(front=pane)

@@ -1,4 +1,4 @@
-"""Questions over a screen, answered by one key: help, a conflict, handing in, leaving, a question to ask."""
+"""Dialogs, answered by one key: help, a conflict, handing in, leaving, a question to ask."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Help(ModalScreen[None]):
 
 
 class Choice(ModalScreen[str | None]):
-    """One of a few things: by its key, or with the arrows and Enter. Gives its key; None for Esc, where that may be.
+    """A choice, by its key or with the arrows and Enter. Returns the key, or None for Esc if Esc is allowed.
 
-    What `must` be answered comes uninvited, maybe in the middle of a word: it hears nothing until the typing stops.
+    A dialog that `must` be answered may appear while somebody types. It ignores keys until the typing stops.
     """
 
     AUTO_FOCUS = ""
@@ -74,29 +74,29 @@ class Choice(ModalScreen[str | None]):
 def conflict(name: str) -> Choice:
     """The file and the room's text both changed."""
     return Choice(
-        f"'{name}' was changed on the disk, and you changed it here. Every version is kept in the session.",
+        f"'{name}' changed on the disk, and you changed it here. The session keeps every version.",
         [
-            ("b", "Both: mine stays in the file, the other one becomes a numbered copy beside it"),
-            ("m", "Mine: write my text over the file"),
-            ("t", "Theirs: take the file as it is on the disk"),
+            ("b", "Both: my text stays in the file, the other text becomes a numbered copy beside it"),
+            ("m", "Mine: replace the file by my text"),
+            ("t", "Theirs: load the file from the disk"),
         ],
         must=True,
     )
 
 
 def hand_in(stage: str) -> Choice:
-    """Really?"""
-    return Choice(f"Hand in {stage}? It cannot be changed afterwards.", [("y", "Hand it in"), ("n", "Go on writing")])
+    """Confirm handing in."""
+    return Choice(f"Hand in {stage}? You cannot change it afterwards.", [("y", "Hand it in"), ("n", "Go on writing")])
 
 
 def leave(*, clock: bool, review: bool) -> Choice:
-    """What becomes of the session."""
-    goes_on = "Leave the room; the clock runs on" if clock else "Leave the room; the session stays as it is"
+    """Leave the room, end the session, or stay."""
+    goes_on = "Leave the room; the clock still runs" if clock else "Leave the room; you can come back to the session"
     ends = "Close the interview" if review else "End the interview for good, without a scorecard"
     return Choice("Leave?", [("l", goes_on), ("e", ends), ("s", "Stay")])
 
 
 def questions(every: Sequence[tuple[str, str | None]]) -> Choice:
-    """Which question to ask; those with an answer show it."""
+    """Choose a question to ask; asked ones show their answers."""
     choices = [(str(n), ask + (f"\n   → {answer}" if answer else "")) for n, (ask, answer) in enumerate(every, 1)]
-    return Choice("What do you ask?", choices)
+    return Choice("Which question do you ask?", choices)

@@ -1,7 +1,7 @@
-"""The attempt as the room holds it beside the file on the disk, which another editor may write at any time.
+"""The room's text and the file on the disk, which another editor may write at any time.
 
-`base` is what both last agreed on. The file is never written over while it holds something else: whoever asks is told
-that it changed. Everything here is quick and knows no screen.
+`base` is the last text that both had. The room never overwrites a file with unknown content; it raises FileChanged
+instead. Everything here is quick and does not use the screen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MODE = 0o644
 
 
 class FileChanged(Exception):
-    """The file holds something that the room has not seen."""
+    """The file has content that the room has not seen."""
 
     def __init__(self, theirs: bytes) -> None:
         super().__init__("the file changed on the disk")
@@ -47,7 +47,7 @@ class Draft:
         self.path, self.base = path, base
 
     def compare(self, mine: bytes) -> State:
-        """Look at the disk. Where both came to the same, that is the new base."""
+        """Compare with the disk. If both are equal, that text is the new base."""
         found = look(self.path)
         if found.source is None:
             return State(kind="gone", why=found.why)
@@ -59,10 +59,9 @@ class Draft:
         return State(kind="theirs" if mine == self.base else "conflict", theirs=found.source)
 
     def write(self, mine: bytes) -> None:
-        """Put `mine` on the disk, whole or not at all. Raises FileChanged, UsageError.
+        """Write `mine` to the disk, whole or not at all. Raises FileChanged, UsageError.
 
-        The file that is replaced is looked at once more when it has its new name: what came into it at the last moment
-        is set aside.
+        The replaced file is read once more afterwards. If it changed at the last moment, that text is kept in a copy.
         """
         found = look(self.path)
         if found.source is None and self.path.exists():
@@ -79,7 +78,7 @@ class Draft:
         self.base = mine
 
     def overwrite(self, mine: bytes, theirs: bytes) -> None:
-        """Put `mine` in the place of `theirs`, which the person has seen. Raises FileChanged, UsageError."""
+        """Replace `theirs`, which the user has seen, by `mine`. Raises FileChanged, UsageError."""
         self.base = theirs
         self.write(mine)
 
@@ -99,15 +98,15 @@ class Draft:
                     with file:
                         file.write(source)
                 except OSError:
-                    path.unlink(missing_ok=True)  # half a copy is none
+                    path.unlink(missing_ok=True)  # remove an incomplete copy
                     raise
                 return path
         except OSError as problem:
             raise UsageError(f"'{workspace.shown(self.path.parent)}' cannot be written: {why(problem)}.") from problem
-        raise UsageError(f"'{workspace.shown(self.path.parent)}' is full of copies.", next_step="Remove some")
+        raise UsageError(f"'{workspace.shown(self.path.parent)}' has too many copies.", next_step="Remove some")
 
     def _replace(self, mine: bytes, *, before: bytes | None) -> None:
-        target = Path(os.path.realpath(self.path))  # a link stays one
+        target = Path(os.path.realpath(self.path))  # a link stays a link
         mode = target.stat().st_mode & 0o777 if before is not None else _MODE
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
         old = Path(f"{name}.old")

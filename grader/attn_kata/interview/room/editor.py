@@ -1,4 +1,4 @@
-"""The room's editor: Python in colours, indentation that follows, and bytes in and out that stay as they were."""
+"""The room's editor: syntax colours, automatic indentation, and file bytes that stay unchanged until you edit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PICTURES = {code: 0x2400 + code for code in range(32) if code != 9} | {127: 0x2
 
 
 class Editor(TextArea):
-    """One attempt's text. `source` is what belongs on the disk."""
+    """One attempt's text. `source` are the bytes to write to the disk."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("shift+tab", "dedent", "Dedent", show=False),
@@ -46,7 +46,7 @@ class Editor(TextArea):
         return self._loaded if self.odd or text == self._shown else text.encode("utf-8", "replace")
 
     def load(self, source: bytes) -> None:
-        """Show a file's bytes, with the cursor where it was. What cannot be given back unchanged is only shown."""
+        """Show a file's bytes and keep the cursor. A text that cannot be written back unchanged is read-only."""
         try:
             text, self.odd = source.decode("utf-8"), ""
         except UnicodeDecodeError:
@@ -107,11 +107,11 @@ class Editor(TextArea):
                 self.delete((row, 0), (row, spaces))
 
     def action_edge(self, end: bool) -> None:
-        """To the first character, or behind the last."""
+        """Move to the first character, or after the last."""
         self.move_cursor(self.document.end if end else (0, 0))
 
     def to_first_gap(self) -> None:
-        """Select the first thing that is not written yet: what is typed comes in its place."""
+        """Select the first NotImplementedError, so that typing replaces it."""
         for row, line in enumerate(self.document.lines):
             code = line.lstrip()
             if code.startswith(_GAP):
@@ -120,7 +120,7 @@ class Editor(TextArea):
                 return
 
     def on_resize(self) -> None:
-        """What a narrow terminal had scrolled away comes back where there is room for it again."""
+        """Scroll back after the terminal became wider."""
         self.scroll_to(0, animate=False)
         self.scroll_cursor_visible()
 

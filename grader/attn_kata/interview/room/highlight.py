@@ -1,6 +1,6 @@
-"""Python in colours, one line at a time: what one key changes is one line, and the others are remembered.
+"""Syntax colours for Python, line by line: one key changes one line, and the other lines are cached.
 
-Not a parser: an f-string is a string, and whatever is half written looks half written.
+This is not a parser: an f-string is one string, and incomplete code may have wrong colours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOKEN = re.compile(
 
 
 def spans(lines: Sequence[str]) -> list[tuple[Span, ...]]:
-    """For each line what is of which kind, as (from, to, a key of STYLES)."""
+    """For each line its spans, as (from, to, a key of STYLES)."""
     made, inside = [], ""
     for line in lines:
         found, inside = _line(line, inside)
@@ -39,7 +39,7 @@ def spans(lines: Sequence[str]) -> list[tuple[Span, ...]]:
 
 @lru_cache(8192)
 def _line(line: str, inside: str) -> tuple[tuple[Span, ...], str]:
-    """The spans of one line that begins within a string of the quotes `inside`, and within which the next one does."""
+    """The spans of one line, and the open quotes at its end. `inside` are the open quotes at its start, or ""."""
     found: list[Span] = []
     at, previous = 0, ""
     while True:
@@ -76,7 +76,7 @@ def _word(text: str, previous: str) -> str:
 
 
 def _end_of(line: str, at: int, quotes: str) -> int:
-    """Behind the closing quotes, -1 where they are not on this line."""
+    """The position after the closing quotes, or -1 if they are not on this line."""
     while (place := line.find(quotes, at)) >= 0:
         backslashes = len(line[:place]) - len(line[:place].rstrip("\\"))
         if backslashes % 2 == 0:

@@ -1,7 +1,7 @@
-"""The room's text, the file on the disk and the versions of the session, kept the same.
+"""Keeps the room's text, the file on the disk and the versions of the session equal.
 
-The text goes into the file once a second while it changes, and into the session as a version when the typing pauses:
-nobody wants to read half a word in the timeline, and nobody wants to lose more than a second.
+While the text changes, it is written into the file once a second, so that at most a second is lost. It becomes a version
+of the session when the typing pauses, so that the timeline has no half words.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from attn_kata.interview.session import Session
 from attn_kata.interview.storage import NotKept
 from attn_kata.interview.store import digest_of
 
-QUIET, LONGEST = 1.0, 5.0  # seconds without a key after which a version is kept, and without a version at most
-BREATH = 0.3  # seconds without a key after which the next one is not expected at once
-NEAR_THE_END = 4.0  # seconds left from which every look keeps one
+QUIET, LONGEST = 1.0, 5.0  # a version is kept after QUIET seconds without a key, and at least every LONGEST seconds
+BREATH = 0.3  # seconds without a key after which no key is expected at once
+NEAR_THE_END = 4.0  # in the last seconds, every look keeps a version
 
 
 class KeepingScreen(RoomScreen):
-    """What has an editor on the file of a session."""
+    """A screen with an editor for the file of a session."""
 
     def __init__(self, session: Session, source: bytes) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class KeepingScreen(RoomScreen):
         self.draft = Draft(session.file, source)
         self._stage = session.stage
         self._saving = asyncio.Lock()
-        self._changed: float | None = None  # when the oldest change was made of which there is no version yet
+        self._changed: float | None = None  # time of the oldest change that is in no version yet
         self._typed = 0.0
         self._deciding = False
         self._trouble = ""
@@ -62,11 +62,11 @@ class KeepingScreen(RoomScreen):
 
     @property
     def file_name(self) -> str:
-        """The file, as a person reads it."""
+        """The file's name to show."""
         return workspace.shown(self.draft.path)
 
     def trouble(self) -> str:
-        return self._trouble or ("Ctrl+P lets the clock go on" if self.session.paused else "")
+        return self._trouble or ("Ctrl+P restarts the clock" if self.session.paused else "")
 
     def saved(self) -> str:
         return "" if not self.is_mounted else "saving …" if self._changed is not None else "saved"
@@ -78,11 +78,11 @@ class KeepingScreen(RoomScreen):
             self.show_clock()
 
     def freeze(self) -> None:
-        """A paused session cannot be written in, and neither can a text that could not be given back unchanged."""
+        """Make the editor read-only in a pause, and for a text that cannot be written back unchanged."""
         self.editor.read_only = self.session.paused or bool(self.editor.odd)
 
     async def look(self, left: float) -> None:
-        """Once a second: bring over what another editor saved, save what was typed, and keep it when typing pauses."""
+        """Once a second: load what another editor saved, save typed text, and keep a version when typing pauses."""
         now = time.monotonic()
         keep = self._changed is not None and (
             now - self._typed >= QUIET or now - self._changed >= LONGEST or left <= NEAR_THE_END
@@ -91,9 +91,9 @@ class KeepingScreen(RoomScreen):
             await self.agree(write=self.unsaved, keep=keep, asked=False)
 
     async def agree(self, *, write: bool, keep: bool = True, asked: bool = True) -> bool:
-        """Make the room's text and the file the same, and `keep` it as a version of the session.
+        """Make the room's text and the file equal, and `keep` the text as a version of the session.
 
-        False where that needs the person, or is not possible: somebody who `asked` for it is told so every time.
+        False when this is not possible or the user must decide. A user who `asked` for it sees the problem every time.
         """
         async with self._saving:
             if asked:
@@ -102,7 +102,7 @@ class KeepingScreen(RoomScreen):
                 return await self._agree(write=write, keep=keep)
             except NotKept as problem:
                 self._say("NOT KEPT", f"Your text is in its file, but not in the session: {problem.reason}")
-                return True  # what comes next may be kept again
+                return True  # the next version may be kept again
             except UsageError as problem:
                 self._say("NOT SAVED", problem.what)
                 return False
@@ -122,13 +122,13 @@ class KeepingScreen(RoomScreen):
             self._decide()
             return False
         if state.kind == "gone" and not write:
-            self._say("NOT SAVED", f"{state.why}; Ctrl+S writes it again")
+            self._say("NOT SAVED", f"{state.why}. Ctrl+S writes it again")
             return False
         if state.kind != "same" and (write or state.kind == "gone"):
             try:
                 await at_desk(self.draft.write, mine)
             except FileChanged:
-                return False  # at this moment: the next look sees it
+                return False  # it changed just now: the next look sees it
         if keep and self.draft.base == mine:
             if digest_of(mine) != self.session.kept.get(self._stage):
                 await at_desk(control.save, self.room.desk, self.session.id, mine)
@@ -139,7 +139,7 @@ class KeepingScreen(RoomScreen):
 
     @work(exclusive=True, group="conflict")
     async def _decide(self) -> None:
-        """Both changed: ask, and keep every version whatever is said."""
+        """Both changed: ask what to do, and keep every version."""
         if self._deciding:
             return
         self._deciding = True
@@ -148,7 +148,7 @@ class KeepingScreen(RoomScreen):
             await self.room.tried(control.save, self.room.desk, self.session.id, mine)
             await self.room.tried(control.observe, self.room.desk, self.session.id)
             said = await self.app.push_screen_wait(dialogs.conflict(self.file_name))
-            if said is None:  # the screen was left under it, by the clock
+            if said is None:  # the time is up, and the screen was closed
                 return
             async with self._saving:
                 await self.room.tried(self._settle, said, mine)
@@ -160,7 +160,7 @@ class KeepingScreen(RoomScreen):
         self.show_clock()
 
     def _settle(self, said: str, mine: bytes) -> None:
-        state = self.draft.compare(mine)  # it may have been saved again while the question stood
+        state = self.draft.compare(mine)  # the file may have changed during the dialog
         if state.kind == "gone":
             self.draft.write(mine)
         elif state.kind in ("conflict", "theirs"):
@@ -169,14 +169,14 @@ class KeepingScreen(RoomScreen):
             else:
                 if said == "b":
                     copy = self.draft.aside(state.theirs, "file")
-                    self.app.call_from_thread(self.room.notify, f"The other one: {workspace.shown(copy)}", timeout=8)
+                    self.app.call_from_thread(self.room.notify, f"The other text is in {workspace.shown(copy)}", timeout=8)
                 self.draft.overwrite(mine, state.theirs)
         control.observe(self.room.desk, self.session.id)
 
     def rescue(self) -> str:
-        """Whatever happens to the room: its text onto the disk, or beside the file. At once, in this thread.
+        """Write the room's text into the file, or beside it, at once and in this thread. For every way to end the room.
 
-        Gives what is to be said of it, "" where the text is in its file.
+        Returns a message, or "" if the text is in its file.
         """
         if not self.is_mounted or not self.unsaved:
             return ""
@@ -188,7 +188,7 @@ class KeepingScreen(RoomScreen):
         return ""
 
     def put_aside(self) -> None:
-        """The stage ended without this text: it is written beside the file, where the file has another one."""
+        """The stage ended without this text: write it beside the file, if the file differs."""
         mine = self.editor.source
         if self.draft.compare(mine).kind != "same":
             self.room.said.append(said := self._elsewhere(mine))
@@ -196,7 +196,7 @@ class KeepingScreen(RoomScreen):
         self.draft.base = mine
 
     def _elsewhere(self, mine: bytes) -> str:
-        """Put the text beside the file, else among the temporary files, else into what is said; say where it is."""
+        """Write the text beside the file, or into the temporary folder, or into the message. Returns the message."""
         text = mine.decode("utf-8", "replace")
         try:
             where = workspace.shown(self.draft.aside(mine, "room"))
@@ -206,8 +206,8 @@ class KeepingScreen(RoomScreen):
                     file.write(mine)
                 where = str(Path(file.name))
             except OSError:
-                return "\n\n".join((f"'{self.file_name}' cannot be written. Your text, to be copied from here:", text))
-        return f"What was not saved in '{self.file_name}' is in '{where}'."
+                return "\n\n".join((f"'{self.file_name}' cannot be written. Copy your text from here:", text))
+        return f"The text that was not saved in '{self.file_name}' is in '{where}'."
 
     def _load(self, source: bytes) -> None:
         self.draft.base = source
@@ -215,7 +215,7 @@ class KeepingScreen(RoomScreen):
         self.freeze()
 
     def _say(self, label: str = "", trouble: str = "") -> None:
-        """What stands in the clock's line until it is over; a notice, once."""
+        """Show a problem in the clock's line until it is solved, and once as a notice."""
         told = f"{label}: {trouble}" if trouble else ""
         if told and told != self._trouble:
             self.room.notify(trouble, severity="warning", timeout=10)

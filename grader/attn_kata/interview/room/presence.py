@@ -1,6 +1,6 @@
-"""Whether somebody else is in the room of a session, and whether it was left or only stopped to be.
+"""Detects whether another room is open on a session, and whether the last room was killed.
 
-A locked file beside the sessions: the lock goes with its process whatever ends it, the file only when the room is left.
+It uses a locked file beside the sessions. The lock ends with its process; the file is removed when the room is left.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import fcntl
 import os
 from pathlib import Path
 
-CRASHED = "The room was killed the last time. Your file is here; at most the last second of typing is lost."
-SHARED = "Another room is open on this interview. Both write the same file: what one saves, the other one loads."
+CRASHED = "The last room was killed. Your file is here; at most one second of typing is lost."
+SHARED = "Another room is open on this interview. Both write the same file: each one loads what the other saves."
 
 
 class Presence:
-    """One room's own. Where the file cannot be made, nothing is known and nothing is said."""
+    """The presence of one room. If the file cannot be created, nothing is detected."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: tuple[int, Path] | None = None
 
     def arrive(self, session: int) -> str:
-        """Be there; gives what there is to say of whoever was there before."""
+        """Enter the room. Returns a message about another or an earlier room, or ""."""
         if self._held is not None:
             return ""
         path = self._folder / f"room-{session}.lock"
@@ -35,12 +35,12 @@ class Presence:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:
             os.close(handle)
-            return SHARED if isinstance(problem, BlockingIOError) else ""  # others: a file system without locks
+            return SHARED if isinstance(problem, BlockingIOError) else ""  # other errors: a file system without locks
         self._held = handle, path
         return CRASHED if was_there else ""
 
     def leave(self) -> None:
-        """Be gone, in good order."""
+        """Leave the room normally."""
         if self._held is not None:
             handle, path = self._held
             self._held = None

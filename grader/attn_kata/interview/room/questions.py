@@ -1,4 +1,4 @@
-"""The follow-up questions, one at a time: a number, one of some options, or words that are then ticked."""
+"""The follow-up questions, one at a time: a number, a choice, or a free answer with points to tick."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from attn_kata.report.plain import plain
 _HOW = {
     "numeric": "Type a number: 1536, 1_536, 1.5e3, 12 MiB, 33 %. Enter answers.",
     "choice": "Choose with the arrows; Enter answers.",
-    "free": "In your own words. Ctrl+G answers; then a model answer's points are shown.",
-    "points": "A model answer has these points. Space ticks those that yours had; Ctrl+G goes on.",
+    "free": "Answer in your own words. Ctrl+G answers and shows the points of a model answer.",
+    "points": "A model answer has these points. Tick those that yours had with Space; Ctrl+G goes on.",
 }
 
 
@@ -37,11 +37,11 @@ def open_ones(session: Session) -> list[int]:
 
 
 class QuestionsScreen(RoomScreen):
-    """One question at a time; what is left out can be come back to until the review."""
+    """One question at a time. A skipped question can be answered later, until the review."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "answer", "Answer", priority=True),
-        Binding("ctrl+n", "leave_out", "Leave it", priority=True),
+        Binding("ctrl+n", "leave_out", "Skip it", priority=True),
     ]
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class QuestionsScreen(RoomScreen):
 
     @work(exclusive=True)
     async def action_answer(self) -> None:
-        """Keep the answer, or the points; go on where it was taken."""
+        """Keep the answer, or the points; then go on."""
         if not self._place:
             return
         desk, number = self.room.desk, self.session.id
@@ -95,7 +95,7 @@ class QuestionsScreen(RoomScreen):
                 await self.room.look()
             return
         self._place = places[0]
-        self.room.clear_notifications()  # what was wrong with the last answer
+        self.room.clear_notifications()  # errors about the last answer
         question = self.session.follow_ups[self._place - 1]
         ticking = self._place in self.session.answers
         kind = "points" if ticking else question["kind"]

@@ -1,4 +1,4 @@
-"""The review: the scorecard and all that it stands on, graded while the questions were answered."""
+"""The review: the scorecard and its evidence, graded while the candidate answered questions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReviewScreen(RoomScreen):
 
     @work(exclusive=True)
     async def action_again(self) -> None:
-        """Grade what is not graded yet, and show everything."""
+        """Grade the rest, and show everything."""
         pane, session = self.query_one(Pane), self.session
         worker = get_current_worker()
 
@@ -53,24 +53,24 @@ class ReviewScreen(RoomScreen):
                 form="terminal", width=width, color=True, tell=tell,
             )  # fmt: skip
             page = await room.threads.grading(actions.show, room.desk, session, room.engines, room.history, form="html")
-            where = f"All of it as a page: {workspace.shown(written(session, page))}"
+            where = f"The review as a page: {workspace.shown(written(session, page))}"
         except UsageError as problem:
             where = problem.what
         except Exception as problem:
-            pane.show(f"{room.tell(problem)}\n\nCtrl+R grades again. Nothing of the session is lost.")
+            pane.show(f"{room.tell(problem)}\n\nCtrl+R grades again. Your session is not lost.")
             return
         pane.show(Content.from_rich_text(Text.from_ansi(f"{where}\n\n{told}")))
         pane.border_subtitle = Content(where)  # a string would be read as markup
 
     @work(exclusive=True)
     async def action_close(self) -> None:
-        """It is over."""
+        """Close the interview."""
         if await self.room.tried(control.advance, self.room.desk, self.session.id):
-            self.room.go(f"Interview {self.session.id} is closed. It stays: attn-kata interview show {self.session.id}")
+            self.room.go(f"Interview {self.session.id} is closed. To see it: attn-kata interview show {self.session.id}")
 
 
 def written(session: Session, page: str) -> Path:
-    """The page in the session's folder. Raises UsageError."""
+    """Write the page into the session's folder. Raises UsageError."""
     path = session.folder / f"review-{session.id}.html"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +79,6 @@ def written(session: Session, page: str) -> Path:
         os.replace(new, path)
     except OSError as problem:
         raise UsageError(
-            f"The page cannot be written: {why(problem)}. attn-kata interview export --output PATH writes it elsewhere."
+            f"The page cannot be written: {why(problem)}. Another place: attn-kata interview export --output PATH"
         ) from problem
     return path

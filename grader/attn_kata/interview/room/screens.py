@@ -1,4 +1,4 @@
-"""What every screen of the room has: the clock at the top, the keys at the bottom, and panes that share the space."""
+"""The parts of every screen of the room: the clock at the top, the keys at the bottom, and the panes between."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from attn_kata.interview.session import Session
 if TYPE_CHECKING:
     from attn_kata.interview.room.app import Room
 
-PAUSE = 1.0  # seconds without a key after which a key is meant for what is on the screen
+PAUSE = 1.0  # seconds without a key, after which a key counts as an answer to a new dialog
 HURRY, LAST = 300.0, 60.0  # seconds left from which the clock changes its colour
 
 
 class Typing:
-    """What may come in the middle of a word takes no key as meant for it before the typing has stopped."""
+    """Tells when the typing has stopped, so that a new dialog does not take a key that was meant for the editor."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def stopped(self) -> bool:
-        """To be asked at every key: whether it came after a pause."""
+        """Whether this key came after a pause. Call it for every key."""
         now = time.monotonic()
         before, self._last = self._last, now
         return now - before >= PAUSE
@@ -53,7 +53,7 @@ class Pane(VerticalScroll, can_focus=True):
         self.border_title = title
 
     def show(self, text: str | Content, *, end: bool = False) -> None:
-        """Show this instead, from its beginning; or its `end`."""
+        """Show another text, from its start or its `end`."""
         self.query_one(Words).update(text)
         if end:
             self.scroll_end(animate=False)
@@ -62,13 +62,13 @@ class Pane(VerticalScroll, can_focus=True):
 
 
 class Clock(Static):
-    """One line that never scrolls away: what is left, where the session stands, and whether the text is saved."""
+    """One line that is always visible: the time left, the stage, and whether the text is saved."""
 
     def __init__(self) -> None:
         super().__init__("", markup=False, id="clock")
 
     def show(self, session: Session | None, left: float, saved: str, trouble: str = "") -> None:
-        """The clock now. What would show the same is not drawn again, and one line never moves the others."""
+        """Show the clock. An unchanged line is not drawn again, and the layout stays."""
         self.set_class(session is not None and session.clock_runs and LAST < left <= HURRY, "-hurry")
         self.set_class(session is not None and session.clock_runs and left <= LAST, "-last")
         line = clock_line(session, left, saved, trouble)
@@ -82,7 +82,7 @@ def clock_line(session: Session | None, left: float, saved: str = "", trouble: s
         return "attn-kata interview"
     of = moments.clock_text(session.seconds)
     if session.state in ("ready", "briefing"):
-        time = f"{of} from when you begin"
+        time = f"{of}, not started"
     elif session.paused:
         time = f"{moments.clock_text(left)} left of {of}, paused"
     elif session.clock_runs:
@@ -96,19 +96,19 @@ def clock_line(session: Session | None, left: float, saved: str = "", trouble: s
 
 
 class Keys(Footer):
-    """What the keys do. Made anew only where that changed: every move to another pane asks for it, and the next key waits."""
+    """The list of keys. It is rebuilt only after a change, because it would delay the next key on every change of pane."""
 
     _made: Sequence[object] = ()
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
         keys = [(binding, enabled) for _, binding, enabled, _ in screen.active_bindings.values() if binding.show]
-        if keys != self._made and self.app.app_focus:  # without the focus none are made
+        if keys != self._made and self.app.app_focus:  # without focus, Textual builds none
             self._made = keys
             super().bindings_changed(screen)
 
 
 class RoomScreen(Screen[None]):
-    """A screen of the room. Below 100 columns only one of its panes is seen at a time, or they lie under each other."""
+    """A screen of the room. Below 100 columns it shows one pane at a time, or the panes below each other."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (Textual declares it so)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -132,24 +132,24 @@ class RoomScreen(Screen[None]):
         yield Keys(show_command_palette=False)
 
     def body(self) -> ComposeResult:
-        """What lies between the clock and the keys."""
+        """The part between the clock and the keys."""
         yield from ()
 
     def run_worker(self, *given: Any, **named: Any) -> Worker[Any]:
-        """Work belongs to the room: it may be what replaces this very screen, which would wait for it to end."""
+        """Run work in the room: it may replace this screen, and the screen would wait for its own work."""
         named["group"] = f"{type(self).__name__} {named.get('group', '')}"  # `exclusive` means among this screen's
         return self.app.run_worker(*given, **named)
 
     def on_screen_resume(self) -> None:
-        """The clock shows the time from the first moment."""
+        """Show the time at once."""
         self.show_clock()
 
     def saved(self) -> str:
-        """Whether the text is saved, where there is one."""
+        """Whether the text is saved, or ""."""
         return ""
 
     def trouble(self) -> str:
-        """What keeps it from being saved."""
+        """Why the text cannot be saved, or ""."""
         return ""
 
     def show_clock(self) -> None:

@@ -1,4 +1,4 @@
-"""The line above the panes of a narrow terminal: which of them is seen, and what became of the last run."""
+"""The line above the panes of a narrow terminal: the visible pane, and the state of the last run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PANES = ("task", "editor", "output")
 
 
 class Tabs(Words):
-    """`F2 task  [F3 editor]  F4 output: running …`: a narrow terminal has no borders to put titles on."""
+    """`F2 task  [F3 editor]  F4 output: running …`: a narrow terminal has no borders with titles."""
 
     def __init__(self) -> None:
         super().__init__(id="tabs")
@@ -21,7 +21,7 @@ class Tabs(Words):
         return PANES[(PANES.index(self.front) + 1) % len(PANES)]
 
     def show(self, *, front: str | None = None, run: str | None = None) -> None:
-        """Another pane came to the front, or a run began or ended."""
+        """Show another pane in front, or another state of the run."""
         self.front = self.front if front is None else front
         self._run = self._run if run is None else run
         self.update("  ".join(self._tab(number, pane) for number, pane in enumerate(PANES, 2)))

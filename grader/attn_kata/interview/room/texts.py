@@ -1,4 +1,4 @@
-"""What the room says beyond what the commands say: the task for a pane of any width, signatures, help."""
+"""Texts of the room alone: the task for a pane of any width, signatures, help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attn_kata.interview.session import Session
 
 
 def task(session: Session) -> str:
-    """The task, the signatures, the worked example, and what was asked so far."""
+    """The task, the signatures, the worked example, and the answers so far."""
     known = content.of_kata(session.kata)
     parts = [
         catalog.find(session.kata).title.upper(),
@@ -23,7 +23,7 @@ def task(session: Session) -> str:
     ]
     asked = [question for stage, question in sorted(session.asked) if stage == session.stage]
     if asked:
-        parts.append("AGREED IN ANSWER TO YOUR QUESTIONS")
+        parts.append("ANSWERS TO YOUR QUESTIONS")
         parts += [f"{known.questions[n - 1].ask}\n→ {known.questions[n - 1].answer}" for n in asked]
     return "\n\n".join(parts)
 
@@ -35,7 +35,7 @@ def signatures(slug: str) -> str:
 
 
 def reflowed(text: str) -> str:
-    """Paragraphs as one line each, so that a pane may wrap them; what is indented or a list stays as it is."""
+    """Each paragraph as one line, so that a pane can wrap it; indented text and lists stay unchanged."""
     made = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         lines = block.splitlines()
@@ -45,14 +45,14 @@ def reflowed(text: str) -> str:
 
 
 RUNS = {
-    "mock": "Ctrl+R runs the worked example and shows shapes and your own prints. Nothing of the hidden tests is shown.",
-    "coached": "Ctrl+R runs the worked example, then grades: which properties hold, and which mistake was made.",
+    "mock": "Ctrl+R runs the worked example and shows shapes and your prints. It shows nothing of the hidden tests.",
+    "coached": "Ctrl+R grades your code: it shows which properties hold, and which mistake breaks the others.",
 }
 BEGIN = """\
-Write in the editor, or in your own on the same file: both may be open, and what you save there appears here.
+Write here, or open the same file in your own editor: what you save there appears here.
 
 {run}
-Ctrl+G hands your code in. When the time is up, your text is taken as it stands.
+Ctrl+G hands in your code. When the time is up, your text is taken as it is.
 
 Your file: {file}"""
 
@@ -60,22 +60,22 @@ HELP = """\
 THE INTERVIEW
   Briefing  Enter asks the question under the cursor.
             Ctrl+G starts the clock.
-  Coding    Write, run, hand in. Then some questions about it,
+  Coding    Write, run, hand in. Then come some questions,
             and the review.
 
 EVERYWHERE
   Ctrl+G   go on: begin, hand in, next question, close
-  Ctrl+Q   leave: the session goes on, and so does a running
-           clock; back to it with: attn-kata interview
+  Ctrl+Q   leave. A running clock does not stop.
+           To come back: attn-kata interview
   F1, Ctrl+O  this page; Esc closes it
 
 CODING
   Ctrl+R   run the worked example (F5 too)
-  Ctrl+S   save now (it is saved by itself every second)
-  Ctrl+B   ask a question, still
+  Ctrl+S   save now (the room also saves every second)
+  Ctrl+B   ask a question
   Ctrl+T   task, editor, output in turn;
            F2, F3, F4 go to one of them
-  Ctrl+P   pause and go on (only a coached session)
+  Ctrl+P   pause and go on (coached sessions only)
 
 EDITOR
   Tab, Shift+Tab         indent, dedent
@@ -83,14 +83,14 @@ EDITOR
   Shift+arrows           select
   Ctrl+C, Ctrl+X, Ctrl+V   copy, cut, paste
   Ctrl+K, Ctrl+U         delete to the end, to the start
-  Ctrl+←, Ctrl+→         a word
-  Ctrl+Home, Ctrl+End    the start and the end of the text
+  Ctrl+←, Ctrl+→         move by a word
+  Ctrl+Home, Ctrl+End    go to the start or end of the text
   Esc                    leave the editor, to the next pane
 
 YOUR OWN EDITOR
   Open the same file there. What you save is loaded here.
-  Where both changed, you are asked which to keep; nothing is
-  thrown away.
+  If both texts changed, the room asks which one to keep.
+  No text is lost.
 
 WITHOUT THE ROOM
   Every step is a command too: attn-kata interview --help"""

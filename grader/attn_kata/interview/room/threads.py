@@ -1,4 +1,4 @@
-"""Where slow things happen: one thread for the session's store and files, one for gradings. Both live with the room."""
+"""The threads for slow work: one for the session's store and files, one for gradings. Both live as long as the room."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _T = TypeVar("_T")
 
 
 class Threads:
-    """Two threads, each of which does one thing after the other.
+    """Two threads; each does one thing after the other.
 
-    The second may begin an engine anew; as it lives as long as the room, that engine does too.
+    The second may restart the engine. It lives as long as the room, so that engine does too.
     """
 
     def __init__(self) -> None:
@@ -23,15 +23,15 @@ class Threads:
         self._grading = ThreadPoolExecutor(1, "grading")
 
     async def at_desk(self, call: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
-        """Call something that reads or writes the session or its file."""
+        """Call a function that reads or writes the session or its file."""
         return await self._in(self._desk, functools.partial(call, *args, **named))
 
     async def grading(self, call: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
-        """Call something that needs the engine."""
+        """Call a function that needs the engine."""
         return await self._in(self._grading, functools.partial(call, *args, **named))
 
     def close(self) -> None:
-        """Begin nothing more, and wait for what is begun."""
+        """Start nothing more, and wait for the running work."""
         self._grading.shutdown(cancel_futures=True)
         self._desk.shutdown()
 

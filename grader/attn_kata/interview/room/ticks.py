@@ -1,4 +1,4 @@
-"""Boxes that show whether they are ticked without a colour: Textual's own have their X always."""
+"""Check boxes that work without colour: Textual's own always show an X."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tick(Checkbox):
 
 
 class Ticks(SelectionList[int]):
-    """A box a line."""
+    """A list with one box per line."""
 
     def render_line(self, y: int) -> Strip:
         made = super().render_line(y)

@@ -1,4 +1,4 @@
-"""The line of a mistake in the layout, the numbers, the gradients, or of a write into the inputs."""
+"""The line of a mistake in a tensor's layout, dtype, device or gradient, or of a write into the inputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from attn_kata.diagnosis.lines.syntax import (
     line,
     number,
     on_self,
-    rest,
+    only_line,
+    other_arguments,
     subject,
-    the_one,
 )
 from attn_kata.diagnosis.lines.values import is_mask, is_number, is_parameter
 
@@ -25,35 +25,35 @@ def called(*names: str) -> Callable[[Program], int | None]:
     """A finder of the one live call of one of these names."""
 
     def find(program: Program) -> int | None:
-        return the_one([call for call in program.calls() if callee(call) in names])
+        return only_line([call for call in program.calls() if callee(call) in names])
 
     return find
 
 
 def batch_as_time(program: Program) -> int | None:
-    """The first exchange of the first two dimensions in a function that has it at most twice."""
+    """The first swap of the first two dimensions, in a function with at most two."""
     found = [call for call in program.calls() if callee(call) in ("transpose", "swapaxes") and _exchanges(call)]
     return line(found[0]) if found and len(found) <= 2 and len({program.scope(one) for one in found}) == 1 else None
 
 
 def _exchanges(call: ast.Call) -> bool:
-    return sorted(number(one) or 0 for one in rest(call)) == [0, 1]
+    return sorted(number(one) or 0 for one in other_arguments(call)) == [0, 1]
 
 
 def transposed_by_T(program: Program) -> int | None:
-    """The line of the one .T"""
-    return the_one(
+    """The line of the one .T."""
+    return only_line(
         [node for node in program.each(ast.Attribute) if isinstance(node, ast.Attribute) and node.attr == "T"]
     )
 
 
 def squeeze(program: Program) -> int | None:
     """The line of the one squeeze without a dimension."""
-    return the_one(
+    return only_line(
         [
             call
             for call in program.calls()
-            if callee(call) in ("squeeze", "squeeze_") and not rest(call) and not call.keywords
+            if callee(call) in ("squeeze", "squeeze_") and not other_arguments(call) and not call.keywords
         ]
     )
 
@@ -92,7 +92,7 @@ def forced_float32(program: Program) -> int | None:
             compares = isinstance(around, ast.Compare)
             if not compares and not isinstance(around, ast.Attribute):
                 found.append(node)
-    return the_one(found)
+    return only_line(found)
 
 
 def default_dtype(program: Program) -> int | None:
@@ -102,12 +102,12 @@ def default_dtype(program: Program) -> int | None:
         integers = callee(call) in ("arange", "tril_indices", "triu_indices")
         if keyword(call, "dtype") is None and not integers and not is_mask(program, program.parents.get(call)):  # type: ignore[arg-type]
             found.append(call)
-    return the_one(found)
+    return only_line(found)
 
 
 def default_device(program: Program) -> int | None:
     """The line of the one tensor made without a device, or on the CPU by name."""
-    return the_one([call for call in _made(program) if _on_default(keyword(call, "device"))])
+    return only_line([call for call in _made(program) if _on_default(keyword(call, "device"))])
 
 
 def _on_default(device: ast.expr | None) -> bool:
@@ -117,7 +117,7 @@ def _on_default(device: ast.expr | None) -> bool:
 
 
 def _made(program: Program) -> list[ast.Call]:
-    """Tensors made by torch in live code that runs on a call, and not moved or converted at once."""
+    """The torch factory calls in live code of a call, without those that are moved or converted at once."""
     found = []
     for call in program.calls():
         by_torch = (
@@ -135,7 +135,7 @@ def _made(program: Program) -> list[ast.Call]:
 
 def detached(program: Program) -> int | None:
     """The line of the one operation that leaves the graph."""
-    return the_one(cuts(program))
+    return only_line(cuts(program))
 
 
 _LEAVE = ("detach", "detach_", "item", "tolist", "numpy", "from_numpy")
@@ -144,7 +144,7 @@ _SWITCHES = ("no_grad", "inference_mode")
 
 
 def cuts(program: Program) -> list[ast.AST]:
-    """The live operations that leave the graph, but for those on a maximum, a size or a mask, which need no gradient."""
+    """The live operations that leave the graph, except on a maximum, a size or a mask, which need no gradient."""
     found: list[ast.AST] = []
     for node in program.nodes:
         if isinstance(node, ast.Call):
@@ -166,7 +166,7 @@ def _leaves(program: Program, call: ast.Call) -> bool:
         given = call.args[0] if call.args else keyword(call, "requires_grad", "mode")
         return isinstance(given, ast.Constant) and given.value is False
     if name in _LEAVE:
-        again = isinstance(inner, ast.Call) and callee(inner) in ("detach", "cpu")  # one cut, seen at the first
+        again = isinstance(inner, ast.Call) and callee(inner) in ("detach", "cpu")  # the same cut, already found
         return not _harmless(program, inner) and not again
     in_init = getattr(program.function(call), "name", "") == "__init__"
     if name in _REBUILD and not is_method(call) and not in_init and inner is not None:
@@ -179,7 +179,7 @@ _KEEPING = ("values", "detach", "clone", "to", "type_as", "float", "double", "un
 
 
 def _harmless(program: Program, inner: ast.expr | None) -> bool:
-    """Whether an expression is itself a maximum, a size or a mask; that one occurs in it somewhere is not enough."""
+    """Whether an expression is itself a maximum, a size or a mask, not only contains one."""
     if inner is None:
         return False
     node = program.resolved(inner)
@@ -215,7 +215,7 @@ def modified(program: Program) -> int | None:
             written = node.target.value if isinstance(node.target, ast.Subscript) else node.target
         if written is not None and _is_input(program, written) and not is_number(program, written):
             found.append(node)
-    return the_one(found)
+    return only_line(found)
 
 
 _VIEWS = {"view", "transpose", "permute", "unsqueeze", "squeeze", "expand", "narrow", "select", "t", "flatten",
