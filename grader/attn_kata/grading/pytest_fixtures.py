@@ -71,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = _hidden_test(pyfuncitem)
     if test is None:
         return None
-    given = pyfuncitem.funcargs
+    given: dict[str, Any] = pyfuncitem.funcargs
     place = test.property.cases.index(given["sizes"]) if "sizes" in test.asks else 0
     ours = _reference(pyfuncitem.path.parent)
     test.run(place, given.get("attempt", ours), given.get("reference", ours), seed=SEED)
