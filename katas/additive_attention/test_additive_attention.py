@@ -10,6 +10,8 @@ from attn_kata.properties import (
     assert_shape,
     build_pair,
     claims,
+    flags_first,
+    flags_with_gaps,
     randn,
     random_weights,
     standard,
@@ -59,15 +61,12 @@ def mild(sizes):
 
 def kept_first(sizes):
     """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
-    pattern = ((sizes.Tk + 1) // 2, 1, sizes.Tk, max(1, sizes.Tk - 1))
-    return torch.arange(sizes.Tk) < torch.tensor([pattern[i % 4] for i in range(sizes.B)])[:, None]
+    return flags_first(sizes.B, sizes.Tk)
 
 
 def gaps(sizes):
     """(B, Tk): every other key is kept, from the second on, then from the first on."""
-    if sizes.Tk == 1:
-        return kept_first(sizes)
-    return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+    return flags_with_gaps(sizes.B, sizes.Tk)
 
 
 module = standard.module(
@@ -76,8 +75,6 @@ module = standard.module(
     inputs="query, keys, values and keep",
     terms=lambda sizes: sizes.Tk * sizes.hidden_dim,
 )
-
-
 test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[5], SIZES[7]))
 
 
@@ -323,8 +320,6 @@ def test_flags_belong_to_their_sample(attempt, reference, sizes):
 
 
 test_train_and_eval_alike = standard.train_and_eval_alike(module, needs="takes_keep", cases=SMALL[:1])
-
-
 test_gradients = standard.gradients(
     module,
     claim="Gradients to query, keys, values and every parameter are those of the definition.",
@@ -332,8 +327,6 @@ test_gradients = standard.gradients(
     needs="values",
     cases=SIZES[:4],
 )
-
-
 test_gradients_with_keep = standard.gradients(
     module,
     claim="With keep, gradients to query, keys, values and every parameter are those of the definition.",
@@ -341,25 +334,15 @@ test_gradients_with_keep = standard.gradients(
     needs="values_with_keep",
     cases=SIZES[:3],
 )
-
-
 test_output_dtype = standard.output_dtype(module, needs="takes_keep", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(module, needs="values_with_keep", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(
     module,
     calls=lambda sizes: [(*inputs(sizes), *flags) for flags in ((), (kept_first(sizes),), (gaps(sizes),))],
     needs="takes_keep",
     cases=(SMALL[0], SIZES[5]),
 )
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="values_with_keep", cases=SMALL)
-
-
 test_device = standard.device(module, needs="takes_keep", cases=SMALL[:1])
 
 
@@ -412,9 +395,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(module, needs="values_with_keep", cases=SMALL)
-
-
 test_float64_throughout = standard.float64_throughout(module, needs="values_with_keep", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(module, needs="takes_keep", cases=(SIZES[0], SIZES[3]))

@@ -12,6 +12,8 @@ from attn_kata.properties import (
     check_raises_value_error,
     claims,
     fit,
+    flags_first,
+    flags_with_gaps,
     random_weights,
     standard,
 )
@@ -80,8 +82,7 @@ def tokens(sizes, dtype=torch.int64):
 
 def real_first(sizes):
     """(B, T): real tokens first: half of them, 1, all, all but one, and again."""
-    pattern = ((sizes.T + 1) // 2, 1, sizes.T, max(1, sizes.T - 1))
-    return torch.arange(sizes.T) < torch.tensor([pattern[i % 4] for i in range(sizes.B)])[:, None]
+    return flags_first(sizes.B, sizes.T)
 
 
 def real_last(sizes):
@@ -90,9 +91,7 @@ def real_last(sizes):
 
 def gaps(sizes):
     """(B, T): every other token is real, from the second on, then from the first on."""
-    if sizes.T == 1:
-        return real_first(sizes)
-    return (torch.arange(sizes.T) + torch.arange(sizes.B)[:, None]) % 2 == 1
+    return flags_with_gaps(sizes.B, sizes.T)
 
 
 module = standard.module(
@@ -103,8 +102,6 @@ module = standard.module(
     rows="sample",
     columns="class",
 )
-
-
 test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
 
 
@@ -361,8 +358,6 @@ test_gradients = standard.gradients(
     needs="values",
     cases=SIZES[:3],
 )
-
-
 test_gradients_with_padding = standard.gradients(
     module,
     claim="With padding too, gradients to every parameter are those of the definition.",
@@ -457,19 +452,11 @@ test_output_dtype = standard.output_dtype(
     needs="output_shape",
     cases=SMALL[:1],
 )
-
-
 test_float32 = standard.float32(module, needs=("values", "values_with_padding"), cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(
     module, needs=("values", "values_with_padding"), cases=SMALL[:1]
 )
-
-
 test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
@@ -504,6 +491,4 @@ def test_large_scores(attempt, reference, sizes):
 test_half_precision = standard.half_precision(
     module, needs=("values", "values_with_padding"), cases=SMALL[:1], terms=lambda sizes: sizes.T * sizes.E
 )
-
-
 test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_padding"), cases=SMALL)

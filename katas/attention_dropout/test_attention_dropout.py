@@ -542,19 +542,11 @@ test_output_dtype = standard.output_dtype(
     needs="output_shape",
     cases=SMALL[:1],
 )
-
-
 test_float32 = standard.float32(undropped, needs="values", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(
     undropped, calls=in_both_modes, needs="output_shape", cases=SMALL[:1]
 )
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(undropped, needs="values", cases=SMALL)
-
-
 test_device = standard.device(
     undropped,
     claim="Every tensor is on the device of the inputs, in training too.",
@@ -585,9 +577,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(undropped, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
-
-
 test_float64_throughout = standard.float64_throughout(undropped, needs="values", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(undropped, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -47,8 +47,6 @@ def qkv(sizes):
 attention = standard.function(
     "causal_attention", lambda sizes: [qkv(sizes)], inputs="q, k and v", terms=lambda sizes: sizes.Tk * sizes.D
 )
-
-
 test_from_scratch = standard.from_scratch(attention, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[1], SIZES[6]))
 
 
@@ -270,20 +268,10 @@ def test_samples_and_heads_are_independent(attempt, sizes):
 
 
 test_gradients = standard.gradients(attention, needs="values", cases=SIZES[:5])
-
-
 test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(attention, needs="values", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values", cases=SMALL)
-
-
 test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
@@ -305,9 +293,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(attention, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
-
-
 test_float64_throughout = standard.float64_throughout(attention, needs="values", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]))

@@ -436,17 +436,9 @@ def test_left_padding(attempt, reference, sizes):
 
 
 test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(attention, needs="values_with_mask", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=SMALL[:1], calls=some_empty)
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values_with_mask", cases=SMALL)
-
-
 test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
@@ -475,9 +467,5 @@ def test_large_scores(attempt, reference, sizes):
 test_half_precision = standard.half_precision(
     attention, needs="values_with_mask", cases=SMALL, terms=lambda sizes: sizes.Tk, calls=some_empty
 )
-
-
 test_float64_throughout = standard.float64_throughout(attention, needs="values_with_mask", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

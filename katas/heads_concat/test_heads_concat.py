@@ -45,8 +45,6 @@ def tokens(sizes, *lead):
 module = standard.module(
     pair, lambda sizes: [(tokens(sizes),)], inputs="x", terms=lambda sizes: sizes.T * sizes.input_dim
 )
-
-
 test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[3], SIZES[8]))
 
 
@@ -238,23 +236,11 @@ test_gradients = standard.gradients(
     needs="values",
     cases=(*SIZES[:2], SIZES[4]),
 )
-
-
 test_train_and_eval_alike = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_output_dtype = standard.output_dtype(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(module, needs="values", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=(SMALL[0], SIZES[3]))
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="values", cases=SMALL)
-
-
 test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
@@ -288,9 +274,5 @@ test_half_precision = standard.half_precision(
     needs="values",
     cases=SMALL,
 )
-
-
 test_float64_throughout = standard.float64_throughout(module, needs="values", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]))

@@ -385,8 +385,6 @@ test_gradients = standard.gradients(
     needs="values",
     cases=SMALL[:1],
 )
-
-
 test_gradients_with_mask = standard.gradients(
     module,
     claim="With a mask the gradients are those of the definition too.",
@@ -721,17 +719,9 @@ def _with_dropout(leaves, kept, sizes):
 
 
 test_output_dtype = standard.output_dtype(dropping, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(module, needs="mask", cases=SMALL[:1])
-
-
 test_inputs_unmodified = standard.inputs_unmodified(dropping, needs="output_shape", cases=SMALL[:1])
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="mask", cases=SMALL[:1])
-
-
 test_device = standard.device(hardly_dropping, needs="output_shape", cases=SMALL[:1])
 
 
@@ -780,9 +770,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(module, needs="mask", cases=SMALL[:1])
-
-
 test_float64_throughout = standard.float64_throughout(module, needs="mask", cases=SMALL[:1])
-
-
 test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[5]))

@@ -9,6 +9,8 @@ from attn_kata.properties import (
     assert_holds,
     assert_shape,
     claims,
+    flags_first,
+    flags_with_gaps,
     randn,
     standard,
 )
@@ -70,15 +72,12 @@ def inputs(sizes, dtype=torch.float64):
 
 def kept_first(sizes):
     """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
-    pattern = ((sizes.Tk + 1) // 2, 1, sizes.Tk, max(1, sizes.Tk - 1))
-    return torch.arange(sizes.Tk) < torch.tensor([pattern[i % 4] for i in range(sizes.B)])[:, None]
+    return flags_first(sizes.B, sizes.Tk)
 
 
 def gaps(sizes):
     """(B, Tk): every other key is kept, from the second on, then from the first on."""
-    if sizes.Tk == 1:
-        return kept_first(sizes)
-    return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+    return flags_with_gaps(sizes.B, sizes.Tk)
 
 
 module = standard.module(
@@ -87,8 +86,6 @@ module = standard.module(
     inputs="query, keys, values and keep",
     terms=lambda sizes: sizes.query_dim * sizes.key_dim,
 )
-
-
 test_from_scratch = standard.from_scratch(
     module, blocks=FORBIDDEN_ATTENTIONS, cases=(Sizes(B=2, Tq=3, Tk=150, query_dim=6, key_dim=5, Dv=6),)
 )
@@ -324,8 +321,6 @@ def test_flags_belong_to_their_sample(attempt, reference, sizes):
 
 
 test_train_and_eval_agree = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_gradients = standard.gradients(
     module,
     claim="Gradients to query, keys, values and k_proj.weight are those of the definition.",
@@ -333,8 +328,6 @@ test_gradients = standard.gradients(
     needs="values",
     cases=SIZES[:3],
 )
-
-
 test_gradients_with_keep = standard.gradients(
     module,
     claim="With keep, gradients to query, keys, values and k_proj.weight are those of the definition.",
@@ -343,20 +336,10 @@ test_gradients_with_keep = standard.gradients(
     needs="values_with_keep",
     cases=SMALL,
 )
-
-
 test_output_dtype = standard.output_dtype(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(module, needs=("values", "values_with_keep"), cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs=("values", "values_with_keep"), cases=SMALL)
-
-
 test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
@@ -413,9 +396,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(module, needs=("values", "values_with_keep"), cases=SMALL[:1])
-
-
 test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_keep"), cases=SMALL)
-
-
 test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -10,6 +10,8 @@ from attn_kata.properties import (
     assert_holds,
     assert_shape,
     claims,
+    flags_first,
+    flags_with_gaps,
     randn,
     standard,
     strided,
@@ -63,7 +65,7 @@ def all_real(sizes):
 
 def right_padding(sizes):
     """(B, Tk): real tokens first; one sample has a single one."""
-    return torch.arange(sizes.Tk) < some_lengths(sizes.B, sizes.Tk)[:, None]
+    return flags_first(sizes.B, sizes.Tk)
 
 
 def left_padding(sizes):
@@ -73,9 +75,7 @@ def left_padding(sizes):
 
 def gaps(sizes):
     """(B, Tk): every other token is real, from the second on, then from the first on."""
-    if sizes.Tk == 1:
-        return all_real(sizes)
-    return (torch.arange(sizes.Tk) + torch.arange(sizes.B)[:, None]) % 2 == 1
+    return flags_with_gaps(sizes.B, sizes.Tk)
 
 
 masks = standard.function(
@@ -91,8 +91,6 @@ attention = standard.function(
     inputs="q, k, v and keep",
     terms=lambda sizes: sizes.Tk * sizes.D,
 )
-
-
 test_from_scratch = standard.from_scratch(
     attention,
     calls=lambda sizes: [(*qkv(sizes), keep) for keep in (all_real(sizes), right_padding(sizes))],
@@ -166,8 +164,6 @@ def test_mask_takes_any_lengths(attempt, reference, sizes):
 test_lengths_unmodified = standard.inputs_unmodified(
     masks, look_at="in-place operations on lengths", needs="mask_shape", cases=MASKS[1:2]
 )
-
-
 test_mask_device = standard.device(
     masks, claim="The mask is on the device of lengths.", needs="mask_shape", cases=MASKS[1:2]
 )
@@ -398,25 +394,15 @@ test_gradients = standard.gradients(
     needs="values_with_padding",
     cases=SIZES[:3],
 )
-
-
 test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(attention, needs="values_with_padding", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(
     attention,
     calls=lambda sizes: [(*qkv(sizes), keep) for keep in (right_padding(sizes), all_real(sizes))],
     needs="output_shape",
     cases=SMALL[:1],
 )
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values_with_padding", cases=SMALL)
-
-
 test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
@@ -468,9 +454,5 @@ def test_large_scores(attempt, reference, sizes):
 test_half_precision = standard.half_precision(
     attention, needs="values_with_padding", cases=SMALL, terms=lambda sizes: sizes.Tk
 )
-
-
 test_float64_throughout = standard.float64_throughout(attention, needs="values_with_padding", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

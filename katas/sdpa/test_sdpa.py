@@ -39,8 +39,6 @@ attention = standard.function(
     inputs="q, k and v",
     terms=lambda sizes: sizes.Tk * sizes.D,
 )
-
-
 test_from_scratch = standard.from_scratch(attention, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
 
 
@@ -157,20 +155,10 @@ def test_any_leading_dimensions(attempt, reference, sizes):
 
 
 test_gradients = standard.gradients(attention, needs="values", cases=SIZES[:4])
-
-
 test_output_dtype = standard.output_dtype(attention, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(attention, needs="values", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(attention, needs="output_shape", cases=SMALL[:1])
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(attention, needs="values", cases=SMALL)
-
-
 test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 
 
@@ -191,9 +179,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(attention, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
-
-
 test_float64_throughout = standard.float64_throughout(attention, needs="values", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[3]))

@@ -42,8 +42,6 @@ def tokens(sizes, *lead):
 module = standard.module(
     pair, lambda sizes: [(tokens(sizes),)], inputs="x", terms=lambda sizes: sizes.T * sizes.input_dim
 )
-
-
 test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[3], SIZES[7]))
 
 
@@ -177,23 +175,11 @@ def test_token_order(attempt, reference, sizes):
 test_gradients = standard.gradients(
     module, claim="Gradients to x and to every weight are those of the formula.", needs="values", cases=SIZES[:5]
 )
-
-
 test_train_and_eval_alike = standard.train_and_eval_alike(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_output_dtype = standard.output_dtype(module, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(module, needs="values", cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=(SMALL[0], SIZES[3]))
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(module, needs="values", cases=SMALL)
-
-
 test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 
 
@@ -227,9 +213,5 @@ test_half_precision = standard.half_precision(
     needs="values",
     cases=SMALL,
 )
-
-
 test_float64_throughout = standard.float64_throughout(module, needs="values", cases=SMALL)
-
-
 test_own_memory = standard.own_memory(module, needs="output_shape", cases=(SIZES[0], SIZES[3], SIZES[4]))

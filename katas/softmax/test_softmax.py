@@ -272,17 +272,9 @@ def test_gradients_of_difficult_entries(attempt, reference, sizes):
 
 
 test_output_dtype = standard.output_dtype(softmax, calls=difficult, needs="output_shape", cases=SMALL[:1])
-
-
 test_float32 = standard.float32(softmax, needs="values", cases=(*SMALL, *SIZES[8:]), calls=plain)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(softmax, calls=difficult, needs="output_shape", cases=SMALL[:2])
-
-
 test_non_contiguous_inputs = standard.non_contiguous_inputs(softmax, needs="values", cases=SMALL)
-
-
 test_device = standard.device(softmax, calls=difficult, needs="output_shape", cases=SMALL[:1])
 
 
@@ -317,8 +309,6 @@ test_half_precision = standard.half_precision(
     cases=SMALL,
     terms=lambda sizes: sizes.N,
 )
-
-
 test_float64_throughout = standard.float64_throughout(
     softmax,
     look_at="conversions to float32 on the way, and constants added to the sum",
@@ -326,8 +316,6 @@ test_float64_throughout = standard.float64_throughout(
     needs="values",
     cases=SMALL,
 )
-
-
 test_own_memory = standard.own_memory(
     softmax,
     look_at="x, or a view of it, that is returned",

@@ -197,14 +197,8 @@ test_gradients = standard.gradients(
     needs=("split_values", "merge_values"),
     cases=SIZES[:4],
 )
-
-
 test_output_dtype = standard.output_dtype(split, merge, needs=("split_shape", "merge_shape"), cases=SMALL[:1])
-
-
 test_float32 = standard.float32(split, merge, needs=("split_values", "merge_values"), cases=SMALL)
-
-
 test_inputs_unmodified = standard.inputs_unmodified(
     split,
     merge,
@@ -212,18 +206,12 @@ test_inputs_unmodified = standard.inputs_unmodified(
     needs=("split_shape", "merge_shape"),
     cases=(SMALL[0], SIZES[5]),
 )
-
-
 test_split_of_strided = standard.non_contiguous_inputs(
     split, claim="split_heads takes a non-contiguous x, such as a transposed one.", needs="split_values", cases=SMALL
 )
-
-
 test_merge_of_strided = standard.non_contiguous_inputs(
     merge, claim="merge_heads takes a non-contiguous x, such as split_heads returns.", needs="merge_values", cases=SMALL
 )
-
-
 test_device = standard.device(split, merge, needs=("split_shape", "merge_shape"), cases=SMALL[:1])
 
 
@@ -246,6 +234,4 @@ def test_split_copies_nothing(attempt, sizes):
 test_half_precision = standard.half_precision(
     split, merge, look_at="operations that some dtypes do not have", needs=("split_values", "merge_values"), cases=SMALL
 )
-
-
 test_float64_throughout = standard.float64_throughout(split, merge, needs=("split_values", "merge_values"), cases=SMALL)

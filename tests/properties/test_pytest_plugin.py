@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_an_attempt_the_reference_passes_case_by_case(folder: Path) -> None:
-    code, told = run_pytest(str(SDPA), "-v", "-k", "output_shape", folder=folder)
+    code, told = run_pytest(str(SDPA), "-vv", "-k", "output_shape", folder=folder)
 
     assert code == 0, told
     assert "test_output_shape[B=2-H=3-Tq=4-Tk=5-D=7-Dv=6] PASSED" in told
@@ -98,8 +98,11 @@ def test_an_unknown_fixture_is_named_with_those_that_there_are(folder: Path) -> 
         load(test)
 
 
-def test_a_test_without_a_claim_is_named(folder: Path) -> None:
-    (folder / "test_new.py").write_text("def test_it(attempt):\n    pass\n")
+def test_a_file_that_has_changed_is_loaded_anew_and_a_test_without_a_claim_is_named(folder: Path) -> None:
+    path = folder / "test_new.py"
+    path.write_text('from attn_kata.properties import claims\n\n@claims("It is.")\ndef test_it(attempt):\n    pass\n')
+    assert [test.property.name for test in load(path)] == ["it"]
+    path.write_text("def test_it(attempt):\n    pass\n")
 
     with pytest.raises(HiddenTestFault, match="test_it has no claim"):
         load(folder / "test_new.py")

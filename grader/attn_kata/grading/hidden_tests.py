@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -98,6 +99,9 @@ def load(path: Path) -> list[HiddenTest]:
         arguments += ["-p", f"no:{plugin}"]
     with _no_plugins():
         code = pytest.main(arguments, plugins=[collector])
+    # pytest would take the module that is there for another file of the same name, and for a newer one.
+    if getattr(sys.modules.get(path.stem), "__file__", None) == str(path):
+        del sys.modules[path.stem]
     if collector.faults:
         raise HiddenTestFault(collector.faults[0])
     if not collector.tests:

@@ -7,6 +7,7 @@ the asserts and checks here.
 Saying what a property is
     claims            marks a test: its claim, where to look, what it needs, its cases, what it blocks
     Sizes, randn      the sizes of one case by name; random inputs in float64
+    flags_first, flags_with_gaps    flags of kept keys, (B, Tk), no row of which is empty
     standard          the properties that every kata is asked: from_scratch, gradients, train_and_eval_alike, output_dtype,
                       float32, half_precision, float64_throughout, inputs_unmodified, non_contiguous_inputs, device, own_memory
 
@@ -28,7 +29,7 @@ Failing
 """
 
 from attn_kata.properties import standard
-from attn_kata.properties.cases import Sizes, randn
+from attn_kata.properties.cases import Sizes, flags_first, flags_with_gaps, randn
 from attn_kata.properties.checks import (
     FORBIDDEN_ATTENTIONS,
     FORBIDDEN_SOFTMAXES,
@@ -47,5 +48,6 @@ from attn_kata.properties.training import fit
 __all__ = [
     "FORBIDDEN_ATTENTIONS", "FORBIDDEN_SOFTMAXES", "AttemptRaised", "Handle", "PropertyFailed", "Result", "Sizes",
     "assert_close", "assert_equal", "assert_holds", "assert_shape", "build_pair", "check_gradients", "check_leaves_inputs",
-    "check_raises_value_error", "check_stays_on_device", "claims", "fit", "randn", "random_weights", "standard", "strided",
+    "check_raises_value_error", "check_stays_on_device", "claims", "fit", "flags_first", "flags_with_gaps", "randn",
+    "random_weights", "standard", "strided",
 ]  # fmt: skip

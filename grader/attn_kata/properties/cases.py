@@ -41,3 +41,19 @@ def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     The numbers depend on the seed of the grading, the property and the case, and on nothing else.
     """
     return torch.randn(*shape, dtype=torch.float64).to(dtype)
+
+
+def flags_first(samples: int, length: int) -> Tensor:
+    """(samples, length) bool: True first, in half of the places, in 1, in all, in all but one, and again. No row is False."""
+    pattern = ((length + 1) // 2, 1, length, max(1, length - 1))
+    return torch.arange(length) < torch.tensor([pattern[i % 4] for i in range(samples)])[:, None]
+
+
+def flags_with_gaps(samples: int, length: int) -> Tensor:
+    """(samples, length) bool: True in every other place, from the second on, then from the first on, and again.
+
+    With a length of 1 all are True: no row is False.
+    """
+    if length == 1:
+        return flags_first(samples, length)
+    return (torch.arange(length) + torch.arange(samples)[:, None]) % 2 == 1
