@@ -60,15 +60,15 @@ print(random.random(), torch.rand(1).item())
 """
 
 
-def test_one_seed_gives_one_report(engine, right):
+def test_one_seed_gives_one_report(warm, right):
     source = PRINTS + right.replace("-0.5", "-1.0").replace(
         "return", "print(q.sum().item(), random.random())\n    return"
     )
-    first, second = (without_times(grade(engine, source, seed=5)) for _ in range(2))
+    first, second = (without_times(grade(warm, source, seed=5)) for _ in range(2))
 
     assert first == second
     assert len(first["attempt_output"].split()) > 4
-    assert without_times(grade(engine, source, seed=6)) != first
+    assert without_times(grade(warm, source, seed=6)) != first
 
 
 def test_one_seed_gives_one_report_in_two_engines(right):
@@ -154,8 +154,13 @@ def test_deaths_are_told_alike_by_every_kind_of_engine(engine, right):
 
 
 def test_after_three_deaths_the_rest_is_skipped_and_the_report_failed(engine, right):
-    dying = right.replace("    return", "    if calls.append(1) or len(calls) > 9:\n        os._exit(1)\n    return")
-    report = grade(engine, "import os\ncalls = []\n" + dying)
+    dying = right.replace(
+        "    return",
+        "    if not q.is_contiguous() or q.dtype == torch.float16: os._exit(1)\n"
+        "    if q.dtype == torch.float32 and q.abs().max() > 50: os._exit(1)\n"
+        "    return",
+    )
+    report = grade(engine, "import os, torch\n" + dying)
     outcomes = [finding.outcome for finding in report.findings]
 
     assert report.outcome == "failed"
@@ -233,15 +238,15 @@ def test_cancelling_nothing_does_nothing(engine, reference):
     assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
 
 
-def test_a_grading_cancelled_at_any_moment_is_cancelled_or_reported(engine, reference):
+def test_a_grading_cancelled_at_any_moment_is_cancelled_or_reported(warm, reference):
     for moment in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
-        timer = threading.Timer(moment, engine.cancel)
+        timer = threading.Timer(moment, warm.cancel)
         timer.start()
         with contextlib.suppress(GradingCancelled):
-            assert grade(engine, reference, properties=("values",)).outcome == "passed"
+            assert grade(warm, reference, properties=("values",)).outcome == "passed"
         timer.join()
 
-    assert grade(engine, reference, properties=("values",)).outcome == "passed"
+    assert grade(warm, reference, properties=("values",)).outcome == "passed"
 
 
 def test_a_fault_of_ours_is_told_with_its_traceback_and_the_next_grading_works(engine, reference):
@@ -252,12 +257,12 @@ def test_a_fault_of_ours_is_told_with_its_traceback_and_the_next_grading_works(e
     assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
 
 
-def test_time_used_up_on_what_never_decides_is_not_missing_when_the_values_are_asked_again(engine, right):
+def test_a_call_without_end_in_what_never_decides_leaves_the_verdict(warm, right):
     slow = "import time\n" + right.replace("    return", "    time.sleep(60 * bool(q.abs().max() > 90))\n    return", 1)
-    report = grade(engine, slow, timeout=6.0)
+    report = grade(warm, slow, timeout=6.0)
 
     assert report.outcome == "passed"
-    assert {"errored"} <= {finding.outcome for finding in report.findings if finding.tier == "edge"}
+    assert "errored" in {finding.outcome for finding in report.findings if finding.tier == "edge"}
 
 
 @linux
