@@ -8,9 +8,10 @@ import itertools
 import pytest
 
 from attn_kata import catalog
+from attn_kata.grading import hidden_tests, runner
+from attn_kata.grading.hidden_tests import Case
 from attn_kata.grading.local import Local, load_namespace, local_handle
 from attn_kata.grading.prefetch import Prefetch
-from attn_kata.grading.runner import Case, HiddenTests, with_hidden_tests
 from attn_kata.properties.handle import Handle
 
 
@@ -26,10 +27,8 @@ def noted(slug: str, other: str | None = None) -> dict[Case, list[bytes]]:
         if case is not None:
             cases.append(case)
 
-    def use(tests: HiddenTests) -> None:
-        tests.run(Handle(prefetch), local_handle(kata.solution), seed=0, begin=begin)
-
-    with_hidden_tests(kata.folder / f"test_{slug}.py", use)
+    tests = hidden_tests.load(kata.folder / f"test_{slug}.py")
+    runner.run(tests, Handle(prefetch), local_handle(kata.solution), seed=0, begin=begin)
     return {case: prefetch.requests_from(case) for case in cases}
 
 

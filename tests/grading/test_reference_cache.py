@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,9 +9,10 @@ import pytest
 import torch
 
 from attn_kata import catalog
+from attn_kata.grading import hidden_tests, runner
+from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
 from attn_kata.grading.reference_cache import ReferenceCache
-from attn_kata.grading.runner import HiddenTests, with_hidden_tests
 from attn_kata.properties.handle import Handle, number_for
 
 MHA = catalog.find("mha")
@@ -33,47 +33,39 @@ def transport() -> Counting:
     return Counting(load_namespace(MHA.solution))
 
 
-def with_tests(use: Callable[[HiddenTests], None]) -> None:
-    with_hidden_tests(MHA.folder / "test_mha.py", use)
+@pytest.fixture(scope="module")
+def tests() -> list[HiddenTest]:
+    return hidden_tests.load(MHA.folder / "test_mha.py")
 
 
-def findings(tests: HiddenTests, attempt: Handle, reference: Handle, **named: Any) -> list[dict[str, Any]]:
-    found = [asdict(finding) for finding in tests.run(attempt, reference, **named)[0]]
+def findings(tests: list[HiddenTest], attempt: Handle, reference: Handle, **named: Any) -> list[dict[str, Any]]:
+    found = [asdict(finding) for finding in runner.run(tests, attempt, reference, **named)[0]]
     for finding in found:
         finding.pop("seconds")
     return found
 
 
-def test_what_was_answered_once_is_not_computed_again(transport):
+def test_what_was_answered_once_is_not_computed_again(transport, tests):
     cache = ReferenceCache(transport)
-
-    def use(tests: HiddenTests) -> None:
-        for _ in range(2):
-            attempt = local_handle(MHA.solution)
-            found = findings(tests, attempt, Handle(cache), seed=0, begin=cache.begin)
-            assert {finding["outcome"] for finding in found} == {"passed"}
-            counts.append(transport.computed)
-
     counts: list[int] = []
-    with_tests(use)
+    for _ in range(2):
+        found = findings(tests, local_handle(MHA.solution), Handle(cache), seed=0, begin=cache.begin)
+        assert {finding["outcome"] for finding in found} == {"passed"}
+        counts.append(transport.computed)
 
     assert counts[0] > 50
     assert counts[1] == counts[0]
 
 
-def test_wrong_attempts_get_the_same_findings_with_the_cache_and_without_it(transport, specimen_handle):
+def test_wrong_attempts_get_the_same_findings_with_the_cache_and_without_it(transport, tests, specimen_handle):
     cache = ReferenceCache(transport)
-
-    def use(tests: HiddenTests) -> None:
-        findings(tests, local_handle(MHA.solution), Handle(cache), seed=0, begin=cache.begin)
-        for name in ("mask_lost", "dropout_always", "detached_weights", "heads_not_checked"):
-            wrong = f"wrong/{name}"
-            plain = findings(tests, specimen_handle("mha", wrong), local_handle(MHA.solution), seed=0)
-            told = findings(tests, specimen_handle("mha", wrong), Handle(cache), seed=0, begin=cache.begin)
-            assert told == plain, name
-            assert "failed" in {finding["outcome"] for finding in told}, name
-
-    with_tests(use)
+    findings(tests, local_handle(MHA.solution), Handle(cache), seed=0, begin=cache.begin)
+    for name in ("mask_lost", "dropout_always", "detached_weights", "heads_not_checked"):
+        wrong = f"wrong/{name}"
+        plain = findings(tests, specimen_handle("mha", wrong), local_handle(MHA.solution), seed=0)
+        told = findings(tests, specimen_handle("mha", wrong), Handle(cache), seed=0, begin=cache.begin)
+        assert told == plain, name
+        assert "failed" in {finding["outcome"] for finding in told}, name
 
 
 def answer(reference: Handle, numbers: torch.Tensor) -> torch.Tensor:

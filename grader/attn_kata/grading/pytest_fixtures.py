@@ -19,7 +19,6 @@ from attn_kata.properties.cases import Sizes
 from attn_kata.properties.claims import Property
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.pytest_plugin import attempt_file
 
 SEED = 0
 
@@ -38,7 +37,8 @@ def reference(request: pytest.FixtureRequest) -> Handle:
 @pytest.fixture(scope="module")
 def attempt(request: pytest.FixtureRequest) -> Handle:
     """The handle on the file given by --attempt, or on the reference."""
-    path = attempt_file(request.config)
+    given = request.config.getoption("--attempt")  # pytest_plugin has looked that the file is there
+    path = None if given is None else request.config.invocation_params.dir / str(given)
     if path is None:
         return local_handle(catalog.load(request.path.parent).solution)
     try:
