@@ -30,7 +30,7 @@ SIZES = (
 )
 SMALL = SIZES[:2]
 KEPT = (*SIZES[:3], SIZES[4], SIZES[7])
-# B equal to Tq, to Tk, to both.
+# B is equal to Tq, to Tk, to both.
 EQUAL = (
     Sizes(B=3, Tq=3, Tk=5, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
     Sizes(B=5, Tq=3, Tk=5, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
@@ -127,7 +127,7 @@ def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     query, keys, values = inputs(sizes)
 
-    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+    for left_out in ((), (None,)):  # keep not given, and given as None; and a second call must be right too
         out = ours(query, keys, values, *left_out)
         assert_close(out, theirs(query, keys, values), atol=1e-5)
         query, keys = query.flip(-2), 0.7 * keys
@@ -149,7 +149,7 @@ def test_strong_scores(attempt, reference, sizes):
     theirs.load(weights)
     given = inputs(sizes)
 
-    # 1e-4, because strong scores cost float32 arithmetic on the way a digit
+    # 1e-4, because with large scores an attempt that computes in float32 loses a digit
     assert_close(ours(*given), theirs(*given), atol=1e-4, what="out with strong scores: out")
 
 
@@ -166,7 +166,7 @@ def test_query_matters(attempt, reference, sizes):
 
     moved = (ours(query + 2 * randn(*query.shape), keys, values) - before).abs().amax(dim=-1)  # (B, Tq)
 
-    unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN has not moved
+    unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN counts as not moved
     assert_holds(not unmoved, f"out[{str(unmoved[:1])[2:-2]}] stays as it was when the queries change")
 
 
@@ -360,7 +360,7 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     given = inputs(sizes)
     keep = kept_first(sizes)
-    keep[1] = False  # of sample 1 nothing is kept
+    keep[1] = False  # sample 1 keeps nothing
     cotangent = randn(sizes.B, sizes.Tq, sizes.Dv)
 
     result = ours.run(*given, keep, cotangent=cotangent)

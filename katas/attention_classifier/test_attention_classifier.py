@@ -36,7 +36,11 @@ SIZES = (
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.T > 1)
 LEARNING = sized(B=64, T=12, H=3, D=4, vocab=20, classes=5)
-STEPS, LEARNING_RATE, ACCURACY = 60, 0.03, 0.85  # the definition reaches 95 % and more, leaking padding 65 % at most
+STEPS, LEARNING_RATE, ACCURACY = (
+    60,
+    0.03,
+    0.85,
+)  # the definition reaches 95% and more; one that uses padding, 65% at most
 
 
 def shapes(sizes):
@@ -114,7 +118,7 @@ test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, c
     cases=SMALL,
 )
 def test_parameters(attempt, sizes):
-    built(attempt, sizes)  # fails where names or shapes are others
+    built(attempt, sizes)  # fails where names or shapes differ
 
 
 @claims(
@@ -153,7 +157,7 @@ def test_output_shape(attempt, sizes):
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
 
-    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+    for left_out in ((), (None,)):  # keep not given, and given as None; and a second call must be right too
         ids = tokens(sizes)
         out = ours.run(ids, *left_out, training=False).output
         assert_close(out, theirs(ids), atol=1e-5, rows="sample", columns="class")
@@ -237,10 +241,10 @@ def test_twice_the_sequence(attempt, sizes):
 )
 def test_real_tokens_matter(attempt, sizes):
     weights = some_weights(sizes)
-    weights["classifier.weight"] /= 10  # logits near each other: a change shows behind a softmax, too
+    weights["classifier.weight"] /= 10  # logits near each other: a change can be seen after a softmax too
     module = built(attempt, sizes, weights)
     ids = tokens(sizes)
-    # One token is padding, another in each sample: what attends to padding attends to nothing else, and no real one matters.
+    # One token is padding, another one in each sample: a query that attends to padding attends to no real token.
     one_hidden = torch.arange(sizes.T) != torch.arange(sizes.B)[:, None]  # (B, T)
     for keep in (torch.ones(sizes.B, sizes.T, dtype=torch.bool), one_hidden):
         before = module(ids, keep)
@@ -248,7 +252,7 @@ def test_real_tokens_matter(attempt, sizes):
             changed = ids.clone()
             changed[:, place] = (ids[:, place] + 1) % sizes.vocab
             moved = (module(changed, keep) - before).abs().amax(1)  # (B,)
-            unmoved = (keep[:, place] & ~(moved > 1e-6)).nonzero().flatten().tolist()  # NaN has not moved
+            unmoved = (keep[:, place] & ~(moved > 1e-6)).nonzero().flatten().tolist()  # NaN counts as not moved
             at = unmoved[0] if unmoved else 0
             assert_holds(not unmoved, f"token_ids[{at}, {place}] is real and changes, but out[{at}] stays as it was")
 
@@ -344,7 +348,7 @@ def test_strong_scores(attempt, reference, sizes):
 
     for strong, flags in ((spread, ()), (low, (real_first(sizes),))):
         ours, theirs = pair(attempt, reference, sizes, weights=strong)
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(ours(ids, *flags), theirs(ids, *flags), atol=1e-4, rows="sample", columns="class")
 
 
@@ -389,7 +393,7 @@ def test_gradients_of_empty_sequence(attempt, reference, sizes):
 
 
 def task(sizes, count):
-    """Sequences whose label is their one real token below `classes`; at padding stand other such tokens, at random."""
+    """Sequences whose label is their one real token below `classes`; at padding there are other such tokens, at random."""
     ids = torch.randint(sizes.classes, sizes.vocab, (count, sizes.T))
     length = torch.randint(3, sizes.T // 2 + 1, (count,))
     keep = torch.arange(sizes.T) < length[:, None]
@@ -406,7 +410,7 @@ def task(sizes, count):
     cases=(LEARNING,),
 )
 def test_learns(attempt, reference, sizes):
-    torch.manual_seed(1)  # one task and one start, whatever the grading's seed: nobody fails it by bad luck
+    torch.manual_seed(1)  # one task and one start, whatever the grading's seed: bad luck fails nobody
     weights = random_weights(shapes(sizes), torch.float32)
     weights = {name: weight / 2 if "proj" in name else weight for name, weight in weights.items()}
     module = built(attempt, sizes, weights)
@@ -416,7 +420,7 @@ def test_learns(attempt, reference, sizes):
     ids, keep, labels = task(sizes, 200)
     logits = module.run(ids, keep, weights=learnt, training=False).output
     assert_shape(logits, (200, sizes.classes), what="the output for 200 new sequences")
-    # What was learnt lies in the weights, and not in the attempt, which may know the task.
+    # What was learnt is in the weights. The attempt may know the task, so the reference is tested with them too.
     defined = built(reference, sizes, learnt)(ids, keep)
     accuracy = min(float((answer.argmax(1) == labels).double().mean()) for answer in (logits, defined))
     told = f"it does not learn: {accuracy:.0%} of new sequences are classified correctly after {STEPS} steps, "
@@ -471,7 +475,7 @@ test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
     look_at="exp of a large number, and what a padded score becomes",
 )
 def test_large_scores(attempt, reference, sizes):
-    # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
+    # Integers, and D = 16, whose root is 4, so that float32 holds every score exactly.
     weights = some_weights(sizes)
     for name in ("attention.q_proj", "attention.k_proj"):
         weights[f"{name}.weight"] = torch.randint(-7, 8, (sizes.E, sizes.E)).double()

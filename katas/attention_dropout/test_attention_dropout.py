@@ -26,7 +26,7 @@ SIZES = (
     Sizes(B=2, H=1, Tq=131, Tk=3, D=9, Dv=5),
 )
 SMALL = SIZES[:2]
-# In training v is the unit matrix twice over, so that out shows each weight twice: Dv = 2 Tk.
+# In training v is the unit matrix twice, side by side, so that out shows each weight twice: Dv = 2 Tk.
 READABLE = (
     Sizes(B=2, H=3, Tq=8, Tk=7, D=5, p="0.3"),
     Sizes(B=3, H=2, Tq=6, Tk=10, D=4, p="0.8"),
@@ -39,8 +39,8 @@ MANY = (  # enough weights to tell p from p + 0.03 and p - 0.03 for certain
 )
 HALF = Sizes(B=4, H=3, Tq=13, Tk=12, D=5, p="0.5")
 AXES = {1: "sample", 2: "head", 3: "query", 4: "key"}  # of the weights of several calls, (calls, B, H, Tq, Tk)
-UNLIKELY = 1e-11  # how often bad luck may fail a right attempt, in one comparison; a grading makes fewer than 100
-# Calls until one weight is dropped and another is not. With p=0.5 they are enough though one draw serve all weights.
+UNLIKELY = 1e-11  # the probability that bad luck fails a right attempt in a comparison; a grading makes fewer than 100
+# Calls until one weight is dropped and another is not. With p=0.5 they are enough even if all weights share one draw.
 TRIES = 40
 
 
@@ -67,7 +67,7 @@ class Readable:
         self.k = self.k.expand(-1, -1, sizes.Tk, -1).contiguous()
         unit = torch.eye(sizes.Tk, dtype=torch.float64)
         self.v = torch.cat([unit, unit], dim=1).expand(sizes.B, sizes.H, -1, -1).contiguous()  # (B, H, Tk, 2 Tk)
-        # The attempt's own, so that dropout is judged where the weights are wrong, too.
+        # The attempt's own weights, so that dropout can be judged where the weights are wrong too.
         self.undropped = self.read(attempt.attention_with_dropout(self.q, self.k, self.v, 0.0, False))[0]
 
     def read(self, out):
@@ -104,7 +104,7 @@ def luck(count, tries=1):
 
 
 def drawn(kept, axes):
-    """Without those of these axes along which all weights are dropped alike: a draw that serves several counts once."""
+    """`kept` with one entry along each axis of `axes` on which all entries agree: a draw that is shared counts once."""
     for axis in axes:
         first = kept.narrow(axis, 0, 1)
         kept = first if bool((kept == first).all()) else kept
@@ -112,7 +112,7 @@ def drawn(kept, axes):
 
 
 def near(actual, expected):
-    """Whether two tensors are the same to 1e-6, which rounding in float32 is not farther than."""
+    """Whether two tensors are the same to 1e-6, which is more than rounding in float32 changes."""
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
@@ -166,7 +166,7 @@ def test_output_shape(attempt, sizes):
 def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)
 
-    for nothing in (0.0, 0):  # right on the first call only is not right
+    for nothing in (0.0, 0):  # a second call must be right too
         out = attempt.attention_with_dropout(q, k, v, nothing, False)
         assert_close(out, reference.attention_with_dropout(q, k, v, nothing, False), atol=1e-5)
         q = q.flip(-2)
@@ -182,7 +182,7 @@ def test_evaluation_drops_nothing(attempt, sizes):
     q, k, v = qkv(sizes)
     without = attempt.attention_with_dropout(q, k, v, 0.0, False)
     for p in (0.5, 0.9):
-        attempt.attention_with_dropout(q, k, v, p, True)  # in training once between
+        attempt.attention_with_dropout(q, k, v, p, True)  # one call in training between the others
         out, again = (attempt.attention_with_dropout(q, k, v, p, False) for _ in range(2))
         assert_shape(again, tuple(out.shape), what="the output of a second call")
         assert_holds(near(again, out), f"two calls with p={p} and training=False give different results")
@@ -242,7 +242,7 @@ def test_strong_scores(attempt, reference, sizes):
 
     for strong in ((4 * q, 4 * k), low):
         out = attempt.attention_with_dropout(*strong, v, 0.5, False)
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(out, reference.attention_with_dropout(*strong, v, 0.0, False), atol=1e-4)
 
 
@@ -320,7 +320,7 @@ def test_something_is_dropped(attempt, sizes):
     cases=(Sizes(B=4, H=3, Tq=13, Tk=11, D=5, p="0.5"),),  # Tk odd: half of the weights are not half of the sum
 )
 def test_what_is_dropped_is_missing(attempt, sizes):
-    # Scores and values of one size, whatever is taken for which: the output is the sum of the weights.
+    # All scores and values are equal, whichever layer is used for which: the output is the sum of the weights.
     q = torch.ones(sizes.B, sizes.H, sizes.Tq, sizes.D, dtype=torch.float64)
     k = torch.ones(sizes.B, sizes.H, sizes.Tk, sizes.D, dtype=torch.float64)
     p = float(sizes.p)
@@ -370,7 +370,7 @@ def test_dropout_acts_on_weights(attempt, sizes):
 
 
 def check_weights(readable, once, again):
-    """What is plainly seen of the weights in training, said in words."""
+    """Fail in words for the mistakes that the weights in training show."""
     in_eval, p = readable.undropped, readable.p
     kept = once.abs() > in_eval.abs() / 1e3
     assert_holds(bool(kept.any()), f"every weight is dropped, with p={p}")
@@ -402,7 +402,7 @@ def test_identical_keys(attempt, sizes):
     scaled = 1 / (sizes.Tk * (1 - readable.p))
 
     ordered = weights.sort(dim=-1).values
-    # Of how many sizes the weights of one query are, at most.
+    # How many different sizes the weights of one query have, at most.
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
@@ -479,7 +479,7 @@ def test_dropout_is_independent(attempt, sizes):
         seen.append(
             (worst, luck(rows.shape[1], tries=len(rows) ** 2), f"{len(rows)} {name.replace('query', 'querie')}s")
         )
-    for worst, limit, several in sorted(seen, key=lambda one: -one[0]):  # of equals the first of AXES
+    for worst, limit, several in sorted(seen, key=lambda one: -one[0]):  # of equal ones the first in AXES
         told = f"two of the {several} agree in {0.5 + worst:.0%} of what is dropped, or differ in as many places"
         assert_holds(worst <= limit, told)
     counts = kept.sum(-1)  # (2, B, H, Tq)

@@ -32,7 +32,7 @@ SIZES = (
     Sizes(B=1, H=1, Tq=2, Tk=6, D=1, Dv=3),
     Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=2),
 )
-SMALL = SIZES[:2]  # as many queries as keys, and fewer
+SMALL = SIZES[:2]  # as many queries as keys; then fewer
 
 
 def qkv(sizes):
@@ -88,7 +88,7 @@ def test_mask_values(attempt, reference, sizes):
 )
 def test_mask_device(attempt, reference, sizes):
     right = reference.causal_mask(sizes.Tq, sizes.Tk)
-    for device in (None, "cpu:0", torch.device("cpu:0")):  # told from "cpu", which an attempt may have written itself
+    for device in (None, "cpu:0", torch.device("cpu:0")):  # not "cpu", which an attempt may have written itself
         result = attempt.causal_mask.run(sizes.Tq, sizes.Tk, device, record=True)
 
         assert_equal(result.output, right, what=f"mask with device={device}: mask")
@@ -103,7 +103,7 @@ def test_mask_device(attempt, reference, sizes):
     try:
         attempt.causal_mask(sizes.Tq, sizes.Tk, "nowhere")
     except AttemptRaised:
-        return  # as torch does where it is handed a device that it does not know
+        return  # as torch raises for a device that it does not know
     assert_holds(False, "device='nowhere' gives a mask too: the argument device does not decide where the mask is")
 
 
@@ -147,7 +147,7 @@ def test_no_future_leak(attempt, sizes):
         changed_k[..., first:, :] = randn(*k[..., first:, :].shape)
         changed_v[..., first:, :] += 1e6  # a small weight is not 0
         after = attempt.causal_attention(q, changed_k, changed_v)
-        earlier = first - (sizes.Tk - sizes.Tq)  # queries 0 to this one stand before the first changed key
+        earlier = first - (sizes.Tk - sizes.Tq)  # the queries before this one are before the first changed key
 
         assert_close(
             _numbers(after[..., :earlier, :]),
@@ -285,7 +285,9 @@ test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
-    k[..., : sizes.Tk - sizes.Tq + 1, :] = -q[..., :1, :]  # all that the first query sees has a large negative score
+    k[..., : sizes.Tk - sizes.Tq + 1, :] = -q[
+        ..., :1, :
+    ]  # all keys that the first query sees have a large negative score
 
     out = attempt.causal_attention(q.float(), k.float(), v.float())
 

@@ -89,7 +89,7 @@ def with_empty_rows(sizes):
 
 
 def flags(sizes):
-    """keep (B, Tk) and causal (Tq, Tk), any booleans: each differs from row to row where there is room for it."""
+    """keep (B, Tk) and causal (Tq, Tk), any booleans: rows differ where the sizes allow it."""
     keep = torch.rand(sizes.B, sizes.Tk) < 0.6
     keep[torch.arange(sizes.B), torch.arange(sizes.B) % sizes.Tk] = False
     causal = torch.arange(sizes.Tk) <= torch.arange(sizes.Tq)[:, None] + max(0, sizes.Tk - sizes.Tq)
@@ -154,7 +154,7 @@ test_flags_unmodified = standard.inputs_unmodified(masks, needs="mask_shape", ca
 def test_non_contiguous_flags(attempt, reference, sizes):
     keep, causal = flags(sizes)
     expected = reference.combine_masks(keep, causal)
-    alike = keep[:1].expand_as(keep)  # one sample's flags for all, in the memory of one
+    alike = keep[:1].expand_as(keep)  # the flags of one sample for all, in the memory of one
 
     assert_equal(attempt.combine_masks(strided(keep), strided(causal)), expected, what="mask")
     assert_equal(attempt.combine_masks(alike, causal), reference.combine_masks(alike, causal), what="mask")
@@ -189,7 +189,7 @@ def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     mask = all_true(sizes)
 
-    for _ in range(2):  # right on the first call only is not right
+    for _ in range(2):  # a second call must be right too
         out = attempt.masked_attention(q, k, v, mask)
         assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-5)
         q = q.flip(-2)
@@ -214,7 +214,7 @@ def test_values_with_mask(attempt, reference, sizes):
     "A mask of any shape that broadcasts to (B, H, Tq, Tk) is used as it is.",
     look_at="dimensions that are added to the mask, or taken for others",
     needs="values_with_mask",
-    cases=(*SMALL, SIZES[4]),  # sizes all different; then all alike, where a mask could be taken for another
+    cases=(*SMALL, SIZES[4]),  # all sizes different; then all equal, where one shape of mask can be taken for another
 )
 def test_mask_broadcasts(attempt, reference, sizes):
     q, k, v = qkv(sizes)
@@ -239,7 +239,7 @@ def test_strong_scores(attempt, reference, sizes):
 
     for strong, mask in (((4 * q, 4 * k), all_true(sizes)), (low, partial(sizes))):
         out = attempt.masked_attention(*strong, v, mask)
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(out, reference.masked_attention(*strong, v, mask), atol=1e-4)
 
 
@@ -275,7 +275,9 @@ def test_kept_keys_matter(attempt, sizes):
         changed = v.clone()
         changed[:, :, key] += 10
         moved = (attempt.masked_attention(q, k, changed, mask) - before).abs().amax(dim=3)  # (B, H, Tq)
-        unmoved = (open_to[..., key] & ~(moved > 1e-6)).nonzero().tolist()  # [sample, head, query]; NaN has not moved
+        unmoved = (
+            (open_to[..., key] & ~(moved > 1e-6)).nonzero().tolist()
+        )  # [sample, head, query]; NaN counts as not moved
         at = str(unmoved[:1])[2:-2]
         assert_holds(not unmoved, f"key {key} is open to the query of out[{at}] and its value changes, but out stays")
 

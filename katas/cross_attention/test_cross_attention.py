@@ -27,12 +27,12 @@ SIZES = (
 )
 SMALL = SIZES[:2]
 KEPT = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
-# As many tokens in x as in the context.
+# x and the context have the same length.
 SAME_LENGTH = (
     Sizes(B=2, H=3, Tq=5, Tk=5, E=6, context_dim=9),
     Sizes(B=3, H=2, Tq=1, Tk=1, E=10, context_dim=8),
 )
-# B equal to one other size each, then to all of them.
+# B is equal to one other size in each, and to all of them in the last.
 EQUAL = (
     Sizes(B=3, H=2, Tq=3, Tk=5, E=4, context_dim=6),
     Sizes(B=3, H=3, Tq=2, Tk=5, E=6, context_dim=9),
@@ -114,7 +114,7 @@ test_from_scratch = standard.from_scratch(
     look_at="names, biases, and which projection reads the context",
 )
 def test_parameters(attempt, sizes):
-    built(attempt, sizes)  # fails where names or shapes are others
+    built(attempt, sizes)  # fails where names or shapes differ
 
 
 @claims(
@@ -189,7 +189,7 @@ def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x, context = inputs(sizes)
 
-    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+    for left_out in ((), (None,)):  # keep not given, and given as None; and a second call must be right too
         out = ours.run(x, context, *left_out, training=False).output
         assert_close(out, theirs(x, context), atol=1e-5)
         x, context = x.flip(-2), 0.7 * context
@@ -204,14 +204,14 @@ def test_values(attempt, reference, sizes):
 def test_never_causal(attempt, sizes):
     ours = built(attempt, sizes)
     x, context = inputs(sizes)
-    # Scores near 0, so that every token keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
     x = x / 4
     before = ours.run(x, context, training=False).output
     for position in (0, sizes.Tk - 1):
         changed = context.clone()
         changed[:, position] += 3 * randn(sizes.context_dim)
         moved = (ours(x, changed) - before).abs().amax(dim=-1)  # (B, Tq)
-        unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN has not moved
+        unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN counts as not moved
         assert_holds(not unmoved, f"out[{str(unmoved[:1])[2:-2]}] stays as it was when context[:, {position}] changes")
 
 
@@ -321,7 +321,7 @@ def test_strong_scores(attempt, reference, sizes):
     for strong, flags in ((spread, ()), (low, (kept_first(sizes),))):
         ours, theirs = pair(attempt, reference, sizes, weights=strong)
         out = ours.run(x, context, *flags, training=False).output
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(out, theirs(x, context, *flags), atol=1e-4)
 
 
@@ -350,7 +350,7 @@ def test_hidden_context_does_not_matter(attempt, sizes):
 def test_kept_context_matters(attempt, sizes):
     ours = built(attempt, sizes)
     x, context = inputs(sizes)
-    # Scores near 0, so that every token keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
     x = x / 4
     keep = gaps(sizes)
     before = ours.run(x, context, keep, training=False).output
@@ -359,7 +359,7 @@ def test_kept_context_matters(attempt, sizes):
         changed[:, position] += 3 * randn(sizes.context_dim)
         moved = (ours(x, changed, keep) - before).abs().amax(dim=-1)  # (B, Tq)
         for sample in keep[:, position].nonzero().flatten().tolist():
-            unmoved = (~(moved[sample] > 1e-6)).nonzero().flatten().tolist()  # queries; NaN has not moved
+            unmoved = (~(moved[sample] > 1e-6)).nonzero().flatten().tolist()  # queries; NaN counts as not moved
             kept, out = f"context[{sample}, {position}]", f"out[{sample}, {str(unmoved[:1])[1:-1]}]"
             assert_holds(not unmoved, f"{kept} is kept and changes, but {out} stays as it was")
 
@@ -436,7 +436,7 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x, context = inputs(sizes)
     keep = kept_first(sizes)
-    keep[1] = False  # sample 1 keeps nothing, the others do
+    keep[1] = False  # only sample 1 keeps nothing
 
     result = ours.run(x, context, keep, cotangent=randn(sizes.B, sizes.Tq, sizes.E))
 

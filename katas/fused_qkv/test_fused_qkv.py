@@ -82,7 +82,7 @@ def test_values(attempt, reference, sizes):
     for call in ("out", "out on a second call: out", "out after new weights were copied in: out"):
         x = tokens(sizes)
         if "second" in call:
-            x[:, -1] = 0  # a token like any other
+            x[:, -1] = 0  # a zero token is a token too
         assert_close(ours(x), theirs(x), atol=1e-5, what=call)
         if "second" in call:
             weights = random_weights(theirs.parameters)
@@ -158,7 +158,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 )
 def test_every_token_counts(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
-    # Scores near 0, so that every token keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
     x = tokens(sizes) / 4
     before = ours(x)
     for token in range(sizes.T):
@@ -233,7 +233,7 @@ test_device = standard.device(module, needs="output_shape", cases=SMALL[:1])
 def test_large_scores(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # Integers for queries and keys, so that float32 scores are nearly exact; ordinary values.
+    # Integers for queries and keys, so that float32 scores are nearly exact; values as usual.
     weights["qkv_proj.weight"][: 2 * sizes.output_dim] = (20 * randn(2 * sizes.output_dim, sizes.input_dim)).round()
     weights["qkv_proj.bias"][: 2 * sizes.output_dim] = 0
     theirs.load({name: weight.float().double() for name, weight in weights.items()})

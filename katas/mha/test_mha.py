@@ -42,9 +42,9 @@ MASKS = ("(T, T)", "(H, T, T)", "(B, 1, 1, T)", "(B, 1, T, T)", "(B, H, T, T)", 
 
 DROPOUT = tuple(sized(B=4, H=3, T=12, D=24, dropout=p, mask=mask) for p, mask in (("0.3", "none"), ("0.8", "causal")))
 AXES = {1: "sample", 2: "head", 3: "query", 4: "key"}  # of the weights of several calls, (calls, B, H, T, T)
-HARDLY = 1e-12  # a dropout that runs and drops nothing: what is recorded is asked twice, and has to give the same twice
-UNLIKELY = 1e-11  # how often bad luck may fail a right attempt, in one comparison
-# Calls until one weight is dropped and another is not. With dropout=0.5 they are enough though one draw serve all weights.
+HARDLY = 1e-12  # dropout runs and drops nothing: a recorded call is made twice, and must give the same output twice
+UNLIKELY = 1e-11  # the probability that bad luck fails a right attempt in one comparison
+# Calls until one weight is dropped and another is not. With dropout=0.5 they are enough even if all weights share one draw.
 TRIES = 40
 
 
@@ -183,7 +183,7 @@ def test_values(attempt, reference, sizes):
     expected = theirs(x)
 
     assert_close(ours(x), expected, atol=1e-5, rows="token")
-    # Right on the first call only is not right. The tokens come in reverse order, and so does the output.
+    # A second call must be right too. The tokens come in reverse order, and so does the output.
     what = "out of a second call, with mask=None: out"
     assert_close(ours(x.flip(1), None), expected.flip(1), atol=1e-5, what=what, rows="token")
 
@@ -202,7 +202,7 @@ def test_strong_scores(attempt, reference, sizes):
     out = loaded(attempt, sizes, weights)(x)
     right = loaded(reference, sizes, weights)(x)
 
-    # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+    # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
     assert_close(out, right, atol=1e-4, rows="token")
 
 
@@ -364,7 +364,7 @@ def test_mask(attempt, reference, sizes):
     "A mask of any shape that broadcasts to (B, H, T, T) is used as it is.",
     look_at="dimensions that are added to the mask, or taken for others",
     needs="mask",
-    cases=(SIZES[0], SIZES[6]),  # all sizes different; then all alike, where a mask could be taken for another
+    cases=(SIZES[0], SIZES[6]),  # all sizes different; then all equal, where one shape of mask can be taken for another
 )
 def test_mask_broadcasts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -428,7 +428,7 @@ def test_no_dropout_in_eval(attempt, sizes):
     without = loaded(attempt, sizes, weights, 0.0).run(x, training=False).output
     module = loaded(attempt, sizes, weights, 0.5)
 
-    for mode in (False, True, False, False):  # in train() once between
+    for mode in (False, True, False, False):  # one call in train() between the others
         out = module.run(x, training=mode, seed=seed() if mode else None).output
         if not mode:
             assert_close(out, without, atol=1e-5, what="out in eval(), with dropout=0.5: out", rows="token")
@@ -466,7 +466,7 @@ def test_something_is_dropped(attempt, sizes):
 )
 def test_what_is_dropped_is_missing(attempt, sizes):
     ones = torch.zeros(sizes.E, sizes.E), torch.ones(sizes.E)
-    # Queries, keys and values of 1 throughout, whichever layer makes which: the output is the sum of the weights.
+    # All queries, keys and values are 1, whichever layer makes which: the output is the sum of the weights.
     module = loaded(attempt, sizes, weights_of(sizes, **same_layers(sizes, ones)), float(sizes.dropout))
     total = module.run(tokens(sizes), training=True, seed=seed()).output
 
@@ -478,7 +478,7 @@ def test_what_is_dropped_is_missing(attempt, sizes):
 
 
 def same_layers(sizes, layer):
-    """q_proj, k_proj and v_proj alike, and an o_proj that changes nothing: for what has to show whichever is used for which."""
+    """q_proj, k_proj and v_proj with the same weights, and an o_proj that changes nothing."""
     return {"q_proj": layer, "k_proj": layer, "v_proj": layer, "o_proj": identity(sizes)}
 
 
@@ -503,7 +503,7 @@ def some_weights_are_zero(attempt, sizes):
 
 class Readable:
     """Modules whose output is their weights: every token's value is its own place among the T, twice over, and o_proj
-    changes nothing. So D = 2 T, and twice, so that dropping a weight differs from dropping a number of the output."""
+    changes nothing. So D = 2 T, and twice, so that a dropped weight and a dropped number of the output look different."""
 
     def __init__(self, attempt, sizes):
         T, E = sizes.T, sizes.E
@@ -522,7 +522,7 @@ class Readable:
         assert_holds(readable, "one weight gives two numbers already in eval(): the values of the heads are mixed")
         seen = bool((in_eval[0] > 0).all()) or self.mask is not None
         assert_holds(seen, "some weights are 0 already in eval(), without a mask")
-        self.undropped = in_eval[0]  # the attempt's own, so that dropout is judged where the weights are wrong, too
+        self.undropped = in_eval[0]  # the attempt's own weights, so that dropout can be judged where they are wrong too
 
     def read(self, output):
         """(B, T, E) -> the weights, each read twice: (2, B, H, T, T)."""
@@ -566,7 +566,7 @@ def luck(count, tries=1):
 
 
 def drawn(kept, axes):
-    """Without those of these axes along which all weights are dropped alike: a draw that serves several counts once."""
+    """`kept` with one entry along each axis of `axes` on which all entries agree: a draw that is shared counts once."""
     for axis in axes:
         first = kept.narrow(axis, 0, 1)
         kept = first if bool((kept == first).all()) else kept
@@ -586,7 +586,7 @@ def test_dropout_acts_on_weights(attempt, sizes):
     kept = readable.kept(once)
 
     assert_holds(not near(once, in_eval), "nothing is dropped: the weights in train() are those in eval()")
-    lost = once == 0  # where numbers of v are dropped, for every query alike
+    lost = once == 0  # where numbers of v are dropped, the same for every query
     where = "for all queries the same" if bool((lost == lost[..., :1, :]).all()) else "for each query others"
     apart = f"of two numbers that one weight multiplies, one is dropped and not the other, {where}"
     assert_holds(near(once, again), apart)
@@ -610,7 +610,7 @@ def what_is_zero(weights, in_eval):
 
 
 def near(actual, expected):
-    """Whether two tensors are the same to 1e-6, which rounding in float32 is not farther than."""
+    """Whether two tensors are the same to 1e-6, which is more than rounding in float32 changes."""
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
@@ -652,7 +652,7 @@ def test_dropout_is_independent(attempt, sizes):
         by_chance = torch.where(torch.eye(len(rows), dtype=torch.bool), 0.5, alike) - 0.5
         farthest = max(float(by_chance.max()), float(by_chance.min()), key=abs)
         seen.append((abs(farthest), luck(rows.shape[1], tries=len(rows) ** 2), 0.5 + farthest, name, len(rows)))
-    seen.sort(key=lambda one: (-one[0], -one[2]))  # of equals the first of AXES
+    seen.sort(key=lambda one: (-one[0], -one[2]))  # of equal ones the first in AXES
     for distance, limit, share, name, count in seen:
         several = f"{count} {'queries' if name == 'query' else name + 's'}"
         told = f"two of the {several} drop the same in {share:.0%} of the places, with dropout=0.5"
@@ -739,8 +739,8 @@ def test_empty_rows(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
     mask = torch.ones(sizes.B, 1, sizes.T, sizes.T, dtype=torch.bool)
-    mask[0] = False  # a sample that is nothing but padding
-    mask[1:, :, 1] = False  # and one query of the others
+    mask[0] = False  # a sample of padding alone
+    mask[1:, :, 1] = False  # and one query of each other sample
 
     assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, rows="token")
     check_gradients(ours, theirs, x, mask)
@@ -754,7 +754,7 @@ def test_empty_rows(attempt, reference, sizes):
     look_at="exp of a large number, and what a masked score becomes",
 )
 def test_large_scores(attempt, reference, sizes):
-    # Integers, and D = 16 with its whole root, so that float32 holds every score exactly.
+    # Integers, and D = 16, whose root is 4, so that float32 holds every score exactly.
     whole = [(torch.randint(-7, 8, (sizes.E, sizes.E)).double(), torch.zeros(sizes.E)) for _ in range(2)]
     weights = weights_of(sizes, torch.float32, q_proj=whole[0], k_proj=whole[1])
     ours = loaded(attempt, sizes, weights)

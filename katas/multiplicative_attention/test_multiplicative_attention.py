@@ -32,7 +32,7 @@ ALIKE = (
     Sizes(B=2, Tq=4, Tk=4, query_dim=5, key_dim=5, Dv=5),
     Sizes(B=3, Tq=3, Tk=3, query_dim=3, key_dim=3, Dv=3),
 )
-# B equal to one of the lengths, then to both.
+# B is equal to one of the lengths, then to both.
 EQUAL = (
     Sizes(B=3, Tq=3, Tk=5, query_dim=4, key_dim=6, Dv=2),
     Sizes(B=5, Tq=3, Tk=5, query_dim=4, key_dim=6, Dv=2),
@@ -100,7 +100,7 @@ test_from_scratch = standard.from_scratch(
     look_at="what k_proj reads, what it gives, and its bias",
 )
 def test_parameters(attempt, sizes):
-    built(attempt, sizes)  # fails where names or shapes are others
+    built(attempt, sizes)  # fails where names or shapes differ
 
 
 @claims(
@@ -128,7 +128,7 @@ def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     query, keys, values = inputs(sizes)
 
-    for left_out in ((), (None,)):  # keep not given, and given as None; right on the first call only is not right
+    for left_out in ((), (None,)):  # keep not given, and given as None; and a second call must be right too
         out = ours.run(query, keys, values, *left_out, training=False).output
         assert_close(out, theirs(query, keys, values), atol=1e-5)
         query, keys = query.flip(-2), 0.7 * keys
@@ -211,14 +211,14 @@ def test_samples_are_independent(attempt, sizes):
 def test_every_key_matters(attempt, sizes):
     ours = built(attempt, sizes)
     query, keys, values = inputs(sizes)
-    # Scores near 0, so that every key keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
     query = query / 4
     before = ours.run(query, keys, values, training=False).output
     for key in range(sizes.Tk):
         changed = values.clone()
         changed[:, key] += 10
         moved = (ours(query, keys, changed) - before).abs().amax(dim=-1)  # (B, Tq)
-        unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN has not moved
+        unmoved = (~(moved > 1e-6)).nonzero().tolist()  # [sample, query] each; NaN counts as not moved
         at = str(unmoved[:1])[2:-2]
         assert_holds(not unmoved, f"out[{at}] stays as it was when values[:, {key}] changes by 10")
 
@@ -259,7 +259,7 @@ def test_strong_scores(attempt, reference, sizes):
     for weights, args, flags in ((spread, (query, keys), ()), (low, (lowered, raised), (kept_first(sizes),))):
         ours, theirs = pair(attempt, reference, sizes, weights=weights)
         out = ours.run(*args, values, *flags, training=False).output
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(out, theirs(*args, values, *flags), atol=1e-4)
 
 
@@ -289,7 +289,7 @@ def test_hidden_keys_do_not_matter(attempt, sizes):
 def test_kept_keys_matter(attempt, sizes):
     ours = built(attempt, sizes)
     query, keys, values = inputs(sizes)
-    # Scores near 0, so that every key keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
     query = query / 4
     keep = gaps(sizes)
     before = ours.run(query, keys, values, keep, training=False).output
@@ -297,7 +297,7 @@ def test_kept_keys_matter(attempt, sizes):
         changed = values.clone()
         changed[:, key] += 10
         moved = (ours(query, keys, changed, keep) - before).abs().amax(dim=-1)  # (B, Tq)
-        unmoved = (keep[:, key, None] & ~(moved > 1e-6)).nonzero().tolist()  # NaN has not moved
+        unmoved = (keep[:, key, None] & ~(moved > 1e-6)).nonzero().tolist()  # NaN counts as not moved
         at = str(unmoved[:1])[2:-2]
         assert_holds(not unmoved, f"key {key} is kept and its value changes by 10, but out[{at}] stays as it was")
 
@@ -357,7 +357,7 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     args = inputs(sizes)
     keep = kept_first(sizes)
-    keep[1] = False  # sample 1 keeps nothing, the others do
+    keep[1] = False  # only sample 1 keeps nothing
 
     result = ours.run(*args, keep, cotangent=randn(sizes.B, sizes.Tq, sizes.Dv))
 

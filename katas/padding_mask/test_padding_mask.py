@@ -35,7 +35,7 @@ SIZES = (
 )
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
-# B equal to one other size each, then to all of them.
+# B is equal to one other size in each, and to all of them in the last.
 EQUAL = (
     Sizes(B=3, H=2, Tq=3, Tk=5, D=6, Dv=7),
     Sizes(B=3, H=3, Tq=2, Tk=5, D=6, Dv=7),
@@ -193,7 +193,7 @@ def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = all_real(sizes)
 
-    for _ in range(2):  # right on the first call only is not right
+    for _ in range(2):  # a second call must be right too
         out = attempt.padded_attention(q, k, v, keep)
         assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5)
         q = q.flip(-2)
@@ -242,7 +242,7 @@ def test_strong_scores(attempt, reference, sizes):
 
     for strong, keep in (((4 * q, 4 * k), all_real(sizes)), (low, right_padding(sizes))):
         out = attempt.padded_attention(*strong, v, keep)
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(out, reference.padded_attention(*strong, v, keep), atol=1e-4)
 
 
@@ -270,7 +270,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
 )
 def test_real_keys_matter(attempt, sizes):
     q, k, v = qkv(sizes)
-    # Scores near 0, so that every key keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
     q = q / 4
     keep = gaps(sizes)
     before = attempt.padded_attention(q, k, v, keep)
@@ -279,7 +279,7 @@ def test_real_keys_matter(attempt, sizes):
         changed[:, :, key] += 10
         moved = (attempt.padded_attention(q, k, changed, keep) - before).abs().amax(dim=3)  # (B, H, Tq)
         for sample in keep[:, key].nonzero().flatten().tolist():
-            unmoved = (~(moved[sample] > 1e-6)).nonzero().tolist()  # [head, query] each; NaN has not moved
+            unmoved = (~(moved[sample] > 1e-6)).nonzero().tolist()  # [head, query] each; NaN counts as not moved
             real, out = f"v[{sample}, :, {key}]", f"out[{sample}, {str(unmoved[:1])[2:-2]}]"
             assert_holds(not unmoved, f"{real} is real and changes by 10, but {out} stays as it was")
 
@@ -419,7 +419,7 @@ test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
 def test_nothing_to_attend_to(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = right_padding(sizes)
-    keep[1] = False  # sample 1 has no real key, the others have
+    keep[1] = False  # only sample 1 has no real key
     cotangent = randn(sizes.B, sizes.H, sizes.Tq, sizes.Dv)
 
     result = attempt.padded_attention.run(q, k, v, keep, cotangent=cotangent)
@@ -443,7 +443,7 @@ def test_large_scores(attempt, reference, sizes):
     q, k, v = qkv(sizes)
     keep = right_padding(sizes)
     q, k = (q * 100).round(), (k * 100).round()  # integers, so that float32 scores are nearly exact
-    for padded in (1, 3):  # the largest scores may be padding's
+    for padded in (1, 3):  # the largest scores may be those of padding
         keys = torch.where(keep[:, None, :, None], k, padded * k)
 
         out = attempt.padded_attention(q.float(), keys.float(), v.float(), keep)

@@ -58,7 +58,7 @@ def test_output_shape(attempt, sizes):
 def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)
 
-    for _ in range(2):  # right on the first call only is not right
+    for _ in range(2):  # a second call must be right too
         out = attempt.scaled_dot_product_attention(q, k, v)
         assert_close(out, reference.scaled_dot_product_attention(q, k, v), atol=1e-5)
         q = q.flip(-2)
@@ -77,7 +77,7 @@ def test_strong_scores(attempt, reference, sizes):
 
     for strong in ((4 * q, 4 * k), low):
         out = attempt.scaled_dot_product_attention(*strong, v)
-        # 1e-4, because scores of 30 cost float32 arithmetic on the way two digits
+        # 1e-4, because with scores of 30 an attempt that computes in float32 loses two digits
         assert_close(out, reference.scaled_dot_product_attention(*strong, v), atol=1e-4)
 
 

@@ -107,7 +107,7 @@ def test_any_leading_dimensions(attempt, reference, sizes):
 def test_weights_sum_to_one(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    weights["v_proj.weight"][:, 1:] = 0  # the values read the first feature only, and that is 2 for every token
+    weights["v_proj.weight"][:, 1:] = 0  # the values read the first feature only, and it is 2 for every token
     ours.load(weights)
     x = tokens(sizes)
     x[..., 0] = 2.0
@@ -144,14 +144,14 @@ def test_samples_are_independent(attempt, reference, sizes):
 def test_every_token_counts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # Scores near 0, so that every token keeps a weight that shows, whatever the scale.
+    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
     ours.load({name: weight if "v_proj" in name else 0.2 * weight for name, weight in weights.items()})
     x = tokens(sizes)
     before = ours(x)
     for token in range(sizes.T):
         changed = x.clone()
         changed[:, token] = randn(sizes.B, sizes.input_dim)
-        moved = (ours(changed) - before).abs().amax(dim=-1) > 1e-9  # (B, T); NaN has not moved
+        moved = (ours(changed) - before).abs().amax(dim=-1) > 1e-9  # (B, T); NaN counts as not moved
 
         if not bool(moved.all()):
             sample, query = (int(i) for i in (~moved).nonzero()[0])
@@ -198,7 +198,7 @@ def test_large_scores(attempt, reference, sizes):
     weights = random_weights(theirs.parameters, torch.float32)
     for name, weight in weights.items():
         if "v_proj" not in name:
-            # Integers for queries and keys, so that float32 scores are nearly exact; ordinary values.
+            # Integers for queries and keys, so that float32 scores are nearly exact; values as usual.
             weights[name] = (20 * randn(*weight.shape)).round().float()
     theirs.load({name: weight.double() for name, weight in weights.items()})
     ours.load(weights)

@@ -107,7 +107,7 @@ def test_output_shape(attempt, sizes):
 def test_values(attempt, reference, sizes):
     x = entries(sizes)
 
-    for _ in range(2):  # right on the first call only is not right
+    for _ in range(2):  # a second call must be right too
         out = attempt.softmax(x, sizes.dim)
         assert_close(out, reference.softmax(x, sizes.dim), atol=1e-5, rows="row", columns="column")
         x = 0.5 - x
@@ -185,9 +185,7 @@ def test_any_number_of_dimensions(attempt, reference, sizes):
 def test_large_entries(attempt, reference, sizes):
     x = quarters(sizes)
     up = torch.rand(x.shape) < 0.5
-    up.select(sizes.dim, 0).fill_(
-        True
-    )  # one of each slice: slices that lie low throughout are distant_slices' to judge
+    up.select(sizes.dim, 0).fill_(True)  # one of each slice: distant_slices judges slices whose entries are all low
     up_and_down = torch.where(up, x + 1e4, x - 1e4)
 
     for where, large in (("near 1e4", x + 1e4), ("near -1e4", x - 1e4), ("near 1e4 and -1e4", up_and_down)):

@@ -95,7 +95,7 @@ def test_split_columns(attempt, sizes):
 def test_split_values(attempt, reference, sizes):
     x = whole(sizes)
 
-    for _ in range(2):  # right on the first call only is not right
+    for _ in range(2):  # a second call must be right too
         out = attempt.split_heads(x, sizes.H)
         assert_close(out, reference.split_heads(x, sizes.H), atol=1e-5, rows="token")
         x = 0.5 - x
