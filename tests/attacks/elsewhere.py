@@ -80,7 +80,7 @@ def told(engine: Engine, attack: dict[str, Any]) -> dict[str, Any]:
     process = psutil.Process(engine._process.pid)
     session = os.getsid(process.pid)
     report = engine.grade(attack["slug"], attack["source"].encode(), **attack["asked"])
-    until = time.monotonic() + 2
+    until = time.monotonic() + 15
     while time.monotonic() < until:  # besides what stands ready, what is being reaped
         left = sessions_below(process)
         if len(set(left) - {session}) <= 1 and left.count(session) <= 2:

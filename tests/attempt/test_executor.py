@@ -20,7 +20,6 @@ def returns_none(x): return None
 def dropped(x): return nn.functional.dropout(x, 0.5, training=True)
 def lazily_negative(x): return torch.complex(torch.zeros_like(x), -x).conj().imag
 def lazily_conjugate(x): return torch.complex(x, x).conj().real
-compiled = torch.compile(double, backend="inductor")
 
 class Layer(nn.Module):
     def __init__(self, size):
@@ -61,7 +60,7 @@ def numbers(executor: Executor, request: Request) -> list[list[float]]:
 
 
 def test_a_call_gives_its_result(executor):
-    assert numbers(executor, call("double")) == numbers(executor, call("compiled")) == [[0, 2, 4]]
+    assert numbers(executor, call("double")) == [[0, 2, 4]]
 
 
 def test_the_inputs_come_back_as_the_call_left_them(executor):
