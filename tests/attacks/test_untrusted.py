@@ -16,7 +16,7 @@ import attn_kata
 from attn_kata.cli import untrusted_file
 from attn_kata.engine.client import Engine, TooWeak
 from attn_kata.report.formats import FORMATS
-from attn_kata.report.untrusted import ON_ITS_WORD, without_hidden_inputs
+from attn_kata.report.untrusted import DEVICE_UNVERIFIED, without_hidden_inputs
 
 HERE = Path(__file__).parent
 # Says its inputs wherever it can: in prints, exception texts, sizes and values.
@@ -106,7 +106,7 @@ def test_what_rests_on_its_own_word_is_said_where_it_holds(engine_report):
     cases = (("device", "passed", 1), ("mask_device", "passed", 1), ("device", "failed", 0), ("values", "passed", 0))
     for name, outcome, said in cases:
         shown = without_hidden_inputs(replace(engine_report, findings=[replace(finding, property=name, outcome=outcome)]))
-        assert shown.notes.count(ON_ITS_WORD) == said
+        assert shown.notes.count(DEVICE_UNVERIFIED) == said
 
 
 @pytest.fixture(scope="module")
