@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CHECKS = (
-    ("ruff", ["-m", "ruff", "check", "."]),
+    ("ruff check", ["-m", "ruff", "check", "."]),
+    ("ruff format", ["-m", "ruff", "format", "--check", "."]),
     ("mypy", ["-m", "mypy"]),
     ("pytest", ["-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]),
 )

@@ -27,7 +27,9 @@ def by_slug(kata: catalog.Kata) -> str:
 
 
 def test_the_six_katas_are_there() -> None:
-    assert {"sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention"} <= {kata.slug for kata in KATAS}
+    assert {"sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention"} <= {
+        kata.slug for kata in KATAS
+    }
 
 
 @pytest.mark.parametrize("kata", KATAS, ids=by_slug)
@@ -90,7 +92,8 @@ def test_a_kata_is_one_folder_and_one_solution() -> None:
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
         for kata in KATAS
-        if kata.slug not in ("mha", "sdpa", "softmax") and re.search(rf"""["']{kata.slug}["']""", path.read_text("utf-8"))
+        if kata.slug not in ("mha", "sdpa", "softmax")
+        and re.search(rf"""["']{kata.slug}["']""", path.read_text("utf-8"))
     }
 
     assert naming <= {"interview/tracks.py"}  # a track is a list of katas

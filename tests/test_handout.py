@@ -49,21 +49,51 @@ NAME = "scaled_dot_product_attention"
     ("name", "old", "new", "said"),
     [
         ("prompt.md", "# Scaled", "Scaled", "prompt.md, line 1: must be the title"),
-        ("prompt.md", "# Scaled dot", "# Dot", "prompt.md, line 1: the title is 'Dot-product attention', and kata.toml"),
+        (
+            "prompt.md",
+            "# Scaled dot",
+            "# Dot",
+            "prompt.md, line 1: the title is 'Dot-product attention', and kata.toml",
+        ),
         ("prompt.md", "<!-- /silent -->", "<!-- / silent -->", ": '<!-- / silent -->' is no mark"),
-        ("prompt.md", "`scaled_dot_product_attention(q", "`attention(q", "does not say 'scaled_dot_product_attention('"),
+        (
+            "prompt.md",
+            "`scaled_dot_product_attention(q",
+            "`attention(q",
+            "does not say 'scaled_dot_product_attention('",
+        ),
         ("prompt.md", "which leading", "what leading", "'which leading dimensions there are', which prompt.md does"),
-        ("prompt.md", "The result is", "No, the function is deterministic. It is", "the answer to 'Should there be dropout"),
-        ("interview.toml", 'settles = "which', 'settles = "what', "'what leading dimensions there are', which prompt.md does"),
+        (
+            "prompt.md",
+            "The result is",
+            "No, the function is deterministic. It is",
+            "the answer to 'Should there be dropout",
+        ),
+        (
+            "interview.toml",
+            'settles = "which',
+            'settles = "what',
+            "'what leading dimensions there are', which prompt.md does",
+        ),
         ("interview.toml", f"out = {NAME}(", "out = attend(", "uses 'attend', which is no entry of this kata"),
         ("interview.toml", f"out = {NAME}(q, k, v)", "out = q", "the worked example calls none of the entries"),
         ("stub.py.j2", "{% endblock %}", "{% endblok %}", "stub.py.j2, line 31: Encountered unknown tag 'endblok'"),
         ("stub.py.j2", "{{ todo(", "{{ to_do(", "stub.py.j2, line 10: UndefinedError: 'to_do' is undefined"),
-        ("stub.py.j2", f"def {NAME}(", "def attend(", f"stub.py.j2 defines attend, and the entries of kata.toml are {NAME}"),
+        (
+            "stub.py.j2",
+            f"def {NAME}(",
+            "def attend(",
+            f"stub.py.j2 defines attend, and the entries of kata.toml are {NAME}",
+        ),
         ("stub.py.j2", f"def {NAME}(", "def (", "stub.py.j2 does not make Python: "),
-        ("stub.py.j2", "    raise Not", f"    # {'x' * 120}\n    raise Not", "makes a line of more than 120 characters"),
+        (
+            "stub.py.j2",
+            "    raise Not",
+            f"    # {'x' * 120}\n    raise Not",
+            "makes a line of more than 120 characters",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_fault_is_said_in_one_sentence_with_its_file(
     change: Change, name: str, old: str, new: str, said: str
 ) -> None:

@@ -42,7 +42,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("grading/local.py", "attempt"): "runs our own references and mutants the way an attempt is run",
     ("cli/explain.py", "diagnosis"): "explains the mistakes that the diagnosis knows; `catalogue` loads no torch",
-    ("authoring/handout.py", "interview"): "checks what an interview is made of; `content` is the reader of interview.toml",
+    (
+        "authoring/handout.py",
+        "interview",
+    ): "checks what an interview is made of; `content` is the reader of interview.toml",
     ("pytest_plugin.py", "grading"): "imports the fixtures only where pytest meets a hidden test",
     ("__main__.py", "cli"): "python -m attn_kata is the command",
 }

@@ -211,9 +211,15 @@ def test_every_edit_applies_and_gives_python_that_no_other_specimen_is(each):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda folder: (folder / "notes.txt").write_text(""), ["the file 'notes.txt' is unknown; a kata's folder holds"]),
+        (
+            lambda folder: (folder / "notes.txt").write_text(""),
+            ["the file 'notes.txt' is unknown; a kata's folder holds"],
+        ),
         (lambda folder: (folder / "wrongs").mkdir(), ["the folder 'wrongs' is unknown"]),
-        (lambda folder: (folder / "right" / "old").mkdir(), ["'right/old' is unknown; right/ holds Python files alone"]),
+        (
+            lambda folder: (folder / "right" / "old").mkdir(),
+            ["'right/old' is unknown; right/ holds Python files alone"],
+        ),
         (lambda folder: (folder / "wrong" / "x.toml").write_text(""), ["'wrong/x.toml' is unknown"]),
         (
             lambda folder: (folder / "wrong.toml").write_text(
@@ -223,7 +229,7 @@ def test_every_edit_applies_and_gives_python_that_no_other_specimen_is(each):
         ),
         (lambda folder: (folder / "wrong.toml").write_text("[x]\nb = 1"), ["wrong.toml: 'x.base' is missing"]),
     ],
-)  # fmt: skip
+)
 def test_dev_check_names_the_file_and_the_row_before_anything_is_graded(spoil, said, tmp_path):
     sdpa = catalog.find("sdpa")
     folder = tmp_path / "sdpa"

@@ -152,9 +152,15 @@ class History:
         """Keep one grading. `whole` is False for a grading of some properties only, which cannot pass the kata."""
         mistakes = [[mistake.id for mistake in found.mistakes] for found in report.diagnosis]
         row = (
-            _now(), report.kata, _stored(path), report.outcome, report.seconds.get("total", 0.0), report.seed, whole,
+            _now(),
+            report.kata,
+            _stored(path),
+            report.outcome,
+            report.seconds.get("total", 0.0),
+            report.seed,
+            whole,
             json.dumps(mistakes),
-        )  # fmt: skip
+        )
 
         def write(db: sqlite3.Connection) -> None:
             marks = ", ".join("?" * len(row))

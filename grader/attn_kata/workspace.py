@@ -115,7 +115,9 @@ def current(history: History) -> Kata:
         here = [slug for slug in catalog.slugs() if Path(f"{slug}.py").is_file()]
         if len(here) == 1:  # without a history, the only kata file here is the one
             return catalog.find(here[0])
-        raise UsageError("You have not started a kata yet.", next_step="attn-kata list, then for example: attn-kata start sdpa")
+        raise UsageError(
+            "You have not started a kata yet.", next_step="attn-kata list, then for example: attn-kata start sdpa"
+        )
     return catalog.find(known.kata)
 
 

@@ -11,9 +11,16 @@ from attn_kata.properties import randn
 
 def begin(parameters, build, query, keys, values, keep=None):
     return State(
-        parameters=parameters, query=query, keys=keys, v=values, given=keep,
-        keep=None if keep is None else keep[:, None, :], query_dim=build[0], key_dim=build[1], hidden_dim=build[2],
-    )  # fmt: skip
+        parameters=parameters,
+        query=query,
+        keys=keys,
+        v=values,
+        given=keep,
+        keep=None if keep is None else keep[:, None, :],
+        query_dim=build[0],
+        key_dim=build[1],
+        hidden_dim=build[2],
+    )
 
 
 def probe(B, Tq, Tk, query_dim, key_dim, hidden_dim, Dv, masked=True):
@@ -156,19 +163,29 @@ PIPELINES = (
         },
         variants=(
             *variants("project.swapped", {"project": project("k_proj", "q_proj")}),
-            *variants("project.query_for_key", {"project": project(keys="q_proj")},
-                      {"project": project(query="k_proj")}),
+            *variants(
+                "project.query_for_key", {"project": project(keys="q_proj")}, {"project": project(query="k_proj")}
+            ),
             *variants("additive.no_tanh", {"squash": s.nothing}),
             *variants("additive.tanh_separately", {"join": pairs(tanh_of_each), "squash": s.nothing}),
             *variants("additive.tanh_last", {"squash": s.nothing, "score": score_squashed}, {"score": score_squashed}),
             *variants("additive.activation", *({"squash": squash(by)} for by in ACTIVATIONS)),
-            *variants("additive.product", {"join": pairs(torch.mul)},
-                      {"join": pairs(torch.mul), "squash": s.nothing}),
+            *variants("additive.product", {"join": pairs(torch.mul)}, {"join": pairs(torch.mul), "squash": s.nothing}),
             *variants("additive.difference", {"join": pairs(torch.sub)}),
             *variants("additive.no_score_proj", {"score": score_by_sum}, {"score": score_by_mean}),
-            *variants("scale.unwanted", *({"scale": scale_by(width)} for width in
-                      (lambda state: state.hidden_dim, lambda state: state.key_dim, lambda state: state.query_dim,
-                       lambda state: state.v.shape[-1], lambda state: state.keys.shape[-2]))),
+            *variants(
+                "scale.unwanted",
+                *(
+                    {"scale": scale_by(width)}
+                    for width in (
+                        lambda state: state.hidden_dim,
+                        lambda state: state.key_dim,
+                        lambda state: state.query_dim,
+                        lambda state: state.v.shape[-1],
+                        lambda state: state.keys.shape[-2],
+                    )
+                ),
+            ),
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"mask": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
@@ -188,7 +205,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():

@@ -137,8 +137,11 @@ PIPELINES = (
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
-            *variants("split.interleaved", {"split": s.split_interleaved},
-                      {"split": s.split_interleaved, "merge": s.merge_interleaved}),
+            *variants(
+                "split.interleaved",
+                {"split": s.split_interleaved},
+                {"split": s.split_interleaved, "merge": s.merge_interleaved},
+            ),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
             *variants("scale.missing", {"scale": s.nothing}),
@@ -154,8 +157,11 @@ PIPELINES = (
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
-            *variants("mask.broadcast", {"mask": mask_by(lambda state: state.real)},
-                      {"mask": mask_by(lambda state: state.real[:, None])}),
+            *variants(
+                "mask.broadcast",
+                {"mask": mask_by(lambda state: state.real)},
+                {"mask": mask_by(lambda state: state.real[:, None])},
+            ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
@@ -170,7 +176,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def empty_row(evidence):

@@ -79,8 +79,13 @@ PIPELINES = (
             "shape": s.nothing,
         },
         variants=(
-            *variants("arguments.unchecked", {"check": s.nothing}, {"check": check_in_training}, {"check": check_as_torch},
-                      shows_in_values=False),
+            *variants(
+                "arguments.unchecked",
+                {"check": s.nothing},
+                {"check": check_in_training},
+                {"check": check_as_torch},
+                shows_in_values=False,
+            ),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
@@ -97,19 +102,24 @@ PIPELINES = (
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
-            *variants("dropout.before_softmax", {"disturb": s.drop_after(s.nothing), "drop": s.nothing},
-                      shows_in_values=False),
+            *variants(
+                "dropout.before_softmax", {"disturb": s.drop_after(s.nothing), "drop": s.nothing}, shows_in_values=False
+            ),
             *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
             *variants("dropout.rows", {"drop": s.drop_rows}, shows_in_values=False),
             *variants("dropout.on_values", {"mix": s.mix_dropped_values, "drop": s.nothing}, shows_in_values=False),
             *variants("dropout.on_output", {"drop": s.nothing, "shape": s.drop_output}, shows_in_values=False),
             *variants("dropout.not_rescaled", {"drop": drop(factor=lambda p: 1)}, shows_in_values=False),
-            *variants("dropout.keep_probability",
-                      {"drop": drop(chance=lambda p: 1 - p, factor=lambda p: 1 / p)},
-                      {"drop": drop(chance=lambda p: 1 - p)}, {"drop": drop(factor=lambda p: 1 / p)},
-                      shows_in_values=False),
-            *variants("dropout.shared", *({"drop": drop(shape=one_for(axis))} for axis in range(3)),
-                      shows_in_values=False),
+            *variants(
+                "dropout.keep_probability",
+                {"drop": drop(chance=lambda p: 1 - p, factor=lambda p: 1 / p)},
+                {"drop": drop(chance=lambda p: 1 - p)},
+                {"drop": drop(factor=lambda p: 1 / p)},
+                shows_in_values=False,
+            ),
+            *variants(
+                "dropout.shared", *({"drop": drop(shape=one_for(axis))} for axis in range(3)), shows_in_values=False
+            ),
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("context.query_length", {"read": s.context_by_query_length}),
@@ -118,7 +128,7 @@ PIPELINES = (
         probes=probes,
         beside={"dropout.renormalised": {"drop": s.renormalise}},
     ),
-)  # fmt: skip
+)
 
 
 def drops_the_values(evidence):
@@ -136,8 +146,12 @@ SYMPTOMS = (
     breaks("dropout.never", "dropout_acts_on_weights", saying="nothing is dropped"),
     breaks("dropout.on_output", "dropout_acts_on_weights", saying="for single features"),
     breaks("dropout.before_softmax", "identical_keys", saying="no weight is 0.*of 2 sizes and sum to 1"),
-    breaks("dropout.renormalised", "what_is_dropped_is_missing", saying="and some are 0",
-           unless_held="dropout_acts_on_weights"),
+    breaks(
+        "dropout.renormalised",
+        "what_is_dropped_is_missing",
+        saying="and some are 0",
+        unless_held="dropout_acts_on_weights",
+    ),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided"),
     breaks("dropout.keep_probability", "dropout_acts_on_weights", saying="divided by p"),
     breaks(

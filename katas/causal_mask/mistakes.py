@@ -43,9 +43,7 @@ def build(rule):
 
 
 def mask_probes():
-    return [
-        Probe(args=(Tq, Tk), sizes={"Tq": Tq, "Tk": Tk}) for Tq, Tk in ((3, 5), (4, 4), (1, 6), (5, 7))
-    ]
+    return [Probe(args=(Tq, Tk), sizes={"Tq": Tq, "Tk": Tk}) for Tq, Tk in ((3, 5), (4, 4), (1, 6), (5, 7))]
 
 
 # ------------------------------------------------------------------------------------------------- causal_attention(q, k, v)
@@ -107,8 +105,12 @@ PIPELINES = (
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)},
-                      {"normalise": s.softmax_over_lead}),
+            *variants(
+                "softmax.head_axis",
+                {"normalise": s.softmax_over_heads},
+                {"normalise": s.softmax_over(0)},
+                {"normalise": s.softmax_over_lead},
+            ),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
@@ -120,13 +122,15 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():
     return (
         of_function("causal_attention", (randn(1, 1, 5, 6), randn(1, 1, 5, 6), randn(1, 1, 5, 3))),
         of_function(
-            "causal_attention", (randn(1, 1, 3, 6), randn(1, 1, 5, 6), randn(1, 1, 5, 3)), what="the weights with Tq < Tk"
+            "causal_attention",
+            (randn(1, 1, 3, 6), randn(1, 1, 5, 6), randn(1, 1, 5, 3)),
+            what="the weights with Tq < Tk",
         ),
     )

@@ -118,19 +118,25 @@ PIPELINES = (
         stages={"join": join(both)},
         variants=(
             *variants("mask.either", {"join": join(lambda keep, causal: keep[:, None, None, :] | causal)}),
-            *variants("mask.lost",
-                      {"join": join(lambda keep, causal: (causal & keep.new_ones(len(keep), 1, 1, 1)))},
-                      {"join": join(lambda keep, causal: keep[:, None, None, :] & torch.ones_like(causal))}),
-            *variants("mask.inverted",
-                      {"join": join(lambda keep, causal: ~both(keep, causal))},
-                      {"join": join(lambda keep, causal: ~(keep[:, None, None, :] | causal))},
-                      {"join": join(lambda keep, causal: both(~keep, causal))},
-                      {"join": join(lambda keep, causal: both(keep, ~causal))}),
+            *variants(
+                "mask.lost",
+                {"join": join(lambda keep, causal: causal & keep.new_ones(len(keep), 1, 1, 1))},
+                {"join": join(lambda keep, causal: keep[:, None, None, :] & torch.ones_like(causal))},
+            ),
+            *variants(
+                "mask.inverted",
+                {"join": join(lambda keep, causal: ~both(keep, causal))},
+                {"join": join(lambda keep, causal: ~(keep[:, None, None, :] | causal))},
+                {"join": join(lambda keep, causal: both(~keep, causal))},
+                {"join": join(lambda keep, causal: both(keep, ~causal))},
+            ),
             *variants("mask.query_axis", {"join": join(keep_on_queries)}, {"join": join(keep_on_both)}),
-            *variants("mask.broadcast",
-                      {"join": join(lambda keep, causal: keep & causal)},
-                      {"join": join(lambda keep, causal: keep[:, None, :] & causal)},
-                      {"join": join(lambda keep, causal: keep[None, None] & causal)}),
+            *variants(
+                "mask.broadcast",
+                {"join": join(lambda keep, causal: keep & causal)},
+                {"join": join(lambda keep, causal: keep[:, None, :] & causal)},
+                {"join": join(lambda keep, causal: keep[None, None] & causal)},
+            ),
         ),
         probes=mask_probes,
     ),
@@ -166,9 +172,12 @@ PIPELINES = (
             *variants("mask.broadcast", {"mask": mask_by(lambda mask: mask.unsqueeze(1))}),
             *variants("mask.added", {"mask": add_mask}),
             *variants("mask.causal", {"mask": causal_too}),
-            *variants("mask.empty_row", {"remask": s.nothing},
-                      {"mask": mask_by(lambda mask: mask, -1e20), "remask": s.nothing},
-                      shows_in_values=False),
+            *variants(
+                "mask.empty_row",
+                {"remask": s.nothing},
+                {"mask": mask_by(lambda mask: mask, -1e20), "remask": s.nothing},
+                shows_in_values=False,
+            ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
@@ -180,7 +189,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 SYMPTOMS = (
     breaks(

@@ -72,19 +72,28 @@ PIPELINES = (
             "output": s.project_out,
         },
         variants=(
-            *variants("layout.batch_as_time", {"project": s.across_the_batch(s.project()),
-                                               "output": s.back_to_batch_first(s.project_out)},
-                      {"split": s.context_across_the_batch(s.split_heads)}),
+            *variants(
+                "layout.batch_as_time",
+                {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
+                {"split": s.context_across_the_batch(s.split_heads)},
+            ),
             *variants("context.swapped", {"project": project_from("context", "x", "x")}),
-            *variants("context.ignored", {"project": project_from("x", "x", "x")},
-                      {"project": project_from("x", "context", "x")}, {"project": project_from("x", "x", "context")}),
+            *variants(
+                "context.ignored",
+                {"project": project_from("x", "x", "x")},
+                {"project": project_from("x", "context", "x")},
+                {"project": project_from("x", "x", "context")},
+            ),
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}, {"score": s.score_swapped}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
-            *variants("split.interleaved", {"split": s.split_interleaved},
-                      {"split": s.split_interleaved, "merge": s.merge_interleaved}),
+            *variants(
+                "split.interleaved",
+                {"split": s.split_interleaved},
+                {"split": s.split_interleaved, "merge": s.merge_interleaved},
+            ),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
             *variants("scale.missing", {"scale": s.nothing}),
@@ -103,8 +112,12 @@ PIPELINES = (
             *variants("mask.query_axis", {"mask": s.mask_on_queries}),
             *variants("mask.causal", {"mask": causal}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)},
-                      {"normalise": s.softmax_over_lead}),
+            *variants(
+                "softmax.head_axis",
+                {"normalise": s.softmax_over_heads},
+                {"normalise": s.softmax_over(0)},
+                {"normalise": s.softmax_over_lead},
+            ),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
@@ -112,14 +125,12 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():
     keep = torch.tensor([[True, True, True, True, False]])
     return (
-        of_heads(
-            "CrossAttention", (12, 12, 2), heads=2, head_dim=6, length=5, mask=keep, context=True, queries=4
-        ),
+        of_heads("CrossAttention", (12, 12, 2), heads=2, head_dim=6, length=5, mask=keep, context=True, queries=4),
         of_layout("CrossAttention", (6, 6, 2), heads=2, head_dim=3, length=4, context=True),
     )

@@ -61,18 +61,25 @@ PIPELINES = (
             "output": s.nothing,
         },
         variants=(
-            *variants("project.chunk_order", *({"project": cut(order)} for order in
-                      ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)))),
+            *variants(
+                "project.chunk_order",
+                *({"project": cut(order)} for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))),
+            ),
             *variants("project.interleaved", {"project": interleaved}, {"project": as_it_lies}),
             *variants("project.key_for_value", {"project": cut((0, 1, 1))}),
             *variants("project.query_for_key", {"project": cut((0, 0, 2))}, {"project": cut((1, 1, 2))}),
             *variants("project.query_for_value", {"project": cut((0, 1, 0))}),
-            *variants("layout.batch_as_time", {"project": s.across_the_batch(cut((0, 1, 2))),
-                                               "output": s.back_to_batch_first(s.nothing)},
-                      {"read": s.all_tokens_together, "output": s.apart_again}),
+            *variants(
+                "layout.batch_as_time",
+                {"project": s.across_the_batch(cut((0, 1, 2))), "output": s.back_to_batch_first(s.nothing)},
+                {"read": s.all_tokens_together, "output": s.apart_again},
+            ),
             *variants("scale.missing", {"scale": s.nothing}),
-            *variants("scale.embed_dim", {"scale": scale_by(lambda state: state.input_dim)},
-                      {"scale": scale_by(lambda state: 3 * state.q.shape[-1])}),
+            *variants(
+                "scale.embed_dim",
+                {"scale": scale_by(lambda state: state.input_dim)},
+                {"scale": scale_by(lambda state: 3 * state.q.shape[-1])},
+            ),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
             *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
@@ -86,7 +93,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():

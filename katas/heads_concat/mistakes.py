@@ -140,25 +140,35 @@ PIPELINES = (
             "merge": s.merge_heads,
         },
         variants=(
-            *variants("module.repeated", {"project": project(head=lambda i, heads: heads - 1)},
-                      {"project": project(head=lambda i, heads: 0)}),
+            *variants(
+                "module.repeated",
+                {"project": project(head=lambda i, heads: heads - 1)},
+                {"project": project(head=lambda i, heads: 0)},
+            ),
             *variants("split.no_transpose", {"project": fused_no_transpose}),
             *variants("split.interleaved", {"project": fused_interleaved}),
-            *variants("split.missing", {"project": fused_not_split},
-                      {"project": fused_not_split, "scale": scale_by_one_head}),
+            *variants(
+                "split.missing", {"project": fused_not_split}, {"project": fused_not_split, "scale": scale_by_one_head}
+            ),
             *variants("project.key_for_value", {"project": project(v="k_proj")}),
             *variants("project.query_for_key", {"project": project(k="q_proj")}, {"project": project(q="k_proj")}),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),
             *variants("project.swapped", {"project": project(q="k_proj", k="q_proj")}),
             *variants("layout.batch_as_time", {"project": across_the_samples, "merge": back_then_merge}),
             *variants("scale.missing", {"scale": s.nothing}),
-            *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim},
-                      {"scale": scale_by(lambda state: state.input_dim)},
-                      {"scale": scale_by(lambda state: state.H * state.v.shape[-1])}),
+            *variants(
+                "scale.embed_dim",
+                {"scale": s.scale_by_embed_dim},
+                {"scale": scale_by(lambda state: state.input_dim)},
+                {"scale": scale_by(lambda state: state.H * state.v.shape[-1])},
+            ),
             *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
             *variants("scale.heads", {"scale": s.scale_by_heads}),
-            *variants("scale.head_share", {"scale": scale_by(lambda state: state.q.shape[-1] // state.H or 1)},
-                      {"scale": scale_by(lambda state: state.q.shape[-1] / state.H)}),
+            *variants(
+                "scale.head_share",
+                {"scale": scale_by(lambda state: state.q.shape[-1] // state.H or 1)},
+                {"scale": scale_by(lambda state: state.q.shape[-1] / state.H)},
+            ),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
             *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
@@ -172,13 +182,17 @@ PIPELINES = (
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
-            *variants("merge.order", {"merge": merge_along_time}, {"merge": merge_along_batch},
-                      *({"merge": merge_stacked(dim)} for dim in (0, 1, 2, 3))),
+            *variants(
+                "merge.order",
+                {"merge": merge_along_time},
+                {"merge": merge_along_batch},
+                *({"merge": merge_stacked(dim)} for dim in (0, 1, 2, 3)),
+            ),
             *variants("merge.averaged", {"merge": merge_by_sum}, {"merge": merge_by_mean}),
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def _heads_in_a_list(evidence):

@@ -64,11 +64,16 @@ PIPELINES = (
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
-            *variants("layout.batch_as_time", {"project": s.across_the_batch(s.project()),
-                                               "output": s.back_to_batch_first(s.project_out)}),
+            *variants(
+                "layout.batch_as_time",
+                {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
+            ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
-            *variants("split.interleaved", {"split": s.split_interleaved},
-                      {"split": s.split_interleaved, "merge": s.merge_interleaved}),
+            *variants(
+                "split.interleaved",
+                {"split": s.split_interleaved},
+                {"split": s.split_interleaved, "merge": s.merge_interleaved},
+            ),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
             *variants("score.reshaped", {"score": s.score_reshaped}),
@@ -87,14 +92,20 @@ PIPELINES = (
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("mask.query_axis", {"mask": s.mask_transposed}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)},
-                      {"normalise": s.softmax_over_lead}),
+            *variants(
+                "softmax.head_axis",
+                {"normalise": s.softmax_over_heads},
+                {"normalise": s.softmax_over(0)},
+                {"normalise": s.softmax_over_lead},
+            ),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
-            *variants("dropout.before_softmax", {"mask": s.drop_after(s.mask), "drop": s.nothing}, shows_in_values=False),
+            *variants(
+                "dropout.before_softmax", {"mask": s.drop_after(s.mask), "drop": s.nothing}, shows_in_values=False
+            ),
             *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
             *variants("dropout.rows", {"drop": s.drop_rows}, shows_in_values=False),
             *variants("dropout.on_values", {"mix": s.mix_dropped_values, "drop": s.nothing}, shows_in_values=False),
@@ -103,7 +114,7 @@ PIPELINES = (
         probes=probes,
         beside={"dropout.renormalised": {"drop": s.renormalise}},
     ),
-)  # fmt: skip
+)
 
 
 def keeps_with_p(evidence):
@@ -118,7 +129,11 @@ def drops_the_result(evidence):
     failure = evidence.failures.get("dropout_acts_on_weights")
     if failure is None or "of two numbers that one weight multiplies" not in failure.message:
         return None
-    return 0 if drops_the_values(evidence) is None and not re.search(r"drop\w*\((?:self\.)?v\w*\b", evidence.code) else None
+    return (
+        0
+        if drops_the_values(evidence) is None and not re.search(r"drop\w*\((?:self\.)?v\w*\b", evidence.code)
+        else None
+    )
 
 
 def drops_the_values(evidence):
@@ -141,10 +156,16 @@ SYMPTOMS = (
     breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
     breaks("dropout.never", "dropout_acts_on_weights", saying="^nothing is dropped"),
     breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0, but several of a query's are alike"),
-    breaks("dropout.renormalised", "what_is_dropped_is_missing", saying="and some are 0",
-           unless_held="dropout_acts_on_weights"),
+    breaks(
+        "dropout.renormalised",
+        "what_is_dropped_is_missing",
+        saying="and some are 0",
+        unless_held="dropout_acts_on_weights",
+    ),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided by 1 - dropout"),
-    breaks("dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads|queries) drop the same in (?:9\d|100)%"),
+    breaks(
+        "dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads|queries) drop the same in (?:9\d|100)%"
+    ),
     breaks("dropout.rows", "dropout_is_independent", saying=r"\d keys drop the same in (?:9\d|100)%"),
     breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop alike in 100%"),
     Symptom(id="dropout.on_values", shows=drops_the_values),

@@ -96,8 +96,13 @@ PIPELINES = (
             "mix": s.mix,
         },
         variants=(
-            *variants("scale.unwanted", {"scale": s.scale_by_head_dim}, {"scale": scale_by_key_dim},
-                      {"scale": scale_without_root}, {"scale": s.scale_by_value_dim}),
+            *variants(
+                "scale.unwanted",
+                {"scale": s.scale_by_head_dim},
+                {"scale": scale_by_key_dim},
+                {"scale": scale_without_root},
+                {"scale": s.scale_by_value_dim},
+            ),
             *variants("project.missing", {"project": unprojected}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("context.query_length", {"read": keys_by_query_length}),
@@ -118,7 +123,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():

@@ -80,9 +80,12 @@ PIPELINES = (
         stages={"mask": compare(lambda position, length: position < length)},
         variants=(
             *variants("mask.inverted", {"mask": compare(lambda position, length: position >= length)}),
-            *variants("mask.shifted", {"mask": compare(lambda position, length: position <= length)},
-                      {"mask": compare(lambda position, length: position < length - 1)},
-                      {"mask": compare(lambda position, length: position > length)}),
+            *variants(
+                "mask.shifted",
+                {"mask": compare(lambda position, length: position <= length)},
+                {"mask": compare(lambda position, length: position < length - 1)},
+                {"mask": compare(lambda position, length: position > length)},
+            ),
         ),
         probes=mask_probes,
     ),
@@ -115,11 +118,16 @@ PIPELINES = (
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}, {"mask": mask_both}),
-            *variants("mask.broadcast", {"mask": mask_by(lambda keep: keep)},
-                      {"mask": mask_by(lambda keep: keep[:, None, :])}),
+            *variants(
+                "mask.broadcast", {"mask": mask_by(lambda keep: keep)}, {"mask": mask_by(lambda keep: keep[:, None, :])}
+            ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)},
-                      {"normalise": s.softmax_over_lead}),
+            *variants(
+                "softmax.head_axis",
+                {"normalise": s.softmax_over_heads},
+                {"normalise": s.softmax_over(0)},
+                {"normalise": s.softmax_over_lead},
+            ),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
@@ -130,7 +138,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():

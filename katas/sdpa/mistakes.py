@@ -47,9 +47,14 @@ PIPELINES = (
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over(None)}, {"normalise": s.softmax_over(1)},
-                      {"normalise": s.softmax_over(0)}, {"normalise": s.softmax_over_heads},
-                      {"normalise": s.softmax_over_lead}),
+            *variants(
+                "softmax.head_axis",
+                {"normalise": s.softmax_over(None)},
+                {"normalise": s.softmax_over(1)},
+                {"normalise": s.softmax_over(0)},
+                {"normalise": s.softmax_over_heads},
+                {"normalise": s.softmax_over_lead},
+            ),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
@@ -62,7 +67,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():

@@ -62,8 +62,10 @@ PIPELINES = (
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
             *variants("project.missing", {"project": unprojected("v")}),
-            *variants("layout.batch_as_time", {"project": s.across_the_batch(s.project()),
-                                               "output": s.back_to_batch_first(s.nothing)}),
+            *variants(
+                "layout.batch_as_time",
+                {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.nothing)},
+            ),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": scale_by_input_dim}),
             *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
@@ -81,7 +83,7 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)
 
 
 def pictures():

@@ -203,22 +203,41 @@ PIPELINES = (
         begin=begin,
         stages={"dims": s.nothing, "shift": shift, "total": total, "divide": divide},
         variants=(
-            *variants("softmax.dim_ignored", *({"dims": which(fixed)} for fixed in (-1, 0, 1)
-                                               for which in (every_dim_is, maximum_dim_is, sum_dim_is)),
-                      *({"dims": maximum_dim_is(fixed), "divide": divide_where_not_zero} for fixed in (-1, 0, 1))),
-            *variants("numerics.no_max", {"shift": shift_missing},
-                      {"shift": shift_missing, "divide": divide_where_not_zero},
-                      {"shift": shift_missing, "divide": divide_and_hide_nan}),
-            *variants("numerics.global_max", {"shift": shift_by_whole_tensor},
-                      {"shift": shift_by_whole_tensor, "divide": divide_where_not_zero},
-                      {"shift": shift_by_whole_tensor, "divide": divide_and_hide_nan}),
-            *variants("numerics.clamped", *({"shift": cut_off(bound)} for bound in (20, 30, 50, 80, 88, 100, 500, 700)),
-                      *({"shift": cut_off_above(bound)} for bound in (50, 80, 88, 100))),
+            *variants(
+                "softmax.dim_ignored",
+                *(
+                    {"dims": which(fixed)}
+                    for fixed in (-1, 0, 1)
+                    for which in (every_dim_is, maximum_dim_is, sum_dim_is)
+                ),
+                *({"dims": maximum_dim_is(fixed), "divide": divide_where_not_zero} for fixed in (-1, 0, 1)),
+            ),
+            *variants(
+                "numerics.no_max",
+                {"shift": shift_missing},
+                {"shift": shift_missing, "divide": divide_where_not_zero},
+                {"shift": shift_missing, "divide": divide_and_hide_nan},
+            ),
+            *variants(
+                "numerics.global_max",
+                {"shift": shift_by_whole_tensor},
+                {"shift": shift_by_whole_tensor, "divide": divide_where_not_zero},
+                {"shift": shift_by_whole_tensor, "divide": divide_and_hide_nan},
+            ),
+            *variants(
+                "numerics.clamped",
+                *({"shift": cut_off(bound)} for bound in (20, 30, 50, 80, 88, 100, 500, 700)),
+                *({"shift": cut_off_above(bound)} for bound in (50, 80, 88, 100)),
+            ),
             *variants("softmax.negated", {"shift": shift_upside_down}, {"shift": negated}),
             *variants("softmax.whole_tensor", {"total": total_of_whole_tensor}),
             *variants("softmax.keepdim", {"total": total_without_keepdim}, {"shift": shift_without_keepdim}),
-            *variants("softmax.empty_slice", {"shift": shift_unguarded, "divide": divide_unguarded},
-                      {"divide": divide_unguarded}, {"divide": equal_where_empty}),
+            *variants(
+                "softmax.empty_slice",
+                {"shift": shift_unguarded, "divide": divide_unguarded},
+                {"divide": divide_unguarded},
+                {"divide": equal_where_empty},
+            ),
             *variants("softmax.not_normalised", {"divide": divide_not}),
             *variants("softmax.log", {"divide": logarithm}),
             *variants("softmax.sigmoid", {"divide": sigmoid}),
@@ -226,4 +245,4 @@ PIPELINES = (
         ),
         probes=probes,
     ),
-)  # fmt: skip
+)

@@ -98,9 +98,14 @@ PIPELINES = (
         variants=(
             *variants("split.no_transpose", {"split": split_no_transpose}, {"split": split_folded_no_transpose}),
             *variants("split.interleaved", {"split": split_interleaved}, {"split": split_interleaved_no_transpose}),
-            *variants("split.order", {"split": split_folded},
-                      *({"split": split_in_order(*order)} for order in
-                        ((0, 1, 2, 3), (2, 0, 1, 3), (0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (0, 3, 1, 2)))),
+            *variants(
+                "split.order",
+                {"split": split_folded},
+                *(
+                    {"split": split_in_order(*order)}
+                    for order in ((0, 1, 2, 3), (2, 0, 1, 3), (0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (0, 3, 1, 2))
+                ),
+            ),
         ),
         probes=probes_of(split_probe),
     ),
@@ -111,12 +116,17 @@ PIPELINES = (
         variants=(
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
-            *variants("merge.order", {"merge": merge_not_flattened},
-                      *({"merge": merge_in_order(*order)} for order in
-                        ((2, 0, 1, 3), (0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1), (1, 0, 2, 3)))),
+            *variants(
+                "merge.order",
+                {"merge": merge_not_flattened},
+                *(
+                    {"merge": merge_in_order(*order)}
+                    for order in ((2, 0, 1, 3), (0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1), (1, 0, 2, 3))
+                ),
+            ),
         ),
         probes=probes_of(merge_probe),
     ),
-)  # fmt: skip
+)
 
 SYMPTOMS = (breaks("arguments.unchecked", "indivisible_heads"),)

@@ -93,11 +93,25 @@ ATTACKS = [_load(path) for path in sorted((HERE / "attempts").rglob("*.py"))]
 
 # What is graded under every configuration but tier 1, which meets everything.
 ESSENTIAL = (
-    "read/", "harm/", "right/streams_replaced", "break/forks", "break/daemon", "break/signals_to", "break/loop_in_call",
-    "break/segfault", "break/memory_of", "break/garbage_flood", "break/shared_memory", "break/system_v",
-    "break/descriptors_closed", "forge/exits_in_call", "forge/reply_of_its_own", "forge/answers_in_frames_and_gc",
-    "forge/patched_comparisons", "forge/lying_subclass",
-)  # fmt: skip
+    "read/",
+    "harm/",
+    "right/streams_replaced",
+    "break/forks",
+    "break/daemon",
+    "break/signals_to",
+    "break/loop_in_call",
+    "break/segfault",
+    "break/memory_of",
+    "break/garbage_flood",
+    "break/shared_memory",
+    "break/system_v",
+    "break/descriptors_closed",
+    "forge/exits_in_call",
+    "forge/reply_of_its_own",
+    "forge/answers_in_frames_and_gc",
+    "forge/patched_comparisons",
+    "forge/lying_subclass",
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -124,7 +124,9 @@ def _as_nobody(command: list[str]) -> list[str]:
         pytest.skip("setpriv is not here")
     pythons = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
     hidden = [python for python in sorted(pythons) if _closed_above(python)]
-    hidden = [python for python in hidden if not set(hidden) & set(python.parents)]  # it comes with the folder that it lies in
+    hidden = [
+        python for python in hidden if not set(hidden) & set(python.parents)
+    ]  # it comes with the folder that it lies in
     if not hidden:
         return [*become, *command]
     aside = [f"$aside/{place}" for place in range(len(hidden))]

@@ -54,7 +54,9 @@ def report(request, start) -> Report:
 def test_nothing_that_an_attempt_says_steers_a_face(report, name):
     shown = render(report, name, source=HOSTILE.encode())
     ours = re.compile(r"^::(?:error|warning|notice|group|endgroup)(?: file=\S*,?| title=| ::|::)")
-    commands = [line for line in shown.splitlines() if COMMAND.search(line) and not (name == "github" and ours.match(line))]
+    commands = [
+        line for line in shown.splitlines() if COMMAND.search(line) and not (name == "github" and ours.match(line))
+    ]
 
     assert report.outcome == "failed"
     assert "PWNED" in report.attempt_output

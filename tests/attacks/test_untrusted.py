@@ -105,7 +105,9 @@ def test_what_rests_on_its_own_word_is_said_where_it_holds(engine_report):
     finding = engine_report.findings[0]
     cases = (("device", "passed", 1), ("mask_device", "passed", 1), ("device", "failed", 0), ("values", "passed", 0))
     for name, outcome, said in cases:
-        shown = without_hidden_inputs(replace(engine_report, findings=[replace(finding, property=name, outcome=outcome)]))
+        shown = without_hidden_inputs(
+            replace(engine_report, findings=[replace(finding, property=name, outcome=outcome)])
+        )
         assert shown.notes.count(DEVICE_UNVERIFIED) == said
 
 

@@ -80,7 +80,9 @@ def test_a_lazy_bit_arrives_as_the_numbers_that_it_stands_for(executor, name):
 
 
 def test_the_same_seed_draws_the_same(executor):
-    once, again, other = (numbers(executor, call("dropped", tensors=(torch.ones(64),), seed=seed)) for seed in (1, 1, 2))
+    once, again, other = (
+        numbers(executor, call("dropped", tensors=(torch.ones(64),), seed=seed)) for seed in (1, 1, 2)
+    )
 
     assert once == again != other
 

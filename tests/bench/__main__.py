@@ -43,14 +43,18 @@ def seconds(command: list[str], folder: Path) -> float:
     """Wall time of one whole process."""
     environment = as_installed(folder)
     started = time.perf_counter()
-    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+    )
     return time.perf_counter() - started
 
 
 def peak_pss(command: list[str], folder: Path) -> float:
     """The largest sum of PSS over a command's processes while it runs, in MiB; shared pages are counted once."""
     environment = as_installed(folder)
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     peak, done = 0.0, threading.Event()
 
     def watch() -> None:
@@ -112,7 +116,10 @@ def main() -> None:
         memory: list[float] = []
         warm: dict[int, list[float]] = {0: [], 1: [], 2: []}
         bases = []
-        for command in (lambda: IMPORT_TORCH, *commands.values()):  # fills the page cache, and compiles what was not yet
+        for command in (
+            lambda: IMPORT_TORCH,
+            *commands.values(),
+        ):  # fills the page cache, and compiles what was not yet
             seconds(command(), folder)
         for _ in range(rounds):
             base = seconds(IMPORT_TORCH, folder)

@@ -79,7 +79,9 @@ def main() -> None:
     """Measure and print the table."""
     keys = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
-    print("| from a key to its character, ms | keys | least | median | 90 % | 99 % | most |\n|---|---|---|---|---|---|---|")
+    print(
+        "| from a key to its character, ms | keys | least | median | 90 % | 99 % | most |\n|---|---|---|---|---|---|---|"
+    )
     for name, (rows, columns) in SIZES.items():
         idle, busy = measured(rows, columns, keys)
         print(row(f"{name}, at rest", idle))

@@ -50,7 +50,9 @@ def named(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -
     """How long the search takes for these mistakes, and whether it names them. None where an attempt would only raise."""
     results = [search.outcome(pipeline, state, chosen) for state in begun]
     answers = [
-        search.Answer(output=None, raised=result) if isinstance(result, str) else search.Answer(output=result.out.double())
+        search.Answer(output=None, raised=result)
+        if isinstance(result, str)
+        else search.Answer(output=result.out.double())
         for result in results
     ]
     if all(answer.output is None for answer in answers):

@@ -83,7 +83,12 @@ def watching(folder: Path) -> Iterator[Watch]:
     file = folder / "mha.py"
     source = kata.solution.read_text("utf-8")
     file.write_text(source, "utf-8")
-    environment = {**os.environ, "ATTN_KATA_HOME": str(folder / "home"), "TMPDIR": str(temporary), "TERM": "xterm-256color"}
+    environment = {
+        **os.environ,
+        "ATTN_KATA_HOME": str(folder / "home"),
+        "TMPDIR": str(temporary),
+        "TERM": "xterm-256color",
+    }
     command = ["-m", "attn_kata", "watch", "mha.py"]
     child = pexpect.spawn(sys.executable, command, cwd=str(folder), env=environment, dimensions=(24, 80), timeout=120)
     watch = Watch(child=child, file=file, temporary=temporary, source=source)

@@ -19,7 +19,10 @@ def test_the_script_is_alone_on_stdout_and_the_line_to_install_it_on_stderr(run,
     assert done.stderr.startswith("For every new shell: ")
     assert len(done.stderr.splitlines()) == 1
     if shutil.which(shell):
-        assert subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True, check=False).returncode == 0
+        assert (
+            subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True, check=False).returncode
+            == 0
+        )
 
 
 def test_fish_shows_a_description_with_a_comma_in_full(run):

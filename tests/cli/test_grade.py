@@ -301,7 +301,9 @@ def test_a_part_that_holds_is_no_pass_of_the_kata_and_says_so(run, folder):
 
     assert "1 of 1 core properties that you asked for holds\n" in done.stdout
     assert "attn-kata solution" not in done.stdout
-    assert run("grade", "softmax.py", "--property", "output_shape", "--format", "json").stdout.count('"part": true') == 1
+    assert (
+        run("grade", "softmax.py", "--property", "output_shape", "--format", "json").stdout.count('"part": true') == 1
+    )
 
 
 def test_an_untouched_stub_counts_as_no_attempt(run):
@@ -326,9 +328,12 @@ def test_who_waits_at_a_terminal_is_told_what_for(folder, home):
         "import time\n\ntime.sleep(5)\n\n\ndef scaled_dot_product_attention(q, k, v):\n    return v\n"
     )
     child = pexpect.spawn(
-        sys.executable, ["-m", "attn_kata", "grade", "--property", "output_shape"], cwd=str(folder), timeout=60,
+        sys.executable,
+        ["-m", "attn_kata", "grade", "--property", "output_shape"],
+        cwd=str(folder),
+        timeout=60,
         env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},
-    )  # fmt: skip
+    )
     child.expect("Grading … ".encode())
     child.expect("FAILED")
     child.expect(pexpect.EOF)

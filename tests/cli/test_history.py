@@ -23,8 +23,16 @@ def report(kata: str = "sdpa", outcome: str = "passed", **findings: str) -> Repo
         seed=0,
         findings=[
             Finding(
-                property=name, claim="", tier="core", outcome=held, message=None, look_at=None, case=None, needs=[],
-                example=None, seconds=0.0,
+                property=name,
+                claim="",
+                tier="core",
+                outcome=held,
+                message=None,
+                look_at=None,
+                case=None,
+                needs=[],
+                example=None,
+                seconds=0.0,
             )  # type: ignore[arg-type]
             for name, held in findings.items()
         ],
@@ -34,7 +42,7 @@ def report(kata: str = "sdpa", outcome: str = "passed", **findings: str) -> Repo
         isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
         seconds={"total": 1.0},
         versions={},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -38,8 +38,15 @@ def test_json_has_every_kata_and_nothing_else_is_printed(run):
     assert rows["mha"]["level"] == 3
     assert rows["mha"]["passed_at"] is None
     assert set(rows["sdpa"]) == {
-        "kata", "title", "level", "minutes", "summary", "current", "passed_at", "attempts",
-    }  # fmt: skip
+        "kata",
+        "title",
+        "level",
+        "minutes",
+        "summary",
+        "current",
+        "passed_at",
+        "attempts",
+    }
 
 
 def test_listing_leaves_nothing_behind(run, home):

@@ -242,7 +242,10 @@ MASK = [
         "mask.zero_times_inf",  # nothing is multiplied by 0: what lies below is cut out afterwards
         padded("m = torch.triu(torch.ones(3, 3) * float('-inf'), 1)\nreturn (q @ k.mT + m).softmax(-1) @ v"),
     ),
-    ("mask.zero_times_inf", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -math.inf)\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.zero_times_inf",
+        padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -math.inf)\nreturn s.softmax(-1) @ v"),
+    ),
     (
         "mask.lost",
         padded(
@@ -708,7 +711,10 @@ REST = [
         mha(SPLIT + "s = F.dropout(q @ k.mT, self.p, self.training)  # HERE\nw = s.softmax(-1)\n" + MERGE),
     ),
     ("dropout.on_values", mha(SPLIT + "v = self.drop(v)  # HERE\nw = (q @ k.mT).softmax(-1)\n" + MERGE)),
-    ("dropout.rows", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nw *= F.dropout(w.new_ones(B, 3, T, 1))  # HERE\n" + MERGE)),
+    (
+        "dropout.rows",
+        mha(SPLIT + "w = (q @ k.mT).softmax(-1)\nw *= F.dropout(w.new_ones(B, 3, T, 1))  # HERE\n" + MERGE),
+    ),
     (
         "dropout.drawn_once",
         mha(SPLIT + "torch.manual_seed(0)  # HERE\nw = F.dropout((q @ k.mT).softmax(-1))\n" + MERGE),

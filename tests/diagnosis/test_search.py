@@ -95,7 +95,9 @@ NUMBERS = [one for one in PIPELINES if not makes_booleans(*one)]
 
 
 @pytest.mark.parametrize(("kata", "pipeline"), NUMBERS, ids=[f"{kata.slug}-{one.entry}" for kata, one in NUMBERS])
-def test_an_answer_near_a_mistake_but_not_equal_to_it_is_blamed_on_nothing(kata: catalog.Kata, pipeline: Pipeline) -> None:
+def test_an_answer_near_a_mistake_but_not_equal_to_it_is_blamed_on_nothing(
+    kata: catalog.Kata, pipeline: Pipeline
+) -> None:
     begun, right = begun_for(kata, pipeline)
     for nudge in (1e-4, 0.05):
         answers = [Answer(output=answer.double() + nudge * torch.randn(answer.shape).double()) for answer in right]

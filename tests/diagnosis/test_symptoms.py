@@ -14,8 +14,12 @@ from attn_kata.properties.handle import Handle
 
 WITH_DROPOUT = ("mha", "attention_dropout")
 ASKED = {
-    "output_shape", "alike_in_train_and_eval", "zero_probability", "something_is_dropped", "what_is_dropped_is_missing",
-}  # fmt: skip
+    "output_shape",
+    "alike_in_train_and_eval",
+    "zero_probability",
+    "something_is_dropped",
+    "what_is_dropped_is_missing",
+}
 
 
 def evidence_of(slug: str, attempt: Handle, *, only: set[str], code: str = "", seed: int = 3) -> Evidence:
@@ -28,15 +32,22 @@ def evidence_of(slug: str, attempt: Handle, *, only: set[str], code: str = "", s
         if test.property.name in only:
             running.take(test)
     return Evidence(
-        failures=running.failures, held=frozenset(running.held & only), raised=(), source=code, code=code,
-        values_right=False, unsteady=False,
+        failures=running.failures,
+        held=frozenset(running.held & only),
+        raised=(),
+        source=code,
+        code=code,
+        values_right=False,
+        unsteady=False,
         parameters={},
-    )  # fmt: skip
+    )
 
 
 def named(slug: str, evidence: Evidence) -> set[str]:
     """The ids of the symptoms that show."""
-    return {one.id for one in (*load(catalog.find(slug).folder).SYMPTOMS, *EVERYWHERE) if one.shows(evidence) is not None}
+    return {
+        one.id for one in (*load(catalog.find(slug).folder).SYMPTOMS, *EVERYWHERE) if one.shows(evidence) is not None
+    }
 
 
 def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:

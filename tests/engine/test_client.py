@@ -90,7 +90,9 @@ def has_a_grader_ready(engine: Engine) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only a forking engine makes a grader ready ahead")
-@pytest.mark.parametrize("wrong", ["dropout_always", "mask_lost", "first_call_only", "returns_tuple", "heads_not_checked"])
+@pytest.mark.parametrize(
+    "wrong", ["dropout_always", "mask_lost", "first_call_only", "returns_tuple", "heads_not_checked"]
+)
 def test_a_grader_that_stood_ready_tells_what_one_that_did_not_tells(wrong, eventually):
     """It asks ahead of time, and so asks a wrong attempt more: what that draws and prints is not to change the report."""
     kata = catalog.find("mha")

@@ -24,7 +24,6 @@ from .replies import answer, read_request, reply_of, right
 CALL = Call(name="f", args=(("tensor", 0),), tensors=(torch.ones(3),))
 
 
-
 class Scripted:
     """A launcher of processes that answer as scripted: each script takes the nonce and gives a reply, or raises."""
 

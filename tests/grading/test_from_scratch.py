@@ -270,7 +270,9 @@ def test_a_check_of_ones_own_while_the_file_is_loaded_is_no_offence(engine: Engi
 
 
 def test_one_property_alone_is_asked_without_it(engine: Engine) -> None:
-    open_call = f"import torch\ndef scaled_dot_product_attention(q, k, v): return torch.nn.functional.{SDPA[2:]}(q, k, v)\n"
+    open_call = (
+        f"import torch\ndef scaled_dot_product_attention(q, k, v): return torch.nn.functional.{SDPA[2:]}(q, k, v)\n"
+    )
     for source in (open_call, f"def scaled_dot_product_attention(q, k, v): return {OWN}\n"):
         report = graded(engine, source, properties=("values",))
 

@@ -40,13 +40,19 @@ class FakeEngine:
         )
         findings = [
             Finding(
-                property=name, claim=f"{name} <i>claim</i>", tier="core" if name in CORE else "edge",
+                property=name,
+                claim=f"{name} <i>claim</i>",
+                tier="core" if name in CORE else "edge",
                 outcome="passed" if name in holds else "failed",
                 message=None if name in holds else "out[0] is <script>1</script>\x1b[2J, expected 2",
-                look_at=None, case=None, needs=[], example=None, seconds=0.1,
+                look_at=None,
+                case=None,
+                needs=[],
+                example=None,
+                seconds=0.1,
             )
             for name in (*CORE, *EDGE)
-        ]  # fmt: skip
+        ]
         return Report(
             kata=slug,
             attempt=attempt,

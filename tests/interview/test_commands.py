@@ -322,7 +322,9 @@ def test_what_a_pause_is_ended_by(run, desk):
     run("submit")
     run("next")
     shown = run("next", "--skip").stdout
-    assert re.search(r"paused\n.*came back, still paused, after \d+ seconds?\n.*the clock runs again, after", shown), shown
+    assert re.search(r"paused\n.*came back, still paused, after \d+ seconds?\n.*the clock runs again, after", shown), (
+        shown
+    )
     assert " UTC, " in run("export", "--format", "markdown").stdout.splitlines()[2]
 
 

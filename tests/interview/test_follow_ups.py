@@ -42,11 +42,21 @@ def test_the_right_answer_is_right_and_another_is_wrong(slug):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1536", 1536), ("1_536", 1536), ("1,536", 1536), ("1.5e3", 1500), ("1.5k", 1500), ("2 GiB", 2**31),
-        ("12 MiB", 12 * 2**20), ("33 %", 33), ("-2", -2), (".5", 0.5), ("4 bytes", 4),
-        ("3 TFLOPs", 3e12), ("1 GB", 1e9),
+        ("1536", 1536),
+        ("1_536", 1536),
+        ("1,536", 1536),
+        ("1.5e3", 1500),
+        ("1.5k", 1500),
+        ("2 GiB", 2**31),
+        ("12 MiB", 12 * 2**20),
+        ("33 %", 33),
+        ("-2", -2),
+        (".5", 0.5),
+        ("4 bytes", 4),
+        ("3 TFLOPs", 3e12),
+        ("1 GB", 1e9),
     ],
-)  # fmt: skip
+)
 def test_numbers_as_people_write_them(text, value):
     assert follow_ups.number_from(text) == value
 

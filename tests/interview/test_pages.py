@@ -74,8 +74,11 @@ def test_the_page_shows_the_code_at_each_moment_and_what_changed(evil):
 @pytest.mark.parametrize("form", ["terminal", "json", "markdown", "html"])
 def test_no_control_character_gets_through(evil, form):
     shown = {
-        "terminal": pages.as_terminal, "json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html,
-    }[form](evil)  # fmt: skip
+        "terminal": pages.as_terminal,
+        "json": pages.as_json,
+        "markdown": pages.as_markdown,
+        "html": pages.as_html,
+    }[form](evil)
     shown.encode("utf-8")
 
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)

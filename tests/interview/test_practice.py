@@ -73,17 +73,33 @@ def test_what_fails_more_often_weighs_more(count):
 def report(kata: str, **outcomes: str) -> Report:
     findings = [
         Finding(
-            property=name, claim="", tier="core", outcome=outcome, message=None, look_at=None, case=None, needs=[],
-            example=None, seconds=0.0,
+            property=name,
+            claim="",
+            tier="core",
+            outcome=outcome,
+            message=None,
+            look_at=None,
+            case=None,
+            needs=[],
+            example=None,
+            seconds=0.0,
         )
         for name, outcome in outcomes.items()
-    ]  # fmt: skip
+    ]
     passed = set(outcomes.values()) == {"passed"}
     return Report(
-        kata=kata, attempt="a.py", outcome="passed" if passed else "failed", seed=0, findings=findings, diagnosis=[],
-        ungraded_because=None, attempt_output="", isolation=Isolation(tier=1, landlock=0, seccomp=True, notes=[]),
-        seconds={"total": 1.0}, versions={},
-    )  # fmt: skip
+        kata=kata,
+        attempt="a.py",
+        outcome="passed" if passed else "failed",
+        seed=0,
+        findings=findings,
+        diagnosis=[],
+        ungraded_because=None,
+        attempt_output="",
+        isolation=Isolation(tier=1, landlock=0, seccomp=True, notes=[]),
+        seconds={"total": 1.0},
+        versions={},
+    )
 
 
 def test_it_reads_the_history_and_only_whole_gradings(history, tmp_path):

@@ -22,10 +22,14 @@ def draft(folder):
 @pytest.mark.parametrize(
     ("mine", "theirs", "kind"),
     [
-        (b"base", b"base", "same"), (b"mine", b"base", "mine"), (b"base", b"theirs", "theirs"),
-        (b"mine", b"theirs", "conflict"), (b"both", b"both", "same"), (b"mine", None, "gone"),
+        (b"base", b"base", "same"),
+        (b"mine", b"base", "mine"),
+        (b"base", b"theirs", "theirs"),
+        (b"mine", b"theirs", "conflict"),
+        (b"both", b"both", "same"),
+        (b"mine", None, "gone"),
     ],
-)  # fmt: skip
+)
 def test_what_changed_is_told_apart(draft, mine, theirs, kind):
     if theirs is None:
         draft.path.unlink()

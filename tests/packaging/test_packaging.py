@@ -82,7 +82,9 @@ def test_the_sdist_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path / "again", source, cwd=tmp_path)
+    run(
+        sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path / "again", source, cwd=tmp_path
+    )
     (again,) = (tmp_path / "again").glob("*.whl")
 
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())

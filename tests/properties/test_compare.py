@@ -64,7 +64,9 @@ def test_equal_means_the_dtype_too() -> None:
 
 def test_two_numbers_that_differ_are_not_printed_alike() -> None:
     with pytest.raises(PropertyFailed) as failed:
-        assert_close(torch.tensor([0.46480001], dtype=torch.float64), torch.tensor([0.4648], dtype=torch.float64), atol=1e-9)
+        assert_close(
+            torch.tensor([0.46480001], dtype=torch.float64), torch.tensor([0.4648], dtype=torch.float64), atol=1e-9
+        )
 
     got, expected = failed.value.message.split(" is ")[1].split(" (")[0].split(", expected ")
     assert got != expected

@@ -35,9 +35,13 @@ def run_pytest(*arguments: str, folder: Path) -> tuple[int, str]:
     ]
     # The plugin is named here and not found, so that this holds where attn-kata was installed before it had one.
     done = subprocess.run(
-        command, cwd=folder, env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, capture_output=True, text=True,
+        command,
+        cwd=folder,
+        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
         timeout=120,
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout + done.stderr
 
 

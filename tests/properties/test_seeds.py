@@ -72,7 +72,14 @@ def test_however_few_draws_serve_all_weights_they_are_named_shared(drawn: tuple[
     for seed in SEEDS:
         told = failures(kata, attempt, DRAWS.split(), seed)
         evidence = Evidence(
-            failures=told, held=frozenset(), raised=(), source="", code="", values_right=True, unsteady=True, parameters={}
+            failures=told,
+            held=frozenset(),
+            raised=(),
+            source="",
+            code="",
+            values_right=True,
+            unsteady=True,
+            parameters={},
         )
         named = {one.id for one in load(kata.folder).SYMPTOMS if one.shows(evidence) is not None}
 

@@ -110,8 +110,11 @@ def test_a_kata_may_use_its_own_words_calls_and_tests_name(tmp_path: Path) -> No
     tested = hidden_test("test_flags_unmodified", made).property
 
     assert (tested.name, tested.claim, tested.needs, tested.tier) == (
-        "flags_unmodified", "The flags stay.", ("values",), "core",
-    )  # fmt: skip
+        "flags_unmodified",
+        "The flags stay.",
+        ("values",),
+        "core",
+    )
     with pytest.raises(PropertyFailed, match="tensor argument 2 was changed by the call"):
         run(made, handle(tmp_path, writes), handle(tmp_path, RIGHT))
 

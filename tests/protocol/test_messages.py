@@ -11,9 +11,19 @@ import torch
 from attn_kata.protocol import channel, messages, wire
 
 JOB = messages.Job(
-    slug="sdpa", katas="/katas", solutions="/solutions", attempt="sdpa.py", seed=7, timeout=3.5,
-    properties=("values",), diagnose=False, tier=1, least_tier=1, denied=("/a", "/b"), processor=1,
-)  # fmt: skip
+    slug="sdpa",
+    katas="/katas",
+    solutions="/solutions",
+    attempt="sdpa.py",
+    seed=7,
+    timeout=3.5,
+    properties=("values",),
+    diagnose=False,
+    tier=1,
+    least_tier=1,
+    denied=("/a", "/b"),
+    processor=1,
+)
 MESSAGES = (
     messages.Grade(job=JOB),
     messages.Source(source=b"\x00\xff def"),

@@ -29,9 +29,12 @@ def reply(
 ) -> wire.Reply:
     """A decoded reply with this number of tensors, each (3,)."""
     part = wire.TensorReply(
-        shape=(3,), dtype=torch.float32, device=device, shares_input=False,
+        shape=(3,),
+        dtype=torch.float32,
+        device=device,
+        shares_input=False,
         data=None if flags & wire.ABSENT else torch.arange(3.0),
-    )  # fmt: skip
+    )
     return wire.Reply(status=status, texts=texts, tensors=(part,) * count)
 
 
@@ -97,11 +100,14 @@ def test_a_reply_of_other_parts_does_not(request_: Request, given_: wire.Reply) 
 def test_judging_an_answer_never_raises(request_, status, texts, tensors):
     parts = tuple(
         wire.TensorReply(
-            shape=(size,), dtype=dtype, device=flags % 3, shares_input=False,
+            shape=(size,),
+            dtype=dtype,
+            device=flags % 3,
+            shares_input=False,
             data=None if flags & 1 else torch.zeros(size, dtype=dtype),
         )
         for dtype, size, flags in tensors
-    )  # fmt: skip
+    )
 
     judged = replies.answers(request_, wire.Reply(status=status, texts=tuple(texts), tensors=parts))
 

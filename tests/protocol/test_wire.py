@@ -108,12 +108,20 @@ def test_what_was_encoded_is_decoded_and_nothing_is_left(content):
 @quick
 @given(
     st.lists(
-        st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 3), st.integers(0, 4),
-                  st.lists(st.sampled_from((0, 1, 3, 1 << 20, 1 << 31, (1 << 31) + 1, 1 << 62, (1 << 64) - 1)),
-                           min_size=8, max_size=8)),
+        st.tuples(
+            st.integers(0, 12),
+            st.integers(0, 12),
+            st.integers(0, 3),
+            st.integers(0, 4),
+            st.lists(
+                st.sampled_from((0, 1, 3, 1 << 20, 1 << 31, (1 << 31) + 1, 1 << 62, (1 << 64) - 1)),
+                min_size=8,
+                max_size=8,
+            ),
+        ),
         max_size=4,
     )
-)  # fmt: skip
+)
 def test_absurd_descriptors_allocate_nothing(described):
     content = header(tensors=len(described))
     for code, rank, device, flags, sizes in described:

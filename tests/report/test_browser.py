@@ -21,10 +21,18 @@ pytestmark = pytest.mark.skipif(
     reason="no Chromium here; on Debian: apt-get install chromium (the page is also tested without one)",
 )
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
     "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter",
-)  # fmt: skip
+)
 ITS_OWN = re.compile(r"https?://[^/]*\.(google|googleapis|gvt1)\.com/")  # what Chromium asks for itself
 WIDE, PHONES = 1100, (320, 360)
 

@@ -10,10 +10,37 @@ from attn_kata.report.heatmaps import draw
 from attn_kata.report.listing import lines
 
 ALLOWED = {
-    "html", "head", "meta", "link", "title", "style", "body", "main", "header", "footer", "h1", "h2", "h3", "p", "span",
-    "strong", "article", "pre", "figure", "figcaption", "div", "details", "summary", "dl", "dt", "dd", "svg", "text", "rect",
+    "html",
+    "head",
+    "meta",
+    "link",
+    "title",
+    "style",
+    "body",
+    "main",
+    "header",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "p",
+    "span",
+    "strong",
+    "article",
+    "pre",
+    "figure",
+    "figcaption",
+    "div",
+    "details",
+    "summary",
+    "dl",
+    "dt",
+    "dd",
+    "svg",
+    "text",
+    "rect",
     "path",
-}  # fmt: skip
+}
 VOID = {"meta", "link"}
 
 

@@ -56,13 +56,26 @@ def test_junit_of_any_report_is_valid_xml(any_report):
 
 # What https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format names, and of which type.
 TOP = {
-    "score": float, "execution_time": int, "output": str, "output_format": str, "test_output_format": str,
-    "test_name_format": str, "visibility": str, "stdout_visibility": str, "tests": list,
-}  # fmt: skip
-TEST = {
-    "score": float, "max_score": float, "status": str, "name": str, "number": str, "output": str, "tags": list,
+    "score": float,
+    "execution_time": int,
+    "output": str,
+    "output_format": str,
+    "test_output_format": str,
+    "test_name_format": str,
     "visibility": str,
-}  # fmt: skip
+    "stdout_visibility": str,
+    "tests": list,
+}
+TEST = {
+    "score": float,
+    "max_score": float,
+    "status": str,
+    "name": str,
+    "number": str,
+    "output": str,
+    "tags": list,
+    "visibility": str,
+}
 
 
 def test_gradescope_has_the_documented_keys_and_types(any_report):

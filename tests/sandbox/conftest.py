@@ -84,9 +84,14 @@ def in_child(prepared: Prepared, tmp_path: Path) -> Callable[..., Outcome]:
                     first()
                     prepared = prepare(tier=tier)
                 plan = Plan(
-                    tier=tier, keep_descriptors=(writing, *keep), folder=str(folder), cpu_seconds=cpu_seconds,
-                    memory_bytes=memory_bytes, file_bytes=0, parent_pid=parent,
-                )  # fmt: skip
+                    tier=tier,
+                    keep_descriptors=(writing, *keep),
+                    folder=str(folder),
+                    cpu_seconds=cpu_seconds,
+                    memory_bytes=memory_bytes,
+                    file_bytes=0,
+                    parent_pid=parent,
+                )
                 in_force: InForce = confine(plan, prepared)
                 report["in_force"] = asdict(in_force)
                 report["value"] = action()

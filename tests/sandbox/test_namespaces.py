@@ -74,9 +74,14 @@ def test_the_end_of_a_jailed_child_is_passed_on(prepared, tmp_path, until_closed
         child = os.fork()
         if child == 0:
             plan = Plan(
-                tier=2, keep_descriptors=(), folder=str(tmp_path), cpu_seconds=10, memory_bytes=1 << 30, file_bytes=0,
+                tier=2,
+                keep_descriptors=(),
+                folder=str(tmp_path),
+                cpu_seconds=10,
+                memory_bytes=1 << 30,
+                file_bytes=0,
                 parent_pid=parent,
-            )  # fmt: skip
+            )
             confine(plan, prepared)
             action()
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -97,9 +102,14 @@ def test_killing_the_process_that_waits_kills_the_jailed_child(prepared, tmp_pat
     child = os.fork()
     if child == 0:
         plan = Plan(
-            tier=2, keep_descriptors=(writing,), folder=str(tmp_path), cpu_seconds=10, memory_bytes=1 << 30,
-            file_bytes=0, parent_pid=parent,
-        )  # fmt: skip
+            tier=2,
+            keep_descriptors=(writing,),
+            folder=str(tmp_path),
+            cpu_seconds=10,
+            memory_bytes=1 << 30,
+            file_bytes=0,
+            parent_pid=parent,
+        )
         confine(plan, prepared)
         os.write(writing, b"ready")
         time.sleep(60)

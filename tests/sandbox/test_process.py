@@ -136,9 +136,14 @@ def test_the_child_dies_with_the_engine(prepared, tmp_path, until_closed, tier):
         parent = os.getpid()
         if os.fork() == 0:
             plan = Plan(
-                tier=tier, keep_descriptors=(writing,), folder=str(tmp_path), cpu_seconds=10, memory_bytes=1 << 30,
-                file_bytes=0, parent_pid=parent,
-            )  # fmt: skip
+                tier=tier,
+                keep_descriptors=(writing,),
+                folder=str(tmp_path),
+                cpu_seconds=10,
+                memory_bytes=1 << 30,
+                file_bytes=0,
+                parent_pid=parent,
+            )
             confine(plan, prepared)
             os.write(writing, b"ready")
             time.sleep(60)
@@ -159,9 +164,14 @@ def test_a_child_whose_engine_is_gone_already_does_not_start(prepared, tmp_path,
     child = os.fork()
     if child == 0:
         plan = Plan(
-            tier=1, keep_descriptors=(writing,), folder=str(tmp_path), cpu_seconds=10, memory_bytes=1 << 30,
-            file_bytes=0, parent_pid=os.getppid() + 1,
-        )  # fmt: skip
+            tier=1,
+            keep_descriptors=(writing,),
+            folder=str(tmp_path),
+            cpu_seconds=10,
+            memory_bytes=1 << 30,
+            file_bytes=0,
+            parent_pid=os.getppid() + 1,
+        )
         confine(plan, prepared)
         os.write(writing, b"started")
         os._exit(0)
@@ -223,9 +233,14 @@ def test_ending_a_child_leaves_nothing_of_it(prepared, tmp_path, tier):
         child = os.fork()
         if child == 0:
             plan = Plan(
-                tier=tier, keep_descriptors=(writing,), folder=str(tmp_path), cpu_seconds=10, memory_bytes=1 << 30,
-                file_bytes=0, parent_pid=parent,
-            )  # fmt: skip
+                tier=tier,
+                keep_descriptors=(writing,),
+                folder=str(tmp_path),
+                cpu_seconds=10,
+                memory_bytes=1 << 30,
+                file_bytes=0,
+                parent_pid=parent,
+            )
             confine(plan, prepared)
             os.write(writing, b"ready")
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -250,9 +265,14 @@ def test_a_daemon_that_left_the_group_in_tier_0_is_found_and_ended(prepared, tmp
         child = os.fork()
         if child == 0:
             plan = Plan(
-                tier=0, keep_descriptors=(writing,), folder=str(tmp_path), cpu_seconds=10, memory_bytes=1 << 30,
-                file_bytes=0, parent_pid=parent,
-            )  # fmt: skip
+                tier=0,
+                keep_descriptors=(writing,),
+                folder=str(tmp_path),
+                cpu_seconds=10,
+                memory_bytes=1 << 30,
+                file_bytes=0,
+                parent_pid=parent,
+            )
             confine(plan, prepared)
             if os.fork() == 0:
                 os.setsid()

@@ -24,8 +24,10 @@ def said():
     found = subprocess.run(
         [sys.executable, str(SCRIPT)],
         env=os.environ | {"PYTHONPATH": str(Path(attn_kata.__file__).parents[1])},
-        stdout=subprocess.PIPE, timeout=120, check=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        timeout=120,
+        check=True,
+    )
     return json.loads(found.stdout)
 
 

@@ -140,9 +140,20 @@ def clock():
 
 
 TRIALS = (
-    products, attention, gradients, seeds, profiler, what_torch_imports_late, late_imports,
-    linear_algebra, modules, traceback_with_source, more_threads, serialised, clock,
-)  # fmt: skip
+    products,
+    attention,
+    gradients,
+    seeds,
+    profiler,
+    what_torch_imports_late,
+    late_imports,
+    linear_algebra,
+    modules,
+    traceback_with_source,
+    more_threads,
+    serialised,
+    clock,
+)
 
 
 def tried(trial, tier, prepared, folder):
@@ -153,9 +164,14 @@ def tried(trial, tier, prepared, folder):
         said = "ended without a word"
         try:
             plan = Plan(
-                tier=tier, keep_descriptors=(writing,), folder=folder, cpu_seconds=20, memory_bytes=1 << 30,
-                file_bytes=0, parent_pid=parent,
-            )  # fmt: skip
+                tier=tier,
+                keep_descriptors=(writing,),
+                folder=folder,
+                cpu_seconds=20,
+                memory_bytes=1 << 30,
+                file_bytes=0,
+                parent_pid=parent,
+            )
             in_force = confine(plan, prepared)
             said = "works" if trial() else "gave a wrong answer"
             if in_force.tier < min(tier, prepared.available.highest_tier):

@@ -278,7 +278,9 @@ def scaled_dot_product_attention(q, k, v):
 """
 
 
-def test_whatever_the_file_holds_or_becomes_the_screen_is_ours_and_the_next_save_is_graded(folder, environment, tmp_path):
+def test_whatever_the_file_holds_or_becomes_the_screen_is_ours_and_the_next_save_is_graded(
+    folder, environment, tmp_path
+):
     file = folder / "sdpa.py"
     file.write_text(HOSTILE.replace("FILE", str(file)), "utf-8")
     watch = Watch(folder, environment, "sdpa.py")

@@ -18,24 +18,44 @@ HOSTILE = "\x1b[2J\x1b]0;x\x07 [bold]x[/bold] \r\n\n\u202e" + "wide " * 200 + "ï
 
 def session(text: str, *, ungraded: bool = False) -> WatchSession:
     finding = Finding(
-        property="values", claim=f"The claim {text}", tier="core", outcome="failed", message=text * 3, look_at=text,
-        case={"B": 2, "T": text}, needs=[], example=None, seconds=0.0,
-    )  # fmt: skip
+        property="values",
+        claim=f"The claim {text}",
+        tier="core",
+        outcome="failed",
+        message=text * 3,
+        look_at=text,
+        case={"B": 2, "T": text},
+        needs=[],
+        example=None,
+        seconds=0.0,
+    )
     mistake = NamedMistake(
         id="scale.missing", title=f"Title {text}", explanation=text, question=text, line=6, source_line=text
     )
     report = Report(
-        kata="sdpa", attempt=text, outcome="ungraded" if ungraded else "failed", seed=0,
+        kata="sdpa",
+        attempt=text,
+        outcome="ungraded" if ungraded else "failed",
+        seed=0,
         findings=[] if ungraded else [finding] * 9,
         diagnosis=[] if ungraded else [Diagnosis(mistakes=[mistake, mistake])] * 2,
         ungraded_because=text if ungraded else None,
-        attempt_output=text, isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]), seconds={"total": 0.1},
+        attempt_output=text,
+        isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
+        seconds={"total": 0.1},
         versions={},
-    )  # fmt: skip
+    )
     return WatchSession(
-        kata=catalog.find("sdpa"), path=Path("/x"), name=f"name {text}", started=0.0, report=report, gradings=3,
-        flips=Flips(now_hold=["a" * 90, text], now_fail=["b"] * 60), missing=text or None, fault=EngineFault(text),
-    )  # fmt: skip
+        kata=catalog.find("sdpa"),
+        path=Path("/x"),
+        name=f"name {text}",
+        started=0.0,
+        report=report,
+        gradings=3,
+        flips=Flips(now_hold=["a" * 90, text], now_fail=["b"] * 60),
+        missing=text or None,
+        fault=EngineFault(text),
+    )
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 6), (200, 60)], ids=str)

@@ -21,17 +21,33 @@ from attn_kata.watch.session import Flips, WatchSession, flips
 def report(**outcomes: str) -> Report:
     findings = [
         Finding(
-            property=name, claim="…", tier="core", outcome=outcome, message=None, look_at=None, case=None, needs=[],
-            example=None, seconds=0.0,
+            property=name,
+            claim="…",
+            tier="core",
+            outcome=outcome,
+            message=None,
+            look_at=None,
+            case=None,
+            needs=[],
+            example=None,
+            seconds=0.0,
         )  # type: ignore[arg-type]
         for name, outcome in outcomes.items()
-    ]  # fmt: skip
+    ]
     passed = bool(findings) and all(finding.outcome == "passed" for finding in findings)
     return Report(
-        kata="sdpa", attempt="sdpa.py", outcome="passed" if passed else "failed" if findings else "ungraded", seed=0,
-        findings=findings, diagnosis=[], ungraded_because=None if findings else "it is not Python", attempt_output="",
-        isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]), seconds={"total": 0.1}, versions={},
-    )  # fmt: skip
+        kata="sdpa",
+        attempt="sdpa.py",
+        outcome="passed" if passed else "failed" if findings else "ungraded",
+        seed=0,
+        findings=findings,
+        diagnosis=[],
+        ungraded_because=None if findings else "it is not Python",
+        attempt_output="",
+        isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
+        seconds={"total": 0.1},
+        versions={},
+    )
 
 
 @pytest.fixture

@@ -28,16 +28,33 @@ from attn_kata.attempt import recorder
 # Dispatch keys of CPU tensors: always overridden. The other keys are overridden only if the operation has a kernel there.
 _CPU_KEYS = ("CPU", "AutogradCPU")
 _OTHER_KEYS = (
-    "Autograd", "CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor", "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional", "AutocastCPU", "FuncTorchBatched", "FuncTorchBatchedDecomposition",
-    "FuncTorchVmapMode", "BatchedNestedTensor", "NestedTensorCPU", "AutogradNestedTensor", "SparseCPU", "SparseCsrCPU",
-    "QuantizedCPU", "MkldnnCPU",
-)  # fmt: skip
+    "Autograd",
+    "CompositeImplicitAutograd",
+    "CompositeImplicitAutogradNestedTensor",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+    "AutocastCPU",
+    "FuncTorchBatched",
+    "FuncTorchBatchedDecomposition",
+    "FuncTorchVmapMode",
+    "BatchedNestedTensor",
+    "NestedTensorCPU",
+    "AutogradNestedTensor",
+    "SparseCPU",
+    "SparseCsrCPU",
+    "QuantizedCPU",
+    "MkldnnCPU",
+)
 # Modules in which torch has written attentions and softmaxes in Python, by steps that are not forbidden.
 _IN_PYTHON = (
-    "torch.nn.functional", "torch._refs", "torch._refs.nn.functional", "torch._refs.special", "torch.masked._ops",
-    "torch._decomp.decompositions", "torch._higher_order_ops.flex_attention",
-)  # fmt: skip
+    "torch.nn.functional",
+    "torch._refs",
+    "torch._refs.nn.functional",
+    "torch._refs.special",
+    "torch.masked._ops",
+    "torch._decomp.decompositions",
+    "torch._higher_order_ops.flex_attention",
+)
 _ONLY_WHERE_IMPORTED = (recorder.FLEX, "torch.onnx.ops", "torch.onnx.ops._impl")
 # Interpreters that call kernels without the dispatcher, or have their own kernels.
 _BYPASS_DISPATCHER = ("_jit_to_static_module", "_fuse_to_static_module", "_te")

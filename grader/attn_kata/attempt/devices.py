@@ -13,14 +13,38 @@ from torch.overrides import TorchFunctionMode
 # Functions that create a tensor on the default device unless they get a device.
 _FACTORIES = frozenset(
     getattr(torch, name)
-    for name in ("arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm",
-                 "tensor", "tril_indices", "triu_indices", "zeros", "as_tensor", "from_numpy")
-)  # fmt: skip
+    for name in (
+        "arange",
+        "empty",
+        "eye",
+        "full",
+        "linspace",
+        "logspace",
+        "ones",
+        "rand",
+        "randint",
+        "randn",
+        "randperm",
+        "tensor",
+        "tril_indices",
+        "triu_indices",
+        "zeros",
+        "as_tensor",
+        "from_numpy",
+    )
+)
 # Functions that accept tensors on two devices.
-_CROSS_DEVICE = frozenset((
-    Tensor.__getitem__, Tensor.__setitem__, Tensor.copy_, Tensor.index_put_,
-    Tensor.expand_as, Tensor.view_as, Tensor.reshape_as,  # these read only the shape of the other tensor
-))  # fmt: skip
+_CROSS_DEVICE = frozenset(
+    (
+        Tensor.__getitem__,
+        Tensor.__setitem__,
+        Tensor.copy_,
+        Tensor.index_put_,
+        Tensor.expand_as,
+        Tensor.view_as,
+        Tensor.reshape_as,  # these read only the shape of the other tensor
+    )
+)
 _DEVICE = Tensor.device.__get__
 _DEFAULT = torch.device("cpu")
 INPUTS = torch.device("cpu", 0)  # the device that inputs report: it is the CPU too, but differs from the default
@@ -113,7 +137,9 @@ class Devices(TorchFunctionMode):
         if func is Tensor.cpu:
             return _DEFAULT
         if func is Tensor.to:
-            return next((value for value in (*args[1:], *kwargs.values()) if isinstance(value, (torch.device, str))), None)
+            return next(
+                (value for value in (*args[1:], *kwargs.values()) if isinstance(value, (torch.device, str))), None
+            )
         return kwargs.get("device")
 
     def _is_default(self, device: Any) -> bool:

@@ -33,7 +33,9 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Block, Build, Call, Load, LoadWeights, Request
 
 # Read before any attempt runs: later changes that an attempt makes to torch do not affect it.
-_manual_seed = torch.default_generator.manual_seed  # torch.manual_seed formats three stack traces for devices that nobody uses
+_manual_seed = (
+    torch.default_generator.manual_seed
+)  # torch.manual_seed formats three stack traces for devices that nobody uses
 
 _READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
 
@@ -70,8 +72,12 @@ class Executor:
         self._reads_device_type = False
         self._made_on_default: list[Tensor] = []  # while the attempt was loaded, and while modules were built
         self._operations: dict[type[Request], Callable[[Any], Content]] = {
-            Load: self._load, Block: self._block, Build: self._build, LoadWeights: self._load_weights, Call: self._call,
-        }  # fmt: skip
+            Load: self._load,
+            Block: self._block,
+            Build: self._build,
+            LoadWeights: self._load_weights,
+            Call: self._call,
+        }
 
     def execute(self, request: Request) -> Answer:
         """The answer to one request. An exception of the attempt is an answer too, whatever its type."""
@@ -166,8 +172,10 @@ class Executor:
             if request.record:
                 moves_along = [] if built is None else [*built.module.parameters(), *built.module.buffers()]
                 devices = Devices(
-                    reads_device_type=self._reads_device_type, made_before=self._made_on_default, inputs=[*given, *moves_along]
-                )  # fmt: skip
+                    reads_device_type=self._reads_device_type,
+                    made_before=self._made_on_default,
+                    inputs=[*given, *moves_along],
+                )
                 with Recorder(devices) as recorder:
                     output = target(*arguments)
                 result = checked_tensor(output)
@@ -259,6 +267,8 @@ def _weights(request: Build | LoadWeights | Call) -> dict[str, Tensor]:
 def _arguments(described: tuple[tuple[str, Any], ...], tensors: tuple[Tensor, ...]) -> list[Any]:
     """The arguments that a request describes."""
     makers: dict[str, Callable[[Any], Any]] = {
-        "tensor": lambda place: tensors[place], "device": torch.device, "value": lambda value: value
-    }  # fmt: skip
+        "tensor": lambda place: tensors[place],
+        "device": torch.device,
+        "value": lambda value: value,
+    }
     return [makers[what](value) for what, value in described]

@@ -15,7 +15,7 @@ from attn_kata.attempt.executor import Executor
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Build, Call, Load, LoadWeights, Request
 
-_SOURCE = b'''
+_SOURCE = b"""
 import math
 import torch
 from torch import nn
@@ -42,7 +42,7 @@ class Layers(nn.Module):
 
     def forward(self, numbers, kept=None):
         return self.third(self.drop(self.second(self.first(numbers))))
-'''
+"""
 _LONG = 130  # tokens of the largest tensors in a hidden test: this writes to as much memory as they need
 
 

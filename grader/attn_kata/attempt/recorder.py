@@ -32,12 +32,19 @@ READY_MADE: dict[Any, str] = {
     **{
         module.forward: f"torch.nn.{module.__name__}"
         for module in (
-            nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder,
-            nn.TransformerEncoderLayer, nn.TransformerDecoderLayer,
-            nn.Softmax, nn.Softmax2d, nn.LogSoftmax, nn.Softmin,
+            nn.MultiheadAttention,
+            nn.Transformer,
+            nn.TransformerEncoder,
+            nn.TransformerDecoder,
+            nn.TransformerEncoderLayer,
+            nn.TransformerDecoderLayer,
+            nn.Softmax,
+            nn.Softmax2d,
+            nn.LogSoftmax,
+            nn.Softmin,
         )
     },
-}  # fmt: skip
+}
 _CODE: dict[types.CodeType, str] = {function.__code__: name for function, name in READY_MADE.items()}
 FLEX = "torch.nn.attention.flex_attention"
 
@@ -49,9 +56,26 @@ _NAMED_ATTENTION = re.compile("attention|sdp|transformer|softm", re.IGNORECASE).
 # The innermost operations that multiply matrices.
 PRODUCTS = frozenset(
     "aten::" + name
-    for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "mkldnn_convolution", "thnn_conv2d",
-                 "_slow_conv2d_forward", "slow_conv3d", "mkldnn_linear", "addmm_", "baddbmm_", "addbmm_", "addmv_")
-)  # fmt: skip
+    for name in (
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "addbmm",
+        "mv",
+        "addmv",
+        "dot",
+        "mkldnn_convolution",
+        "thnn_conv2d",
+        "_slow_conv2d_forward",
+        "slow_conv3d",
+        "mkldnn_linear",
+        "addmm_",
+        "baddbmm_",
+        "addbmm_",
+        "addmv_",
+    )
+)
 
 
 class Recorder:

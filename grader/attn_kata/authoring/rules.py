@@ -47,11 +47,13 @@ def find(name: str) -> Kata:
     folder = folder.resolve()
     if not (folder / "kata.toml").is_file():
         raise UsageError(
-            f"There is no kata.toml in '{shown(folder)}'.", next_step="CONTRIBUTING.md says what the folder of a kata holds."
+            f"There is no kata.toml in '{shown(folder)}'.",
+            next_step="CONTRIBUTING.md says what the folder of a kata holds.",
         )
     if folder.parent != katas_folder():
         raise UsageError(
-            f"'{shown(folder)}' is not among the katas.", next_step=f"Move it to '{shown(katas_folder() / folder.name)}'"
+            f"'{shown(folder)}' is not among the katas.",
+            next_step=f"Move it to '{shown(katas_folder() / folder.name)}'",
         )
     return catalog.load(folder)
 
@@ -114,7 +116,9 @@ def check(kata: Kata, engine: Engine) -> Check:
         for level in stub.LEVELS:
             report = grade(f"the {level} stub", stub.render(kata, level).encode())
             if not report.not_written:
-                say(f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})")
+                say(
+                    f"the untouched {level} stub is not seen as unwritten ({report.outcome}: {report.ungraded_because})"
+                )
 
     rights = [each for each in sources if each[0].kind == "right"]
     wrongs = [each for each in sources if each[0].kind == "wrong"]

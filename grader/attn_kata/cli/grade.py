@@ -37,7 +37,9 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random inputs.  [default: 0; random with --untrusted]"
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Seed of the random inputs.  [default: 0; random with --untrusted]",
 )
 @click.option(
     "--timeout",
@@ -49,7 +51,11 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     help="Limit for the whole grading; a single call has at most 10 seconds.",
 )
 @click.option(
-    "--property", "properties", multiple=True, metavar="NAME", help="Grade only this property and those it needs. Repeatable."
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME",
+    help="Grade only this property and those it needs. Repeatable.",
 )
 @click.option(
     "--tier",

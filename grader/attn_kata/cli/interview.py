@@ -264,7 +264,8 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
         ) from problem
     except OSError as problem:
         raise UsageError(
-            f"'{printable(str(output))}' cannot be written: {why(problem)}.", next_step="Name another file: --output FILE"
+            f"'{printable(str(output))}' cannot be written: {why(problem)}.",
+            next_step="Name another file: --output FILE",
         ) from problem
     warn(f"Interview {session.id} is in '{printable(str(output))}'.")
 

@@ -19,7 +19,9 @@ from attn_kata.history import History
     shell_complete=complete_kata,
     help="The kata of FILE, when its name and header do not say it.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of the random inputs.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of the random inputs."
+)
 def command(attempt: str | None, kata: str | None, seed: int) -> None:
     """Grade your attempt again on every save.
 

@@ -102,7 +102,11 @@ def _explain(pipeline: Pipeline, asked: ProbeResults, finite: float) -> list[fro
 
 
 def _gradients_differ(
-    pipelines: tuple[Pipeline, ...], asked: list[ProbeResults], sets: list[list[frozenset[str]]], attempt: Handle, source: bytes
+    pipelines: tuple[Pipeline, ...],
+    asked: list[ProbeResults],
+    sets: list[list[frozenset[str]]],
+    attempt: Handle,
+    source: bytes,
 ) -> bool:
     """Whether the gradients differ from those of the mistakes found. Checked only if the source may cut the graph.
 
@@ -140,7 +144,12 @@ def _code(source: bytes) -> str:
         tree = ast.parse(source)
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            if (
+                isinstance(body, list)
+                and body
+                and isinstance(body[0], ast.Expr)
+                and isinstance(body[0].value, ast.Constant)
+            ):
                 body[0].value = ast.Constant(value=None)
         return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

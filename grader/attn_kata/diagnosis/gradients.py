@@ -26,7 +26,9 @@ def differ(pipeline: Pipeline, asked: ProbeResults, attempt: Handle, ids: frozen
             continue
         torch.manual_seed(SEED)
         cotangent = torch.randn(answer.output.shape, dtype=torch.float64)
-        rivals = [given for chosen in _ways(pipeline, ids) if (given := _gradients(pipeline, put, chosen, cotangent, answer))]
+        rivals = [
+            given for chosen in _ways(pipeline, ids) if (given := _gradients(pipeline, put, chosen, cotangent, answer))
+        ]
         if not rivals:
             continue
         try:

@@ -124,18 +124,24 @@ def of_heads(
         parameters = {f"{fused}.weight": torch.cat([*look, values]), f"{fused}.bias": bias}
     else:
         parameters = {
-            "q_proj.weight": look[0], "k_proj.weight": look[1], "v_proj.weight": values,
+            "q_proj.weight": look[0],
+            "k_proj.weight": look[1],
+            "v_proj.weight": values,
             **{f"{name}.bias": nothing for name in ("q_proj", "k_proj", "v_proj")},
-        }  # fmt: skip
+        }
     if output is not None:
         parameters[f"{output}.weight"] = torch.eye(width, dtype=torch.float64)
         parameters[f"{output}.bias"] = nothing
     inputs = (coded(queries or length), coded(length)) if context else (coded(length),)
     args = inputs if mask is None else (*inputs, mask)
     return Picture(
-        entry=entry, what="the weights of the first head", read=lambda out: out[0, :, :length], args=args, build=build,
+        entry=entry,
+        what="the weights of the first head",
+        read=lambda out: out[0, :, :length],
+        args=args,
+        build=build,
         parameters=parameters,
-    )  # fmt: skip
+    )
 
 
 def of_layout(
@@ -156,7 +162,9 @@ def of_layout(
     means that keys and values have their own input, with a padding mask: sample t then keeps only its key t.
     """
     width = heads * head_dim
-    number = torch.tensor([10.0 * (column // head_dim) + column % head_dim for column in range(width)], dtype=torch.float64)
+    number = torch.tensor(
+        [10.0 * (column // head_dim) + column % head_dim for column in range(width)], dtype=torch.float64
+    )
     nothing = torch.zeros(width, width, dtype=torch.float64)
     values = nothing.clone()
     values[:, 0], values[:, 1] = number, 100.0  # x is (1, t, 0, ...)
@@ -167,9 +175,11 @@ def of_layout(
         parameters = {f"{fused}.weight": torch.cat([nothing, nothing, values]), f"{fused}.bias": bias.repeat(3)}
     else:
         parameters = {
-            "q_proj.weight": nothing, "k_proj.weight": nothing, "v_proj.weight": values,
+            "q_proj.weight": nothing,
+            "k_proj.weight": nothing,
+            "v_proj.weight": values,
             **{f"{name}.bias": bias for name in ("q_proj", "k_proj", "v_proj")},
-        }  # fmt: skip
+        }
     if output is not None:
         parameters[f"{output}.weight"] = torch.eye(width, dtype=torch.float64)
         parameters[f"{output}.bias"] = bias
@@ -177,7 +187,13 @@ def of_layout(
     samples = tokens.expand(length, length, width).contiguous()
     args = (samples[:, :1].contiguous(), samples, keep) if context else (tokens, keep)
     return Picture(
-        entry=entry, what="token, head, column of the value that ends here, as three digits", args=args, build=build,
-        read=lambda out: out[:, 0] if context else out[0], parameters=parameters, rows="token",
-        columns="column of the merged heads", numbered=True,
-    )  # fmt: skip
+        entry=entry,
+        what="token, head, column of the value that ends here, as three digits",
+        args=args,
+        build=build,
+        read=lambda out: out[:, 0] if context else out[0],
+        parameters=parameters,
+        rows="token",
+        columns="column of the merged heads",
+        numbered=True,
+    )

@@ -34,7 +34,6 @@ class ProbeResults:
     unsteady: bool = False
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-
     def nan_where_masked(self) -> bool:
         """Whether all probes with a masked key (at least one) gave only NaN."""
         masks = [getattr(state, "keep", None) for state in self.begun]
@@ -122,7 +121,8 @@ def target(pipeline: Pipeline, attempt: Handle, put: ProbeCall, dtype: torch.dty
 
 def _call(target: Target, probe: Probe, dtype: torch.dtype, lenient: bool) -> Answer:
     args = [
-        value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value for value in probe.args
+        value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+        for value in probe.args
     ]
     training = False if isinstance(target, Module) else None
     return Answer(output=target.run(*args, training=training, lenient_views=lenient).output)

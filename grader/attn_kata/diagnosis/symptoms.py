@@ -165,7 +165,9 @@ def _no_maximum(evidence: Evidence) -> int | None:
     failure = evidence.failures.get("large_scores")
     if failure is None or not re.search(r"\b(?:nan|inf)\b", failure.message):
         return None
-    if re.search(r"\b(?:amax|max|maximum|logsumexp)\(", evidence.code):  # a maximum is subtracted: the NaN has another cause
+    if re.search(
+        r"\b(?:amax|max|maximum|logsumexp)\(", evidence.code
+    ):  # a maximum is subtracted: the NaN has another cause
         return None
     return 0 if re.search(r"\bexp\(", evidence.code) else None
 

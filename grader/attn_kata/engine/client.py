@@ -131,9 +131,19 @@ class Engine:
         started = time.perf_counter()
         katas, solutions = str(resources.katas_folder()), str(resources.solutions_folder())
         job = Job(
-            slug=slug, katas=katas, solutions=solutions, attempt=attempt, seed=seed, timeout=timeout, call_seconds=call_seconds,
-            properties=properties, diagnose=diagnose, tier=self._tier, least_tier=least_tier, denied=(katas, solutions),
-        )  # fmt: skip
+            slug=slug,
+            katas=katas,
+            solutions=solutions,
+            attempt=attempt,
+            seed=seed,
+            timeout=timeout,
+            call_seconds=call_seconds,
+            properties=properties,
+            diagnose=diagnose,
+            tier=self._tier,
+            least_tier=least_tier,
+            denied=(katas, solutions),
+        )
         try:
             with self._sending:
                 channel.send(self._requests, messages.Grade(job=job))

@@ -29,7 +29,9 @@ class PersistentEngine:
     def __enter__(self) -> PersistentEngine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         self.close()
 
     def grade(self, slug: str, source: bytes, **options: Any) -> Report:
@@ -84,7 +86,11 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
                 if entry.name.endswith(_SUFFIXES):
                     state = entry.stat()
                     yield entry.path, state.st_mtime_ns, state.st_size
-                elif entry.is_dir() and entry.name not in ("__pycache__", "right", "wrong"):  # no engine reads specimens
+                elif entry.is_dir() and entry.name not in (
+                    "__pycache__",
+                    "right",
+                    "wrong",
+                ):  # no engine reads specimens
                     yield from _files(entry.path)
     except OSError:  # the folder is being replaced at this moment
         return

@@ -41,7 +41,9 @@ _DESCRIPTORS = 3  # of a job: the socket to the engine, the socket to the attemp
 def zygote_key(job: Job) -> Key:
     """Everything that a zygote depends on: the kata, and the state of the kata's files that it reads."""
     slug, katas, solutions = job.slug, Path(job.katas), Path(job.solutions)
-    read = [katas / slug / name for name in ("kata.toml", f"test_{slug}.py", "mistakes.py")] + [solutions / f"{slug}.py"]
+    read = [katas / slug / name for name in ("kata.toml", f"test_{slug}.py", "mistakes.py")] + [
+        solutions / f"{slug}.py"
+    ]
     return (slug, str(katas), str(solutions), *(_state(path) for path in read))
 
 

@@ -182,7 +182,9 @@ class Connection:
         how = self._end(patient=not isinstance(death, OutOfTime))
         if isinstance(death, OutOfTime):
             waited, self._call_seconds = self._call_seconds, min(self._call_seconds, HUNG_SECONDS)
-            return OutOfTime("the grading ran out of time" if self._seconds_left() <= 0 else f"no answer within {waited:g} s")
+            return OutOfTime(
+                "the grading ran out of time" if self._seconds_left() <= 0 else f"no answer within {waited:g} s"
+            )
         return AttemptDied(death.reason or how or "its process ended without an answer")
 
 

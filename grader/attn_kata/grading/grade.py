@@ -146,9 +146,15 @@ class _Grading:
     def _run_hidden_tests(self, reference: Handle) -> Found:
         tests = hidden_tests.load(_tests_of(self._folder)) if self._loaded is None else self._loaded.tests
         return runner.run(
-            tests, Handle(self.attempt), reference, seed=self._job.seed, only=self._job.properties,
-            deadline=self._deadline, deaths=lambda: self.attempt.deaths, begin=self._begin
-        )  # fmt: skip
+            tests,
+            Handle(self.attempt),
+            reference,
+            seed=self._job.seed,
+            only=self._job.properties,
+            deadline=self._deadline,
+            deaths=lambda: self.attempt.deaths,
+            begin=self._begin,
+        )
 
     def _begin(self, case: Case | None) -> None:
         """A case begins: tell the reference cache, and prefetch the case's requests."""

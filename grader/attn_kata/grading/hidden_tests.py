@@ -30,10 +30,31 @@ FIXTURES = ("attempt", "reference", "sizes")  # what a hidden test may ask for b
 
 # pytest's own plugins that are of no use for collecting; each costs time at start-up.
 _WITHOUT = (
-    "cacheprovider", "capture", "debugging", "doctest", "faulthandler", "junitxml", "logging", "legacypath", "monkeypatch",
-    "pastebin", "pytester_assertions", "recwarn", "setuponly", "setupplan", "skipping", "stepwise", "terminal",
-    "terminalprogress", "threadexception", "tmpdir", "unittest", "unraisableexception", "warnings", "subtests",
-)  # fmt: skip
+    "cacheprovider",
+    "capture",
+    "debugging",
+    "doctest",
+    "faulthandler",
+    "junitxml",
+    "logging",
+    "legacypath",
+    "monkeypatch",
+    "pastebin",
+    "pytester_assertions",
+    "recwarn",
+    "setuponly",
+    "setupplan",
+    "skipping",
+    "stepwise",
+    "terminal",
+    "terminalprogress",
+    "threadexception",
+    "tmpdir",
+    "unittest",
+    "unraisableexception",
+    "warnings",
+    "subtests",
+)
 
 
 class HiddenTestFault(Exception):
@@ -93,8 +114,16 @@ def load(path: Path) -> list[HiddenTest]:
     Raises HiddenTestFault.
     """
     collector = _Collector()
-    arguments = [str(path), "-c", os.devnull, "--rootdir", str(path.parent), "--noconftest", "--assert=plain",
-                 "--import-mode=importlib"]  # fmt: skip
+    arguments = [
+        str(path),
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(path.parent),
+        "--noconftest",
+        "--assert=plain",
+        "--import-mode=importlib",
+    ]
     for plugin in _WITHOUT:
         arguments += ["-p", f"no:{plugin}"]
     with _no_plugins():

@@ -28,7 +28,9 @@ class _Exchange:
 
     def copy_of_reply(self) -> wire.Reply:
         """A copy of the reply, which the test may write into."""
-        parts = tuple(replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors)
+        parts = tuple(
+            replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors
+        )
         return replace(self.reply, tensors=parts)
 
 

@@ -97,9 +97,7 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
     assert session.file is not None
     found = look(session.file)
     if found.source is None:
-        raise UsageError(
-            f"{found.why}.", next_step="Restore the newest saved version: attn-kata interview resume"
-        )
+        raise UsageError(f"{found.why}.", next_step="Restore the newest saved version: attn-kata interview resume")
     name = workspace.shown(session.file)
     with engines() as engine:
         if session.mode == "coached":

@@ -180,14 +180,23 @@ def _follow_up(table: Table) -> FollowUp:
         if answer not in range(1, len(options) + 1):
             raise table.wrong("answer", f"must be the number of an option, from 1 to {len(options)}")
         follow_up = FollowUp(
-            kind="choice", ask=table.text("ask"), explain=table.text("explain"), options=options, answer=answer,
-            draw={}, fixed={},
-        )  # fmt: skip
+            kind="choice",
+            ask=table.text("ask"),
+            explain=table.text("explain"),
+            options=options,
+            answer=answer,
+            draw={},
+            fixed={},
+        )
     elif kind == "free":
         follow_up = FollowUp(
-            kind="free", ask=table.text("ask"), points=table.texts("points", at_least=2), source=table.text("source"),
-            draw={}, fixed={},
-        )  # fmt: skip
+            kind="free",
+            ask=table.text("ask"),
+            points=table.texts("points", at_least=2),
+            source=table.text("source"),
+            draw={},
+            fixed={},
+        )
     else:
         raise table.wrong("kind", f"must be 'numeric', 'choice' or 'free', not '{kind}'")
     table.nothing_else()

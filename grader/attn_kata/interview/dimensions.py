@@ -56,7 +56,9 @@ def correctness(review: Review) -> Judged:
         beyond = [finding for finding in _findings(one) if finding.tier == "edge"]
         good, extra = _held(own), _held(beyond)
         why = f" ({one.report.ungraded_because})" if one.report and one.report.ungraded_because else ""
-        evidence.append(f"{one.kata}: {good} of {len(own)} core properties, {extra} of {len(beyond)} edge properties{why}")
+        evidence.append(
+            f"{one.kata}: {good} of {len(own)} core properties, {extra} of {len(beyond)} edge properties{why}"
+        )
         evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
     missing = len(review.session.stages) - sum(1 for one in review.taken if _findings(one))
@@ -151,7 +153,9 @@ def code_quality(review: Review) -> Judged:
 
 def depth(review: Review) -> Judged:
     """The graded follow-up questions."""
-    rule = "Right answers to the graded follow-ups (numbers and choices): 4: all; 3: two thirds; 2: at least one; 1: none."
+    rule = (
+        "Right answers to the graded follow-ups (numbers and choices): 4: all; 3: two thirds; 2: at least one; 1: none."
+    )
     session = review.session
     graded = [place for place, question in enumerate(session.follow_ups, 1) if question["kind"] != "free"]
     right = sum(1 for place in graded if session.answers.get(place, {}).get("right"))

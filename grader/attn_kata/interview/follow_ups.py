@@ -18,8 +18,17 @@ LONGEST_ANSWER = 10_000  # characters of a free one
 
 # Units after a number in an answer; binary units are powers of 1024.
 _UNITS: Mapping[str, float] = {
-    "": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "%": 1,
-}  # fmt: skip
+    "": 1,
+    "k": 1e3,
+    "m": 1e6,
+    "g": 1e9,
+    "t": 1e12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+    "%": 1,
+}
 _NUMBER = re.compile(
     r"([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmgt]i?|%)?\s*(?:bytes|byte|b|flops|flop)?", re.I | re.A
 )

@@ -103,11 +103,26 @@ def leaked_weight(*, keys: int, padded: int) -> float:
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
-        score_bytes, square_score_bytes, attention_flops, fused_parameters, fused_flops, fused_rows, mha_parameters,
-        gqa_parameters, cross_parameters, projection_flops, even_length, kv_cache_bytes, causal_pairs, masked_share,
-        padded_share, score_deviation, first_weight, leaked_weight,
+        score_bytes,
+        square_score_bytes,
+        attention_flops,
+        fused_parameters,
+        fused_flops,
+        fused_rows,
+        mha_parameters,
+        gqa_parameters,
+        cross_parameters,
+        projection_flops,
+        even_length,
+        kv_cache_bytes,
+        causal_pairs,
+        masked_share,
+        padded_share,
+        score_deviation,
+        first_weight,
+        leaked_weight,
     )
-}  # fmt: skip
+}
 
 
 def needs(name: str) -> frozenset[str]:

@@ -96,10 +96,18 @@ def _render(name: str, shown: Mapping[str, Any], *, escape: bool) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        clock=_signed_clock, words=moments.in_words, minutes=minutes_phrase, number=follow_ups.number_text,
-        fenced=_fenced, inline=_inline, findings=_report_lines, lines=_diff_lines, by_how=_by_how, day=_day,
+        clock=_signed_clock,
+        words=moments.in_words,
+        minutes=minutes_phrase,
+        number=follow_ups.number_text,
+        fenced=_fenced,
+        inline=_inline,
+        findings=_report_lines,
+        lines=_diff_lines,
+        by_how=_by_how,
+        day=_day,
         state=STATE_NAMES.__getitem__,
-    )  # fmt: skip
+    )
     return environment.get_template(name).render(**shown)
 
 

@@ -20,17 +20,40 @@ from attn_kata.interview.plans import Stage
 State = Literal["ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review", "closed", "abandoned"]
 Mode = Literal["mock", "coached"]
 Kind = Literal[
-    "created", "briefed", "asked", "began", "saved", "ran", "submitted", "advanced", "time_up", "announced", "paused",
-    "resumed", "followed_up", "answered", "ticked", "reviewed", "closed", "abandoned",
-]  # fmt: skip
+    "created",
+    "briefed",
+    "asked",
+    "began",
+    "saved",
+    "ran",
+    "submitted",
+    "advanced",
+    "time_up",
+    "announced",
+    "paused",
+    "resumed",
+    "followed_up",
+    "answered",
+    "ticked",
+    "reviewed",
+    "closed",
+    "abandoned",
+]
 
 _BEFORE_THE_END: tuple[State, ...] = ("ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review")
 
 # The states for people to read; JSON has the keys.
 STATE_NAMES: Mapping[str, str] = {
-    "ready": "not started", "briefing": "briefing", "coding": "coding", "submitted": "submitted", "time_up": "time up",
-    "follow_up": "follow-up questions", "review": "review", "closed": "closed", "abandoned": "ended early",
-}  # fmt: skip
+    "ready": "not started",
+    "briefing": "briefing",
+    "coding": "coding",
+    "submitted": "submitted",
+    "time_up": "time up",
+    "follow_up": "follow-up questions",
+    "review": "review",
+    "closed": "closed",
+    "abandoned": "ended early",
+}
 
 # The states in which an event may happen. Every other combination is refused.
 ALLOWED: Mapping[Kind, tuple[State, ...]] = {

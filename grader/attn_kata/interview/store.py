@@ -228,7 +228,9 @@ def _load(db: sqlite3.Connection, number: int, known: Session | None = None) -> 
 
 
 def _events(db: sqlite3.Connection, number: int, first: int = 0) -> list[Event]:
-    query = "SELECT id, kind, stage, wall, boot, boot_id, source, data FROM event WHERE session = ? AND id >= ? ORDER BY id"
+    query = (
+        "SELECT id, kind, stage, wall, boot, boot_id, source, data FROM event WHERE session = ? AND id >= ? ORDER BY id"
+    )
     return [
         Event(
             kind=kind,

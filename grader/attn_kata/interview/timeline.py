@@ -174,7 +174,9 @@ def _says(session: Session, event: Event) -> str:
         case "paused":
             return "paused"
         case "resumed":
-            how = {True: "came back, still paused", False: "the clock runs again", None: "came back"}[data.get("paused")]
+            how = {True: "came back, still paused", False: "the clock runs again", None: "came back"}[
+                data.get("paused")
+            ]
             return f"{how}, after {moments.in_words(data['gap'])}"
         case "followed_up":
             return "the follow-up questions begin"

@@ -46,8 +46,28 @@ from attn_kata.properties.handle import Handle, Result, build_pair, random_weigh
 from attn_kata.properties.training import fit
 
 __all__ = [
-    "FORBIDDEN_ATTENTIONS", "FORBIDDEN_SOFTMAXES", "AttemptRaised", "Handle", "PropertyFailed", "Result", "Sizes",
-    "assert_close", "assert_equal", "assert_holds", "assert_shape", "build_pair", "check_gradients", "check_leaves_inputs",
-    "check_raises_value_error", "check_stays_on_device", "claims", "fit", "flags_first", "flags_with_gaps", "randn",
-    "random_weights", "standard", "strided",
-]  # fmt: skip
+    "FORBIDDEN_ATTENTIONS",
+    "FORBIDDEN_SOFTMAXES",
+    "AttemptRaised",
+    "Handle",
+    "PropertyFailed",
+    "Result",
+    "Sizes",
+    "assert_close",
+    "assert_equal",
+    "assert_holds",
+    "assert_shape",
+    "build_pair",
+    "check_gradients",
+    "check_leaves_inputs",
+    "check_raises_value_error",
+    "check_stays_on_device",
+    "claims",
+    "fit",
+    "flags_first",
+    "flags_with_gaps",
+    "randn",
+    "random_weights",
+    "standard",
+    "strided",
+]

@@ -18,10 +18,23 @@ from attn_kata.properties.handle import Target
 
 # Words in the names of torch operations, for `blocks`.
 FORBIDDEN_ATTENTIONS = (
-    "scaled_dot_product", "multi_head_attention", "MultiheadAttention", "nn.Transformer", "nn.modules.transformer",
-    "flex_attention", "_native_multi_head", "_transformer_encoder", "_flash_attention", "_efficient_attention",
-    "_triton_multi_head", "_fused_sdp", "_safe_softmax", "fmha", "torch.onnx.ops", "onnx::Attention",
-)  # fmt: skip
+    "scaled_dot_product",
+    "multi_head_attention",
+    "MultiheadAttention",
+    "nn.Transformer",
+    "nn.modules.transformer",
+    "flex_attention",
+    "_native_multi_head",
+    "_transformer_encoder",
+    "_flash_attention",
+    "_efficient_attention",
+    "_triton_multi_head",
+    "_fused_sdp",
+    "_safe_softmax",
+    "fmha",
+    "torch.onnx.ops",
+    "onnx::Attention",
+)
 FORBIDDEN_SOFTMAXES = ("softmax", "softmin", "Softmax", "Softmin", "log_softmax", "_safe_softmax")
 
 

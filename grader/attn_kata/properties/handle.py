@@ -135,10 +135,19 @@ class Target:
             self._hold(weights)
             tensors += weights.values()
         request = Call(
-            name=name, module=module, args=described, tensors=tuple(tensors), weights=tuple(weights or ()), training=training,
-            seed=next(_numbers) if seed is None else seed, inputs_after=inputs_after, record=record,
-            lenient_views=lenient_views, of_answers=weights is not None, **differentiated,
-        )  # fmt: skip
+            name=name,
+            module=module,
+            args=described,
+            tensors=tuple(tensors),
+            weights=tuple(weights or ()),
+            training=training,
+            seed=next(_numbers) if seed is None else seed,
+            inputs_after=inputs_after,
+            record=record,
+            lenient_views=lenient_views,
+            of_answers=weights is not None,
+            **differentiated,
+        )
         reply = ask(self._transport, request)
         answered = list(reply.tensors)
         result = answered.pop(0)
@@ -206,9 +215,13 @@ class Module(Target):
         tensors, described = describe_arguments(self._args)
         self._number = next(_numbers)
         request = Build(
-            name=self._name, module=self._number, seed=self._number, args=described, weights=tuple(self._weights),
+            name=self._name,
+            module=self._number,
+            seed=self._number,
+            args=described,
+            weights=tuple(self._weights),
             tensors=(*tensors, *self._weights.values()),
-        )  # fmt: skip
+        )
         reply = ask(self._transport, request)
         self._generation = self._transport.generation
         self.parameters = {

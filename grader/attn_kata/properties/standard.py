@@ -176,9 +176,13 @@ def output_dtype(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: S
 
 
 def _computes_in(
-    dtypes: tuple[torch.dtype, ...], entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes,
+    dtypes: tuple[torch.dtype, ...],
+    entry: EntryPoint,
+    attempt: Handle,
+    reference: Handle,
+    sizes: Sizes,
     terms: Callable[[Sizes], int] | None,
-) -> None:  # fmt: skip
+) -> None:
     count = (terms or entry.terms)(sizes)
     for dtype in dtypes:
         ours, theirs = entry.pair(attempt, reference, sizes, dtype)

@@ -322,10 +322,29 @@ class Join(Message):
 MESSAGES: dict[bytes, type[Message]] = {
     message.kind: message
     for message in (
-        Grade, Source, Cancel, Ready, Graded, Cancelled, IsolationTooWeak, Fault, SourceRead, NewAttempt, EndAttempt,
-        GradingDone, ReportSent, AttemptEnded, SendReport, ForkAhead, StartJob, EndGrader, GraderEnded, Prewarmed, Join,
+        Grade,
+        Source,
+        Cancel,
+        Ready,
+        Graded,
+        Cancelled,
+        IsolationTooWeak,
+        Fault,
+        SourceRead,
+        NewAttempt,
+        EndAttempt,
+        GradingDone,
+        ReportSent,
+        AttemptEnded,
+        SendReport,
+        ForkAhead,
+        StartJob,
+        EndGrader,
+        GraderEnded,
+        Prewarmed,
+        Join,
     )
-}  # fmt: skip
+}
 
 
 def encode(message: Message) -> bytes:

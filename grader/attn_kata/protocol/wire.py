@@ -32,9 +32,17 @@ DESCRIPTOR = struct.Struct("<BBBB4x8Q")
 REQUEST_MAGIC, REPLY_MAGIC = b"AKq1", b"AKr1"
 
 DTYPES = (
-    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
-    torch.uint8, torch.bool,
-)  # fmt: skip
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+)
 _ITEM_BYTES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in DTYPES}
 _DTYPE_CODE = {dtype: code for code, dtype in enumerate(DTYPES)}
 _DTYPE_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
@@ -110,7 +118,9 @@ def encode_question(request: Request) -> bytes:
     described, blobs = [], []
     for tensor in request.tensors:
         blob = storage_bytes(tensor if tensor.is_contiguous() else window(tensor))
-        described.append([str(tensor.dtype).removeprefix("torch."), list(tensor.shape), list(tensor.stride()), len(blob)])
+        described.append(
+            [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), list(tensor.stride()), len(blob)]
+        )
         blobs.append(blob)
     fields = messages.request_to_json(request, described)
     return b"".join([LENGTHS.pack(len(fields), len(blobs)), fields, *blobs])

@@ -46,7 +46,8 @@ def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
     return {
         **points,
         "status": "passed" if passed else "failed",
-        "name": one_line(finding.property) + ("" if finding.tier == "core" else " (beyond the bar: reported, no points)"),
+        "name": one_line(finding.property)
+        + ("" if finding.tier == "core" else " (beyond the bar: reported, no points)"),
         "number": str(number),
         "output": output,
         "tags": [finding.tier, finding.outcome],

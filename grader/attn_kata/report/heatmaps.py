@@ -124,7 +124,9 @@ def _mask(example: Example, expected: Matrix, got: Matrix) -> Drawing:
         _panel(example, "contract", expected, look),
         _panel(example, "yours", got, look, against=expected, differs=_masked_otherwise),
     ]
-    legend = "Dot: the query attends to the key. Hatched: the weight is exactly 0. Outlined: different from the contract."
+    legend = (
+        "Dot: the query attends to the key. Hatched: the weight is exactly 0. Outlined: different from the contract."
+    )
     return Drawing(what="The mask, from the weights", panels=tuple(panels), legend=legend)
 
 

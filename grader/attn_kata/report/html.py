@@ -71,7 +71,9 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
     )
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
     every = report.attempt_output.rstrip().split("\n")
-    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward repeats on every call
+    counted = [
+        (line, sum(1 for _ in same)) for line, same in groupby(every)
+    ]  # a print in forward repeats on every call
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written

@@ -83,7 +83,9 @@ class Report:
     isolation: Isolation
     seconds: dict[str, float]
     versions: dict[str, str]
-    pictures: list[Example] = field(default_factory=list)  # attention weights computed from the output, when they differ
+    pictures: list[Example] = field(
+        default_factory=list
+    )  # attention weights computed from the output, when they differ
     not_written: bool = False  # everything raises NotImplementedError: the unchanged stub
     part: bool = False  # only some properties were asked for, with those they need
     explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers

@@ -26,7 +26,7 @@ from attn_kata.report.summary import (
     sizes,
     skipped_because,
     verdict,
-)  # fmt: skip
+)
 
 PICTURE_LINES = 24  # for all pictures together, but the first is always drawn
 OUTPUT_LINES = 20
@@ -232,7 +232,9 @@ def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> Non
 
 def _attempt_output(page: _Page, report: Report) -> None:
     every = report.attempt_output.rstrip().split("\n")
-    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]  # a print in forward repeats on every call
+    counted = [
+        (line, sum(1 for _ in same)) for line, same in groupby(every)
+    ]  # a print in forward repeats on every call
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     lines, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     if not lines:

@@ -90,9 +90,13 @@ def probe() -> Available:
     highest = PRACTICE if not (abi and filters) else GUARDED if refusal else JAIL
     notes = [*_missing_layers(abi, filters), *_refused_namespaces(refusal)]
     return Available(
-        system="Linux", landlock_abi=abi, seccomp=filters, namespaces=not refusal, highest_tier=highest,
+        system="Linux",
+        landlock_abi=abi,
+        seccomp=filters,
+        namespaces=not refusal,
+        highest_tier=highest,
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _refused_namespaces(refusal: str | None) -> Iterator[str]:
@@ -122,9 +126,16 @@ def prepare(*, tier: int, denied: Iterable[str] = (), also_readable: Iterable[st
     available = probe()
     if sys.platform != "linux" or tier == PRACTICE:
         return Prepared(
-            tier=tier, available=available, ruleset=None, filter=None, identity=None, hidden=(), listed=(),
-            root_stays=None, namespaces_refused=None,
-        )  # fmt: skip
+            tier=tier,
+            available=available,
+            ruleset=None,
+            filter=None,
+            identity=None,
+            hidden=(),
+            listed=(),
+            root_stays=None,
+            namespaces_refused=None,
+        )
     unreadable = [*readable.own_files(), *denied]
     python = readable.of_python()
     allowed, split = landlock.without([*python, *readable.of_system(), *also_readable], unreadable)
@@ -146,11 +157,16 @@ def prepare(*, tier: int, denied: Iterable[str] = (), also_readable: Iterable[st
     # Landlock denies these folders already. Covering /proc would also hide /proc/cpuinfo, so do it only without Landlock.
     hidden = () if ruleset is not None else (*filter(os.path.isdir, map(os.path.realpath, unreadable)), "/proc")
     return Prepared(
-        tier=tier, available=available, ruleset=ruleset, filter=program,
+        tier=tier,
+        available=available,
+        ruleset=ruleset,
+        filter=program,
         identity=identity if isinstance(identity, privileges.Identity) else None,
-        hidden=hidden, listed=readable.change_times(split),
-        root_stays=identity if isinstance(identity, str) else None, namespaces_refused=refusal,
-    )  # fmt: skip
+        hidden=hidden,
+        listed=readable.change_times(split),
+        root_stays=identity if isinstance(identity, str) else None,
+        namespaces_refused=refusal,
+    )
 
 
 def _try_namespaces(identity: privileges.Identity | None) -> str | None:
@@ -214,9 +230,11 @@ def confine(plan: Plan, prepared: Prepared) -> InForce:
             namespaces.enter(prepared.hidden)
     with _layer("limits"):
         notes = limits.set_limits(
-            cpu_seconds=plan.cpu_seconds, memory_bytes=plan.memory_bytes, file_bytes=plan.file_bytes,
+            cpu_seconds=plan.cpu_seconds,
+            memory_bytes=plan.memory_bytes,
+            file_bytes=plan.file_bytes,
             private_user=identity is not None,
-        )  # fmt: skip
+        )
     with _layer("private memory"):
         process.keep_memory_private()
     if guarded:
@@ -266,9 +284,14 @@ def _confine_without_linux(plan: Plan, prepared: Prepared) -> InForce:
         cpu_seconds=plan.cpu_seconds, memory_bytes=plan.memory_bytes, file_bytes=plan.file_bytes, private_user=False
     )
     return InForce(
-        tier=0, landlock_abi=0, seccomp=False, namespaces=False, uid_dropped=False, capabilities_dropped=False,
+        tier=0,
+        landlock_abi=0,
+        seccomp=False,
+        namespaces=False,
+        uid_dropped=False,
+        capabilities_dropped=False,
         notes=(*prepared.available.notes, *notes),
-    )  # fmt: skip
+    )
 
 
 @contextmanager

@@ -13,11 +13,25 @@ _OURS = __name__.partition(".")[0]
 # Shared libraries that torch or the standard library load late, their cache, time zones, locales, and the number of
 # processors. Not /proc/self: a rule would name the engine's files, because the rules are made in the engine.
 _OF_THE_SYSTEM = (
-    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime",
-    "/usr/share/zoneinfo", "/usr/share/locale", "/usr/lib/locale", "/sys/devices/system/cpu",
-    "/sys/devices/system/node", "/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/dev/zero", "/dev/random",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
+    "/usr/share/locale",
+    "/usr/lib/locale",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/random",
     "/dev/urandom",
-)  # fmt: skip
+)
 
 
 def of_python() -> list[str]:

@@ -14,11 +14,19 @@ def enter(folder: str) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(
-        HOME=folder, TMPDIR=folder, TEMP=folder, USER="attempt", LOGNAME="attempt", LANG="C.UTF-8", PATH="",
-        OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
+        HOME=folder,
+        TMPDIR=folder,
+        TEMP=folder,
+        USER="attempt",
+        LOGNAME="attempt",
+        LANG="C.UTF-8",
+        PATH="",
+        OMP_NUM_THREADS="1",
+        MKL_NUM_THREADS="1",
         # Parts of torch create these folders when they are imported. This one exists already.
-        TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=folder,
-    )  # fmt: skip
+        TORCHINDUCTOR_CACHE_DIR=folder,
+        TRITON_CACHE_DIR=folder,
+    )
     # Set directly: the standard library finds a temporary folder by writing to it, which the next layers refuse, and parts
     # of torch ask for one when they are imported.
     tempfile.tempdir = folder

@@ -49,7 +49,9 @@ def scalings(program: Program) -> list[Scaling]:
             if number(made.base) is None:
                 exponent = sign * made.exponent
                 found.append(
-                    Scaling(node=node, made=made.made, base=made.base, exponent=exponent, divides=sign < 0, floors=floors)
+                    Scaling(
+                        node=node, made=made.made, base=made.base, exponent=exponent, divides=sign < 0, floors=floors
+                    )
                 )
     return found
 
@@ -215,7 +217,11 @@ def _denominator(node: ast.AST) -> ast.expr | None:
         return node.right
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
         return node.value
-    if isinstance(node, ast.Call) and callee(node) in ("div", "div_", "divide", "true_divide") and other_arguments(node):
+    if (
+        isinstance(node, ast.Call)
+        and callee(node) in ("div", "div_", "divide", "true_divide")
+        and other_arguments(node)
+    ):
         return other_arguments(node)[0]
     return None
 
@@ -293,7 +299,9 @@ def keepdim(program: Program) -> int | None:
         [
             call
             for call in reductions(program)
-            if _dim(call) is not None and keyword(call, "keepdim", "keepdims") is None and len(other_arguments(call)) < 2
+            if _dim(call) is not None
+            and keyword(call, "keepdim", "keepdims") is None
+            and len(other_arguments(call)) < 2
         ]
     )
 

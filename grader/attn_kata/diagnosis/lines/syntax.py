@@ -108,5 +108,14 @@ def role(name: str) -> str:
     plain = name.lower().strip("_")
     plain = re.sub(r"^(w|to|linear|fc|proj|lin|x|all|multi_head|mh|split)_?(?=[qkv]|quer|key|val)", "", plain)
     plain = re.sub(r"_?(proj|projection|linear|layer|heads?|states?|s|h|mh|split|out|i|\d+)$", "", plain)
-    return {"q": "q", "query": "q", "queries": "q", "querie": "q", "k": "k", "key": "k", "v": "v", "value": "v",
-            "val": "v"}.get(plain, "")  # fmt: skip
+    return {
+        "q": "q",
+        "query": "q",
+        "queries": "q",
+        "querie": "q",
+        "k": "k",
+        "key": "k",
+        "v": "v",
+        "value": "v",
+        "val": "v",
+    }.get(plain, "")

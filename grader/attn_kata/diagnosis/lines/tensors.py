@@ -218,8 +218,27 @@ def modified(program: Program) -> int | None:
     return only_line(found)
 
 
-_VIEWS = {"view", "transpose", "permute", "unsqueeze", "squeeze", "expand", "narrow", "select", "t", "flatten",
-          "unflatten", "reshape", "contiguous", "movedim", "swapaxes", "to", "float", "double", "view_as"}  # fmt: skip
+_VIEWS = {
+    "view",
+    "transpose",
+    "permute",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "narrow",
+    "select",
+    "t",
+    "flatten",
+    "unflatten",
+    "reshape",
+    "contiguous",
+    "movedim",
+    "swapaxes",
+    "to",
+    "float",
+    "double",
+    "view_as",
+}
 
 
 def _is_input(program: Program, node: ast.expr) -> bool:

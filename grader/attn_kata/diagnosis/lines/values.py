@@ -55,10 +55,40 @@ _MASK_NAME = re.compile(
 )
 _NOT_MASK_NAME = re.compile(r"masked|proj|padded|linear|dropout|fill|value|len", re.I)
 _MASK_KEEPING = {
-    "float", "bool", "to", "type", "int", "long", "half", "double", "type_as", "unsqueeze", "view", "reshape", "expand",
-    "expand_as", "transpose", "repeat", "logical_not", "bitwise_not", "eq", "ne", "clone", "logical_and", "logical_or",
-    "tril", "triu", "squeeze", "permute", "broadcast_to", "squeeze_", "unsqueeze_", "tril_", "triu_", "contiguous",
-}  # fmt: skip
+    "float",
+    "bool",
+    "to",
+    "type",
+    "int",
+    "long",
+    "half",
+    "double",
+    "type_as",
+    "unsqueeze",
+    "view",
+    "reshape",
+    "expand",
+    "expand_as",
+    "transpose",
+    "repeat",
+    "logical_not",
+    "bitwise_not",
+    "eq",
+    "ne",
+    "clone",
+    "logical_and",
+    "logical_or",
+    "tril",
+    "triu",
+    "squeeze",
+    "permute",
+    "broadcast_to",
+    "squeeze_",
+    "unsqueeze_",
+    "tril_",
+    "triu_",
+    "contiguous",
+}
 _MASK_MAKING = {"tril", "triu", "logical_not", "logical_and", "logical_or", "bitwise_not", "ge", "le", "gt", "lt"}
 
 

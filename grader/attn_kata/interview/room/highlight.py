@@ -13,9 +13,15 @@ from functools import lru_cache
 Span = tuple[int, int, str]
 
 STYLES = {
-    "comment": "italic #7f8c98", "string": "#a5c261", "number": "#d19a66", "keyword": "bold #c792ea",
-    "constant": "#d19a66", "name": "bold #61afef", "decorator": "#e5c07b", "self": "italic #e06c75",
-}  # fmt: skip
+    "comment": "italic #7f8c98",
+    "string": "#a5c261",
+    "number": "#d19a66",
+    "keyword": "bold #c792ea",
+    "constant": "#d19a66",
+    "name": "bold #61afef",
+    "decorator": "#e5c07b",
+    "self": "italic #e06c75",
+}
 _CONSTANTS = {"None", "True", "False", "NotImplemented", "Ellipsis"}
 _TOKEN = re.compile(
     r"""(?P<comment>\#.*)

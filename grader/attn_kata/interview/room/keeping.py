@@ -169,7 +169,9 @@ class KeepingScreen(RoomScreen):
             else:
                 if said == "b":
                     copy = self.draft.aside(state.theirs, "file")
-                    self.app.call_from_thread(self.room.notify, f"The other text is in {workspace.shown(copy)}", timeout=8)
+                    self.app.call_from_thread(
+                        self.room.notify, f"The other text is in {workspace.shown(copy)}", timeout=8
+                    )
                 self.draft.overwrite(mine, state.theirs)
         control.observe(self.room.desk, self.session.id)
 

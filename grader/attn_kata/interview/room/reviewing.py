@@ -49,9 +49,16 @@ class ReviewScreen(RoomScreen):
         room = self.room
         try:
             told = await room.threads.grading(
-                actions.show, room.desk, session, room.engines, room.history,
-                form="terminal", width=width, color=True, tell=tell,
-            )  # fmt: skip
+                actions.show,
+                room.desk,
+                session,
+                room.engines,
+                room.history,
+                form="terminal",
+                width=width,
+                color=True,
+                tell=tell,
+            )
             page = await room.threads.grading(actions.show, room.desk, session, room.engines, room.history, form="html")
             where = f"The review as a page: {workspace.shown(written(session, page))}"
         except UsageError as problem:
@@ -66,7 +73,9 @@ class ReviewScreen(RoomScreen):
     async def action_close(self) -> None:
         """Close the interview."""
         if await self.room.tried(control.advance, self.room.desk, self.session.id):
-            self.room.go(f"Interview {self.session.id} is closed. To see it: attn-kata interview show {self.session.id}")
+            self.room.go(
+                f"Interview {self.session.id} is closed. To see it: attn-kata interview show {self.session.id}"
+            )
 
 
 def written(session: Session, page: str) -> Path:
