@@ -199,9 +199,9 @@ def test_the_steps_are_numbered_through_wrapped_and_indented_with_the_code():
 
     assert (
         """
-    # TODO 4: Line keep up with the scores.
-    #     Its first dimension is the sample, its last the key; every head and every query sees the
-    #     same flags.
+    # TODO 4: Align keep with the scores.
+    #     Its first dimension is the sample, its last is the key. Every head and every query sees
+    #     the same flags.
     #     shape: (B, 1, 1, Tk)
     # TODO 5: """
         in source
