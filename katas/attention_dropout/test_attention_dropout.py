@@ -174,7 +174,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "With training=False nothing is dropped, whatever p is.",
-    look_at="how dropout is told that it is training",
+    look_at="how dropout knows whether it is training",
     needs="output_shape",
     cases=SMALL,
 )
@@ -204,8 +204,8 @@ def test_zero_probability(attempt, sizes):
 
 
 @claims(
-    "ValueError unless 0 <= p < 1, with training=True and with training=False.",
-    look_at="which p are let through, and when they are looked at",
+    "It raises ValueError unless 0 <= p < 1, with training=True and with training=False.",
+    look_at="which values of p are accepted, and when p is checked",
     cases=tuple(Sizes(p=p) for p in ("1.0", "-0.1", "1.5", "-2", "1")),
 )
 def test_p_is_checked(attempt, sizes):
@@ -247,7 +247,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "In evaluation each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
+    "In evaluation each query's weights over the keys sum to 1: if all values are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -263,7 +263,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 @claims(
     "Samples, heads and queries do not mix: changing one does not change the others.",
-    look_at="whether the softmax or a reshape reaches across another dimension than the keys",
+    look_at="whether the softmax or a reshape mixes any dimension other than the keys",
     needs="output_shape",
     cases=SMALL,
 )
@@ -391,8 +391,8 @@ def check_weights(readable, once, again):
 
 
 @claims(
-    "In training, where all keys are alike, some weights are exactly 0 and all others are 1 / (Tk (1 - p)).",
-    look_at="whether it is scores or weights that are dropped",
+    "In training, if all keys are identical, some weights are exactly 0 and all others are 1 / (Tk (1 - p)).",
+    look_at="whether scores or weights are dropped",
     needs="output_shape",
     cases=(HALF,),
 )
@@ -414,7 +414,7 @@ def test_identical_keys(attempt, sizes):
 
 @claims(
     "In training the average of many calls is the output in evaluation.",
-    look_at="how kept weights make up for dropped ones",
+    look_at="how the kept weights are scaled",
     needs="output_shape",
     cases=(Sizes(B=2, H=3, Tq=8, Tk=200, D=3, Dv=50, p="0.5"),),
 )
@@ -440,7 +440,7 @@ def test_average(attempt, sizes):
 
 @claims(
     "In training each weight is dropped with probability p.",
-    look_at="what becomes of p on the way",
+    look_at="how p is used",
     needs="dropout_acts_on_weights",
     cases=MANY,
 )
@@ -461,8 +461,8 @@ def test_dropout_rate(attempt, sizes):
 
 
 @claims(
-    "Each weight is dropped on its own: for every sample, head, query and key.",
-    look_at="the shape of what dropout draws",
+    "Each weight is dropped independently, for every sample, head, query and key.",
+    look_at="the shape of the random numbers that dropout draws",
     needs="dropout_acts_on_weights",
     cases=(HALF, Sizes(B=3, H=3, Tq=20, Tk=20, D=4, p="0.5")),
 )
@@ -493,8 +493,8 @@ def test_dropout_is_independent(attempt, sizes):
 
 
 @claims(
-    "Each call draws anew which weights are dropped.",
-    look_at="where the random numbers are made",
+    "Each call draws again which weights are dropped.",
+    look_at="when the random numbers are drawn",
     needs="dropout_acts_on_weights",
     cases=(HALF,),
 )
@@ -505,13 +505,13 @@ def test_dropout_is_fresh(attempt, sizes):
     for first in range(4):
         for second in range(first):
             share = float((kept[first] == kept[second]).double().mean())
-            told = f"calls {second + 1} and {first + 1} drop alike in {share:.0%} of the weights, with p=0.5"
+            told = f"calls {second + 1} and {first + 1} drop the same weights in {share:.0%} of the weights, with p=0.5"
             assert_holds(abs(share - 0.5) <= luck(kept.shape[1], tries=6), told)
 
 
 @claims(
     "In training the gradients are those of the weights that were kept.",
-    look_at="whether dropout is part of what autograd follows",
+    look_at="whether autograd sees the dropout",
     needs=("gradients", "dropout_acts_on_weights"),
     cases=(READABLE[0], HALF),
 )

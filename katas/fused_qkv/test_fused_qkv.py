@@ -111,7 +111,7 @@ def test_row_order(attempt, reference, sizes):
 
 
 @claims(
-    "Each token's weights sum to 1: a feature in which all values are equal comes out as it went in.",
+    "Each token's weights sum to 1: a feature in which all values are equal has that value in the output.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -129,7 +129,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
     feature = ours(tokens(sizes))[..., -1:]  # (B, T, 1)
 
     assert_close(
-        feature, torch.full_like(feature, 2.0), atol=1e-5, what="the last feature of out where all values have 2: out"
+        feature, torch.full_like(feature, 2.0), atol=1e-5, what="the last feature of out, which is 2 in all values: out"
     )
 
 
@@ -192,7 +192,7 @@ test_gradients = standard.gradients(
 
 @claims(
     "In one call exactly one matrix product reads qkv_proj.weight.",
-    look_at="how often the weight, or a slice of it, is multiplied",
+    look_at="how many products use the weight, or a slice of it",
     needs="values",
     cases=COUNTED,
 )

@@ -160,8 +160,8 @@ def test_output_shape(attempt, sizes):
 
 test_alike_in_train_and_eval = standard.train_and_eval_alike(
     module,
-    claim="With dropout=0.0 the module gives the same in train() and in eval().",
-    look_at="what becomes of the probability that the constructor is given",
+    claim="With dropout=0.0 the module gives the same output in train() and in eval().",
+    look_at="how the dropout probability of the constructor is used",
     calls=lambda sizes: [(tokens(sizes),)],
     needs="output_shape",
     cases=SMALL[:1],
@@ -208,7 +208,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 @claims(
     "One module takes any batch size and any length, call after call.",
-    look_at="what is kept from one call to the next",
+    look_at="what the module stores from one call to the next",
     needs="values",
     cases=SMALL[:1],
 )
@@ -261,8 +261,8 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "Tokens have no order: exchanging tokens of x exchanges the same tokens of the output.",
-    look_at="whether a reshape mixes tokens, and whether something masks without a mask",
+    "Tokens have no order: swapping tokens of x swaps the same tokens of the output.",
+    look_at="whether a reshape mixes tokens, and whether tokens are masked without a mask",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -273,7 +273,7 @@ def test_tokens_have_no_order(attempt, sizes):
 
     straight, exchanged = module(x), module(x[:, order])
 
-    what = "out of exchanged tokens, put back in order: out"
+    what = "out of swapped tokens, put back in order: out"
     assert_close(exchanged, straight[:, order], atol=1e-5, what=what, rows="token")
 
 
@@ -315,7 +315,7 @@ def test_all_true_mask(attempt, sizes):
 
 
 @claims(
-    "A key that is masked for every query does not change the other queries; a key that is kept does.",
+    "A key that is masked for every query does not change the output of other queries. A key that is kept does.",
     look_at="what True means, which dimension of the mask is keys, and whether the masked weights are 0",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -341,7 +341,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "With a (T, T) mask the output is that of the keys that each query may attend to.",
+    "With a (T, T) mask the output is attention among the keys that each query may attend to.",
     look_at="what True means, which dimension is keys, and where in the pipeline the mask acts",
     needs="values",
     cases=(SIZES[0], SIZES[5], SIZES[7]),
@@ -362,7 +362,7 @@ def test_mask(attempt, reference, sizes):
 
 @claims(
     "A mask of any shape that broadcasts to (B, H, T, T) is used as it is.",
-    look_at="dimensions that are added to the mask, or taken for others",
+    look_at="dimensions that you add to the mask, or mix up",
     needs="mask",
     cases=(SIZES[0], SIZES[6]),  # all sizes different; then all equal, where one shape of mask can be taken for another
 )
@@ -418,7 +418,7 @@ def test_no_dropout_by_default(attempt, sizes):
 
 @claims(
     "In eval() dropout does nothing.",
-    look_at="how dropout is told whether the module is training",
+    look_at="how dropout knows whether the module is training",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -616,7 +616,7 @@ def near(actual, expected):
 
 @claims(
     "In train() each weight is dropped with probability dropout.",
-    look_at="what becomes of the probability that the constructor is given",
+    look_at="how the dropout probability of the constructor is used",
     needs="dropout_acts_on_weights",
     cases=DROPOUT[:1],
 )
@@ -636,8 +636,8 @@ def test_dropout_rate(attempt, sizes):
 
 
 @claims(
-    "Each weight is dropped on its own: for every sample, head, query and key.",
-    look_at="the shape of what dropout draws",
+    "Each weight is dropped independently, for every sample, head, query and key.",
+    look_at="the shape of the random numbers that dropout draws",
     needs="dropout_acts_on_weights",
     cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
 )
@@ -662,8 +662,8 @@ def test_dropout_is_independent(attempt, sizes):
 
 
 @claims(
-    "Each call draws anew which weights are dropped.",
-    look_at="where the random numbers are made",
+    "Each call draws again which weights are dropped.",
+    look_at="when the random numbers are drawn",
     needs="dropout_acts_on_weights",
     cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
 )
@@ -675,13 +675,13 @@ def test_dropout_is_fresh(attempt, sizes):
         share = float((kept[first] == kept[second]).double().mean())
         assert_holds(
             share <= 0.5 + luck(kept.shape[1], tries=3),
-            f"calls {first + 1} and {second + 1} drop alike in {share:.0%} of the weights, with dropout=0.5",
+            f"calls {first + 1} and {second + 1} drop the same weights in {share:.0%} of the weights, with dropout=0.5",
         )
 
 
 @claims(
     "With dropout the gradients are those of the weights that were kept.",
-    look_at="whether dropout is part of what autograd follows",
+    look_at="whether autograd sees the dropout",
     needs=("gradients", "dropout_acts_on_weights"),
     cases=(sized(B=2, H=3, T=4, D=8, dropout="0.5", mask="none"),),
 )
