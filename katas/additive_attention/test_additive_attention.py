@@ -60,7 +60,7 @@ def mild(sizes):
 
 
 def kept_first(sizes):
-    """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
+    """(B, Tk): kept keys first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.Tk)
 
 

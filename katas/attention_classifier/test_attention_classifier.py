@@ -85,7 +85,7 @@ def tokens(sizes, dtype=torch.int64):
 
 
 def real_first(sizes):
-    """(B, T): real tokens first: half of them, 1, all, all but one, and again."""
+    """(B, T): real tokens first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.T)
 
 
@@ -410,7 +410,7 @@ def task(sizes, count):
     cases=(LEARNING,),
 )
 def test_learns(attempt, reference, sizes):
-    torch.manual_seed(1)  # one task and one start, whatever the grading's seed: bad luck fails nobody
+    torch.manual_seed(1)  # always the same task and the same start, so no grading fails by bad luck
     weights = random_weights(shapes(sizes), torch.float32)
     weights = {name: weight / 2 if "proj" in name else weight for name, weight in weights.items()}
     module = built(attempt, sizes, weights)
@@ -420,7 +420,7 @@ def test_learns(attempt, reference, sizes):
     ids, keep, labels = task(sizes, 200)
     logits = module.run(ids, keep, weights=learnt, training=False).output
     assert_shape(logits, (200, sizes.classes), what="the output for 200 new sequences")
-    # What was learnt is in the weights. The attempt may know the task, so the reference is tested with them too.
+    # An attempt may know the task and not learn it. So the reference is tested with the learned weights too.
     defined = built(reference, sizes, learnt)(ids, keep)
     accuracy = min(float((answer.argmax(1) == labels).double().mean()) for answer in (logits, defined))
     told = f"it does not learn: {accuracy:.0%} of new sequences are classified correctly after {STEPS} steps, "

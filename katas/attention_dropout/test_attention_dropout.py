@@ -26,7 +26,7 @@ SIZES = (
     Sizes(B=2, H=1, Tq=131, Tk=3, D=9, Dv=5),
 )
 SMALL = SIZES[:2]
-# In training v is the unit matrix twice, side by side, so that out shows each weight twice: Dv = 2 Tk.
+# In training v is two identity matrices side by side, so that out shows each weight twice: Dv = 2 Tk.
 READABLE = (
     Sizes(B=2, H=3, Tq=8, Tk=7, D=5, p="0.3"),
     Sizes(B=3, H=2, Tq=6, Tk=10, D=4, p="0.8"),
@@ -96,7 +96,7 @@ class Readable:
 
 
 def luck(count, tries=1):
-    """How far a share of `count` independent draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
+    """The largest distance of a share of `count` independent draws from its probability: more is UNLIKELY in `tries`.
 
     Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
     """
@@ -104,7 +104,7 @@ def luck(count, tries=1):
 
 
 def drawn(kept, axes):
-    """`kept` with one entry along each axis of `axes` on which all entries agree: a draw that is shared counts once."""
+    """`kept` with one entry along each axis of `axes` on which all entries agree, so that a shared draw counts once."""
     for axis in axes:
         first = kept.narrow(axis, 0, 1)
         kept = first if bool((kept == first).all()) else kept
@@ -320,13 +320,13 @@ def test_something_is_dropped(attempt, sizes):
     cases=(Sizes(B=4, H=3, Tq=13, Tk=11, D=5, p="0.5"),),  # Tk odd: half of the weights are not half of the sum
 )
 def test_what_is_dropped_is_missing(attempt, sizes):
-    # All scores and values are equal, whichever layer is used for which: the output is the sum of the weights.
+    # All scores and all values are equal, so the output is the sum of the weights.
     q = torch.ones(sizes.B, sizes.H, sizes.Tq, sizes.D, dtype=torch.float64)
     k = torch.ones(sizes.B, sizes.H, sizes.Tk, sizes.D, dtype=torch.float64)
     p = float(sizes.p)
     total = attempt.attention_with_dropout.run(q, k, k, p, True, seed=seed()).output
 
-    # Where all weights of a query were dropped, dividing by their sum gives NaN, or 0 where something was added to it.
+    # If all weights of a query were dropped, dividing by their sum gives NaN, or 0 if something was added to the sum.
     told = total[total.abs() > 1e-6]
     if told.numel() and near(told, torch.ones_like(told)):
         zeros = "some are 0" if some_weights_are_zero(attempt, sizes) else "none is 0"

@@ -85,7 +85,7 @@ def inputs(sizes, dtype=torch.float64):
 
 
 def kept_first(sizes):
-    """(B, Tk): kept tokens first: half of them, 1, all, all but one, and again."""
+    """(B, Tk): kept tokens first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.Tk)
 
 
@@ -204,7 +204,7 @@ def test_values(attempt, reference, sizes):
 def test_never_causal(attempt, sizes):
     ours = built(attempt, sizes)
     x, context = inputs(sizes)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     x = x / 4
     before = ours.run(x, context, training=False).output
     for position in (0, sizes.Tk - 1):
@@ -350,7 +350,7 @@ def test_hidden_context_does_not_matter(attempt, sizes):
 def test_kept_context_matters(attempt, sizes):
     ours = built(attempt, sizes)
     x, context = inputs(sizes)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     x = x / 4
     keep = gaps(sizes)
     before = ours.run(x, context, keep, training=False).output

@@ -466,11 +466,11 @@ def test_something_is_dropped(attempt, sizes):
 )
 def test_what_is_dropped_is_missing(attempt, sizes):
     ones = torch.zeros(sizes.E, sizes.E), torch.ones(sizes.E)
-    # All queries, keys and values are 1, whichever layer makes which: the output is the sum of the weights.
+    # All queries, keys and values are 1, so the output is the sum of the weights.
     module = loaded(attempt, sizes, weights_of(sizes, **same_layers(sizes, ones)), float(sizes.dropout))
     total = module.run(tokens(sizes), training=True, seed=seed()).output
 
-    # Where all weights of a query were dropped, dividing by their sum gives NaN, or 0 where something was added to it.
+    # If all weights of a query were dropped, dividing by their sum gives NaN, or 0 if something was added to the sum.
     told = total[total.abs() > 1e-6]
     if told.numel() and near(told, torch.ones_like(told)):
         zeros = "some are 0" if some_weights_are_zero(attempt, sizes) else "none is 0"
@@ -558,7 +558,7 @@ def seed():
 
 
 def luck(count, tries=1):
-    """How far a share of `count` draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
+    """The largest distance of a share of `count` draws from its probability. Among `tries` shares, more is UNLIKELY.
 
     Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
     """
@@ -566,7 +566,7 @@ def luck(count, tries=1):
 
 
 def drawn(kept, axes):
-    """`kept` with one entry along each axis of `axes` on which all entries agree: a draw that is shared counts once."""
+    """`kept` with one entry along each axis of `axes` on which all entries agree, so that a shared draw counts once."""
     for axis in axes:
         first = kept.narrow(axis, 0, 1)
         kept = first if bool((kept == first).all()) else kept

@@ -71,7 +71,7 @@ def inputs(sizes, dtype=torch.float64):
 
 
 def kept_first(sizes):
-    """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
+    """(B, Tk): kept keys first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.Tk)
 
 
@@ -211,7 +211,7 @@ def test_samples_are_independent(attempt, sizes):
 def test_every_key_matters(attempt, sizes):
     ours = built(attempt, sizes)
     query, keys, values = inputs(sizes)
-    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     query = query / 4
     before = ours.run(query, keys, values, training=False).output
     for key in range(sizes.Tk):
@@ -289,7 +289,7 @@ def test_hidden_keys_do_not_matter(attempt, sizes):
 def test_kept_keys_matter(attempt, sizes):
     ours = built(attempt, sizes)
     query, keys, values = inputs(sizes)
-    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     query = query / 4
     keep = gaps(sizes)
     before = ours.run(query, keys, values, keep, training=False).output

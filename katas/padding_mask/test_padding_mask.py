@@ -270,7 +270,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
 )
 def test_real_keys_matter(attempt, sizes):
     q, k, v = qkv(sizes)
-    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     q = q / 4
     keep = gaps(sizes)
     before = attempt.padded_attention(q, k, v, keep)

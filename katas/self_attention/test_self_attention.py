@@ -144,7 +144,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 def test_every_token_counts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     ours.load({name: weight if "v_proj" in name else 0.2 * weight for name, weight in weights.items()})
     x = tokens(sizes)
     before = ours(x)
