@@ -1,4 +1,4 @@
-"""Hidden tests of additive_attention: what the contract in prompt.md states, one property each."""
+"""Hidden tests of additive_attention: each tests one property of the contract in prompt.md."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hidden tests of attention_classifier: what the contract in prompt.md states, one property each."""
+"""Hidden tests of attention_classifier: each tests one property of the contract in prompt.md."""
 
 import torch
 

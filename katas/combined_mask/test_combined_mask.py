@@ -1,4 +1,4 @@
-"""Hidden tests of combined_mask: what the contract in prompt.md states, one property each."""
+"""Hidden tests of combined_mask: each tests one property of the contract in prompt.md."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hidden tests of fused_qkv: what the contract in prompt.md states, one property each."""
+"""Hidden tests of fused_qkv: each tests one property of the contract in prompt.md."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hidden tests of heads_concat: what the contract in prompt.md states, one property each."""
+"""Hidden tests of heads_concat: each tests one property of the contract in prompt.md."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Hidden tests of mha: what the contract in prompt.md states, one property each."""
+"""Hidden tests of mha: each tests one property of the contract in prompt.md."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""Hidden tests of padding_mask: what the contract in prompt.md states, one property each."""
+"""Hidden tests of padding_mask: each tests one property of the contract in prompt.md."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Hidden tests of sdpa: what the contract in prompt.md states, one property each."""
+"""Hidden tests of sdpa: each tests one property of the contract in prompt.md."""
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,

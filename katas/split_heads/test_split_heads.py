@@ -1,4 +1,4 @@
-"""Hidden tests of split_heads: what the contract in prompt.md states, one property each."""
+"""Hidden tests of split_heads: each tests one property of the contract in prompt.md."""
 
 import torch
 
