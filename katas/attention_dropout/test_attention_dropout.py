@@ -58,7 +58,7 @@ def seed():
 
 
 class Readable:
-    """Calls whose output is their weights, each shown twice: dropping a weight differs from dropping a number of out."""
+    """Calls whose output is their weights, each shown twice. So a dropped weight differs from a dropped output number."""
 
     def __init__(self, attempt, sizes, *, identical_keys=False):
         self.attempt, self.sizes, self.p = attempt, sizes, float(sizes.p)
@@ -75,7 +75,7 @@ class Readable:
         return out.unflatten(-1, (2, self.sizes.Tk)).movedim(-2, 0)
 
     def train(self, calls, **asked):
-        """The weights of so many calls in training, of which the first is seeded: (calls, 2, B, H, Tq, Tk)."""
+        """The weights of `calls` calls in training. The first call is seeded: (calls, 2, B, H, Tq, Tk)."""
         outputs = []
         for call in range(calls):
             args = self.q, self.k, self.v, self.p, True
@@ -85,9 +85,9 @@ class Readable:
         return torch.stack(outputs)
 
     def train_until_mixed(self):
-        """The weights of as many calls as it takes to see some dropped and some not, or of TRIES: (2, calls, B, H, Tq, Tk).
+        """The weights of enough calls to see dropped and kept weights, or of TRIES calls: (2, calls, B, H, Tq, Tk).
 
-        One is enough, but where so many weights share a draw that all may be dropped, or none, by luck.
+        One call is usually enough. If many weights share a draw, a call may drop all of them, or none.
         """
         seen = self.train(calls=1)
         while len(seen) < TRIES and near(seen, self.undropped * (seen.mean() / self.undropped.mean())):
@@ -112,7 +112,7 @@ def drawn(kept, axes):
 
 
 def near(actual, expected):
-    """Whether two tensors are the same to 1e-6, which is more than rounding in float32 changes."""
+    """Whether two tensors are equal up to 1e-6. Rounding in float32 changes less than that."""
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
@@ -129,7 +129,7 @@ def in_both_modes(sizes):
 
 
 def watched(sizes):
-    """Calls that can be made twice with the same output: what is recorded is asked once more to compare.
+    """Calls that give the same output twice, so that a recorded call can be compared with a second one.
 
     In training with p=0.5 the values are 0, so that the output is 0 whichever weights are dropped.
     """
@@ -334,8 +334,10 @@ def test_what_is_dropped_is_missing(attempt, sizes):
 
 
 def some_weights_are_zero(attempt, sizes):
-    """Whether dropout makes weights 0, of one query and not of another. Only one key's values are not 0, so that the output is
-    its weights. A value that is dropped instead is lost for all queries."""
+    """Whether dropout makes the weights of one query 0, and not those of another.
+
+    Only one key's values are not 0, so that the output is its weights. A dropped value is lost for all queries.
+    """
     q, k = randn(sizes.B, sizes.H, sizes.Tq, sizes.D) / 2, randn(sizes.B, sizes.H, sizes.Tk, sizes.D)
     v = torch.zeros_like(k)
     v[0, 0, 1] = 1
@@ -370,7 +372,7 @@ def test_dropout_acts_on_weights(attempt, sizes):
 
 
 def check_weights(readable, once, again):
-    """Fail in words for the mistakes that the weights in training show."""
+    """Fail with a message for each mistake that the weights in training show."""
     in_eval, p = readable.undropped, readable.p
     kept = once.abs() > in_eval.abs() / 1e3
     assert_holds(bool(kept.any()), f"every weight is dropped, with p={p}")
@@ -402,7 +404,7 @@ def test_identical_keys(attempt, sizes):
     scaled = 1 / (sizes.Tk * (1 - readable.p))
 
     ordered = weights.sort(dim=-1).values
-    # How many different sizes the weights of one query have, at most.
+    # The largest number of different values among the weights of one query.
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
@@ -430,8 +432,8 @@ def test_average(attempt, sizes):
     sums = torch.stack([result.output for result in results]).mean(-1)  # (12, B, H, Tq)
 
     mean = float(sums.mean())
-    # Other mistakes move the sums farther than that, up and down, and with them what calls or queries have on average: by
-    # chance a mean is 8 of its standard errors off once in 1e5.
+    # Other mistakes move the sums farther, up and down. They also move the averages by call or by query, so the limit uses
+    # their spread: a mean is 8 of its standard errors off only once in 1e5 cases.
     apart = sums.flatten(1).mean(1), sums.mean(0).flatten()  # by call, by query
     far = max(0.03, *(8 * float(part.std()) / len(part) ** 0.5 for part in apart))
     told = f"on average over {sums.numel()} queries the weights sum to {mean:.3f} in training, and to 1 in evaluation"
@@ -505,7 +507,7 @@ def test_dropout_is_fresh(attempt, sizes):
     for first in range(4):
         for second in range(first):
             share = float((kept[first] == kept[second]).double().mean())
-            told = f"calls {second + 1} and {first + 1} drop the same weights in {share:.0%} of the weights, with p=0.5"
+            told = f"calls {second + 1} and {first + 1} drop the same weights in {share:.0%} of the places, with p=0.5"
             assert_holds(abs(share - 0.5) <= luck(kept.shape[1], tries=6), told)
 
 

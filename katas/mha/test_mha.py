@@ -60,12 +60,12 @@ def pair(attempt, reference, sizes, dtype=torch.float64, dropout=0.0):
 
 
 def loaded(handle, sizes, weights, dropout=0.0):
-    """A module with these weights, on either handle. It is in train(), as built."""
+    """A module with these weights, of the attempt or the reference. A new module is in train()."""
     return handle.MultiHeadAttention.loaded(weights, sizes.E, sizes.H, dropout)
 
 
 def weights_of(sizes, dtype=torch.float64, **replaced):
-    """Random weights by name; `o_proj=(weight, bias)` replaces a layer's."""
+    """Random weights by name. `o_proj=(weight, bias)` replaces those of a layer."""
     shapes = {f"{name}.{part}": shape for name in LINEAR for part, shape in _linear(sizes.E).items()}
     weights = random_weights(shapes, dtype)
     for name, (weight, bias) in replaced.items():
@@ -78,7 +78,7 @@ def _linear(size):
 
 
 def identity(sizes):
-    """An o_proj that gives back what it gets."""
+    """An o_proj that returns its input."""
     return torch.eye(sizes.E, dtype=torch.float64), torch.zeros(sizes.E, dtype=torch.float64)
 
 
@@ -87,7 +87,7 @@ def tokens(sizes):
 
 
 def mask_of(shape, sizes):
-    """A partial mask of this shape, in words; every query keeps a key, and where T > 1 some keys are masked."""
+    """A partial mask of the shape that the words name. Every query keeps a key. If T > 1, some keys are masked."""
     named = {"B": sizes.B, "H": sizes.H, "T": sizes.T, "1": 1}
     mask = torch.rand([named[part] for part in shape.strip("()").split(", ")]) < 0.5
     if shape.endswith("1, T)"):  # the same keys for every query of a sample
@@ -99,7 +99,7 @@ def mask_of(shape, sizes):
 
 
 def _beside(T):
-    """(T, T), True at the key after a query's own, and at no query's own."""
+    """(T, T), True at the key after the query's own position, and never at the query's own position."""
     return torch.eye(T, dtype=torch.bool).roll(1, dims=-1) & ~torch.eye(T, dtype=torch.bool)
 
 
@@ -483,8 +483,10 @@ def same_layers(sizes, layer):
 
 
 def some_weights_are_zero(attempt, sizes):
-    """Whether dropout makes weights 0, of one query and not of another. Only one token's values are not 0, so that the output
-    is its weights. A value that is dropped instead is lost for all queries."""
+    """Whether dropout makes the weights of one query 0, and not those of another.
+
+    Only one token's values are not 0, so that the output is its weights. A dropped value is lost for all queries.
+    """
     first = torch.zeros(sizes.E, sizes.E)
     first[:, 0] = 1  # every column is feature 0 of x
     layers = same_layers(sizes, (first, torch.zeros(sizes.E)))
@@ -530,7 +532,7 @@ class Readable:
         return output.reshape(s.B, s.T, s.H, 2, s.T).permute(3, 0, 2, 1, 4)
 
     def train(self, calls):
-        """The weights of so many calls in train(), of which the first is seeded: (calls, 2, B, H, T, T)."""
+        """The weights of `calls` calls in train(). The first call is seeded: (calls, 2, B, H, T, T)."""
         outputs = []
         for call in range(calls):
             out = self.module.run(self.x, self.mask, training=True, seed=None if call else seed()).output
@@ -539,9 +541,9 @@ class Readable:
         return torch.stack(outputs)
 
     def train_until_mixed(self):
-        """The weights of as many calls as it takes to see some dropped and some not, or of TRIES: (2, calls, B, H, T, T).
+        """The weights of enough calls to see dropped and kept weights, or of TRIES calls: (2, calls, B, H, T, T).
 
-        One is enough, but where so many weights share a draw that all may be dropped, or none, by luck.
+        One call is usually enough. If many weights share a draw, a call may drop all of them, or none.
         """
         seen = self.train(calls=1)
         while len(seen) < TRIES and near(seen, self.undropped * (seen.mean() / self.undropped.mean())):
@@ -600,7 +602,7 @@ def test_dropout_acts_on_weights(attempt, sizes):
 
 
 def what_is_zero(weights, in_eval):
-    """In words, what became of weights of which each query's still sum to 1. Scores of 0 give several weights of one size."""
+    """Words for weights that still sum to 1 for each query. Scores of 0 give several weights of the same size."""
     if bool(((weights == 0) & (in_eval > 0)).any()):
         return "and each query's still sum to 1"
     steps, before = (part.sort(dim=-1).values.diff(dim=-1) for part in (weights, in_eval))  # (…, B, H, T, T - 1)
@@ -610,7 +612,7 @@ def what_is_zero(weights, in_eval):
 
 
 def near(actual, expected):
-    """Whether two tensors are the same to 1e-6, which is more than rounding in float32 changes."""
+    """Whether two tensors are equal up to 1e-6. Rounding in float32 changes less than that."""
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
@@ -675,7 +677,7 @@ def test_dropout_is_fresh(attempt, sizes):
         share = float((kept[first] == kept[second]).double().mean())
         assert_holds(
             share <= 0.5 + luck(kept.shape[1], tries=3),
-            f"calls {first + 1} and {second + 1} drop the same weights in {share:.0%} of the weights, with dropout=0.5",
+            f"calls {first + 1} and {second + 1} drop the same weights in {share:.0%} of the places, with dropout=0.5",
         )
 
 
