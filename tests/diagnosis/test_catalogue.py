@@ -132,6 +132,7 @@ def test_a_kata_brings_words_for_mistakes_that_only_it_knows(tmp_path: Path, mon
         question = "By what does the contract divide the weights?"
         why = "The output grows with the number of keys."
         see = "Try more keys."
+        seen = []
         example = "not_divided"
     """
     (tmp_path / "relu_attention").mkdir()

@@ -95,7 +95,7 @@ def _entry(id: str, table: Table) -> Entry:
         why=table.text("why"),
         see=table.text("see"),
         example=table.text("example", default=""),
-        seen=tuple(_sighting(one) for one in table.tables("seen", at_least=0)) if table.has("seen") else (),
+        seen=tuple(_sighting(one) for one in table.tables("seen", at_least=0)),
     )
     table.nothing_else()
     for wording in entry.explanations:
