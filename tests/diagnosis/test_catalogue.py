@@ -133,14 +133,12 @@ def test_a_kata_brings_words_for_mistakes_that_only_it_knows(tmp_path: Path, mon
         why = "The output grows with the number of keys."
         see = "Try more keys."
         seen = []
-        example = "not_divided"
     """
     (tmp_path / "relu_attention").mkdir()
     file = tmp_path / "relu_attention" / "mistakes.toml"
     file.write_text(textwrap.dedent(words), "utf-8")
     monkeypatch.setattr(catalogue, "katas_folder", lambda: tmp_path)
 
-    assert catalogue.load()["relu.unscaled"].example == "not_divided"
     assert catalogue.describe("relu.unscaled", {}) == "You did not divide the weights by the number of keys."
 
     file.write_text(textwrap.dedent(words).replace("relu.unscaled", "scale.missing"), "utf-8")

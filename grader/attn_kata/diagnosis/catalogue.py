@@ -33,7 +33,6 @@ class Entry:
     question: str
     why: str
     see: str
-    example: str  # of a mistake that only one kata knows: a row of its wrong.toml; "" elsewhere
     seen: tuple[Sighting, ...]
 
     @property
@@ -94,7 +93,6 @@ def _entry(id: str, table: Table) -> Entry:
         question=table.text("question"),
         why=table.text("why"),
         see=table.text("see"),
-        example=table.text("example", default=""),
         seen=tuple(_sighting(one) for one in table.tables("seen", at_least=0)),
     )
     table.nothing_else()

@@ -42,13 +42,16 @@ def load() -> dict[str, Example]:
 
 
 def _of_katas() -> dict[str, Example]:
-    """The examples of mistakes that only one kata knows."""
-    found = {}
+    """The examples of mistakes that only one kata knows: the first of its wrong attempts that makes the mistake alone."""
+    found: dict[str, Example] = {}
     for file in catalogue.of_katas():
-        for id, entry in catalogue.of_file(file).items():
-            if entry.example:
-                row = specimens.row(file.parent, entry.example)
-                found[id] = Example(kata=file.parent.name, name=entry.example, breaks=tuple(sorted(row.breaks)))
+        own = catalogue.of_file(file)
+        for specimen in specimens.read(file.parent) if own else ():
+            for id in specimen.mistakes & own.keys():
+                if specimen.mistakes == {id} and specimen.edits and id not in found:
+                    found[id] = Example(
+                        kata=file.parent.name, name=specimen.name, breaks=tuple(sorted(specimen.breaks))
+                    )
     return found
 
 
