@@ -11,7 +11,8 @@ from typing import cast
 
 import pytest
 
-from attn_kata import authoring, catalog, specimens
+from attn_kata import catalog, specimens
+from attn_kata.authoring import rules
 from attn_kata.engine.client import Engine
 from attn_kata.errors import KataFileError, UsageError
 from attn_kata.specimens import Collision
@@ -104,7 +105,7 @@ def test_an_old_text_that_does_not_occur_exactly_once_is_named(old, said, kata):
         (("'a + b'", "''"), "'minus.edit[1].old' is empty"),
         (("'a - b'", "'a + b'"), "'minus.edit[1].new' is the same as 'old'"),
         (("'a - b'", "3"), "'minus.edit[1].new' must be text, not int"),
-        (("[[minus.edit]]", "[minus.edit]"), "'minus.edit' must be one or more"),
+        (("[[minus.edit]]", "[minus.edit]"), "'minus.edit' must be [[minus.edit]] tables"),
         (("[minus]", "x = 1\n[minus]"), "'x' must be a [x] table"),
         (("[minus]", '["a b"]\n[minus]'), "'a b' must be a Python name"),
         (("[minus]", "[minus]\n[minus]"), "cannot be read"),
@@ -236,7 +237,7 @@ def test_dev_check_names_the_file_and_the_row_before_anything_is_graded(spoil, s
     shutil.copytree(sdpa.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "wrong").mkdir(exist_ok=True)
     spoil(folder)
-    result = authoring.check(replace(sdpa, folder=folder), cast(Engine, None))
+    result = rules.check(replace(sdpa, folder=folder), cast(Engine, None))
 
     assert result.graded == 0
     assert len(result.problems) == len(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,8 @@ class Table:
     def _value(self, key: str, default: object = _REQUIRED) -> object:
         self._asked.add(key)
         if key not in self._raw and default is _REQUIRED:
-            raise self.wrong(key, "is missing")
+            near = difflib.get_close_matches(key, self._raw.keys() - self._asked, n=1)
+            raise self.wrong(key, f"is missing; is '{near[0]}' meant to be it?" if near else "is missing")
         return self._raw.get(key, default)
 
 

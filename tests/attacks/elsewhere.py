@@ -83,7 +83,8 @@ def told(engine: Engine, attack: dict[str, Any]) -> dict[str, Any]:
     until = time.monotonic() + 15
     while time.monotonic() < until:  # besides what stands ready, what is being reaped
         left = sessions_below(process)
-        if len(set(left) - {session}) <= 1 and left.count(session) <= 2:
+        others = [one for one in left if one != session]
+        if len(others) <= 2 and len(set(others)) <= 1 and left.count(session) <= 2:
             break
         time.sleep(0.01)
     return {"report": report.to_dict(), "left": left, "session": session, "uid": os.getuid()}

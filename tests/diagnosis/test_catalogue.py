@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,32 @@ def test_a_wrong_file_is_an_error_that_names_file_and_key(tmp_path: Path, change
     file.write_text(ENTRY.replace(*change), encoding="utf-8")
 
     with pytest.raises(KataFileError) as caught:
-        catalogue._load(file)
+        catalogue.of_file(file)
 
     assert "catalogue.toml" in str(caught.value)
     assert said in str(caught.value)
+
+
+def test_a_kata_brings_words_for_mistakes_that_only_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = """
+        [relu.unscaled]
+        title = "Weights that are not divided by the number of keys"
+        explanation = ["You did not divide the weights by the number of keys."]
+        question = "By what does the contract divide the weights?"
+        why = "The output grows with the number of keys."
+        see = "Try more keys."
+        seen = []
+    """
+    (tmp_path / "relu_attention").mkdir()
+    file = tmp_path / "relu_attention" / "mistakes.toml"
+    file.write_text(textwrap.dedent(words), "utf-8")
+    monkeypatch.setattr(catalogue, "katas_folder", lambda: tmp_path)
+
+    assert catalogue.describe("relu.unscaled", {}) == "You did not divide the weights by the number of keys."
+
+    file.write_text(textwrap.dedent(words).replace("relu.unscaled", "scale.missing"), "utf-8")
+    catalogue.of_file.cache_clear()
+    with pytest.raises(
+        KataFileError, match=r"relu_attention/mistakes.toml: 'scale.missing' is in the catalogue already"
+    ):
+        catalogue.load()

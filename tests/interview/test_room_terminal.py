@@ -121,7 +121,9 @@ def test_where_the_last_words_lie_is_said_the_next_time(terminal, folder, tmp_pa
     again.shows("Text that a room could not save")
     again.child.send("\x1bOS")  # F4: a notice goes away
     again.shows("Text that a room could not save in your file is in")
-    again.shows(kept.name)
+    again.shows("sdpa.")
+
+    assert kept.name in "".join(again.text.split())  # the pane may break a path at a hyphen
 
 
 def test_a_room_that_is_killed_in_the_middle_of_a_word_loses_a_second_at_most_and_says_so(terminal, folder):

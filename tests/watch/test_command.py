@@ -164,7 +164,7 @@ def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment):
 
     assert child.exitstatus == 4
     assert b"\x1b[?1049l" in printed
-    assert printed.index(b"\x1b[?1049l") < printed.index(b"A fault of attn-kata's own")
+    assert printed.index(b"\x1b[?1049l") < printed.index(b"This is a bug in attn-kata")
 
 
 def test_without_a_terminal_it_prints_lines(folder, environment):

@@ -89,7 +89,7 @@ def test_what_the_code_printed_is_said_to_be_there():
     loud, quiet = session("plain"), session("")
     loud.missing = quiet.missing = None
 
-    assert draw(loud, now=75.0, width=80, height=24, color=False)[-2].endswith("Save to grade. f has what it printed.")
+    assert draw(loud, now=75.0, width=80, height=24, color=False)[-2].endswith("Save to grade. Your prints: f.")
     assert draw(quiet, now=75.0, width=80, height=24, color=False)[-2].endswith("Save to grade.")
 
 

@@ -110,14 +110,21 @@ def killers(
 
 
 def _initial_states(pipeline: Pipeline, reference: Handle) -> list[State]:
-    states = []
+    return [state for state, _ in reference_outputs(pipeline, reference)]
+
+
+def reference_outputs(pipeline: Pipeline, reference: Handle) -> Iterator[tuple[State, torch.Tensor]]:
+    """For each probe the pipeline's first state, and what the reference gives there (in eval())."""
     for probe in pipeline.probes():
+        target = getattr(reference, pipeline.entry)
         if pipeline.module:
-            weights = random_weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
-            states.append(pipeline.begin(weights, probe.build, *probe.args))
+            module = target(*probe.build)
+            weights = random_weights(module.parameters)
+            module.load(weights)
+            state = pipeline.begin(weights, probe.build, *probe.args)
+            yield state, module.run(*probe.args, training=False).output
         else:
-            states.append(pipeline.begin(*probe.args))
-    return states
+            yield pipeline.begin(*probe.args), target(*probe.args)
 
 
 def _outcomes(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[State | str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attn_kata import catalog, specimens, stub
-from attn_kata.authoring import handout, new
+from attn_kata.authoring import handout, new, pipelines
 from attn_kata.catalog import Kata
 from attn_kata.engine.client import Engine, EngineFault
 from attn_kata.errors import KataFileError, UsageError
@@ -85,6 +85,8 @@ def check(kata: Kata, engine: Engine) -> Check:
         if not path.is_file():
             say(f"there is no {path.parent.name}/{path.name}")
     result.problems.extend(new.todos(kata))
+    if not result.problems:
+        result.problems.extend(pipelines.problems(kata, found))
     if result.problems:
         return result  # before minutes of grading
 
@@ -126,9 +128,6 @@ def check(kata: Kata, engine: Engine) -> Check:
         say(f"there are {len(rights)} right attempts; it takes {MIN_RIGHT}")
     if len(wrongs) < MIN_WRONG:
         say(f"there are {len(wrongs)} wrong attempts; it takes {MIN_WRONG}")
-
-    if not (kata.folder / "mistakes.py").is_file():
-        say("there is no mistakes.py")
 
     for specimen, source in rights:
         report = grade(f"{specimen.name}.py", source)

@@ -40,7 +40,7 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
         for kata in chosen:
             result = rules.check(kata, engine)
             failed = failed or bool(result.problems)
-            click.echo(f"{kata.slug}: {result.graded} graded, {len(result.problems)} problems")
+            click.echo(f"{kata.slug}: {result.graded} graded, {_count(result.problems)}")
             for problem in result.problems:
                 click.echo(f"  - {problem}")
             if matrix:
@@ -64,6 +64,10 @@ def show(kata: str, name: str | None) -> None:
         emit("\n".join(specimen.title for specimen in specimens.read(folder)))
     else:
         emit(specimens.find(folder, name).source())
+
+
+def _count(problems: list[str]) -> str:
+    return f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
 
 
 command = dev

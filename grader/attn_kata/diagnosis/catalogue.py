@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from attn_kata.errors import KataFileError
+from attn_kata.resources import katas_folder
 from attn_kata.tables import Table
 
 FILE = Path(__file__).with_name("catalogue.toml")
@@ -45,22 +47,35 @@ class Entry:
 
 
 def load() -> dict[str, Entry]:
-    """Every entry by its id, in the order of the file. Raises KataFileError with file and key."""
-    return dict(_load(FILE))
+    """Every entry by its id: those of the catalogue, then those of single katas. Raises KataFileError with file and key."""
+    entries = dict(of_file(FILE))
+    for file in of_katas():
+        for id, entry in of_file(file).items():
+            if id in entries:
+                raise KataFileError(f"{file}: '{id}' is in the catalogue already.")
+            entries[id] = entry
+    return entries
+
+
+def of_katas() -> list[Path]:
+    """The files with mistakes that only one kata knows: `katas/<slug>/mistakes.toml`, with the keys of the catalogue."""
+    return sorted(katas_folder().glob("*/mistakes.toml"))
 
 
 def describe(id: str, sizes: dict[str, int]) -> str:
     """The most exact explanation whose sizes are all in `sizes`, no two of them equal. Raises KeyError."""
-    for wording in _load(FILE)[id].explanations:
+    entry = load()[id]
+    for wording in entry.explanations:
         named = {name: sizes[name] for name in _names(wording) if name in sizes}
         # "√6 = √embed_dim; the contract divides by √6" would explain nothing.
         if len(named) == len(_names(wording)) == len(set(named.values())):
             return wording.format_map(named)
-    return _load(FILE)[id].plain
+    return entry.plain
 
 
-@lru_cache(maxsize=4)
-def _load(file: Path) -> dict[str, Entry]:
+@lru_cache(maxsize=64)
+def of_file(file: Path) -> dict[str, Entry]:
+    """The entries of one file by id. Raises KataFileError with file and key."""
     whole = Table.of_file(file)
     families = [(name, whole.table(name)) for name in whole.names()]
     return {

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from attn_kata import specimens
+from attn_kata.diagnosis import catalogue
 from attn_kata.resources import katas_folder
 from attn_kata.specimens import Specimen
 from attn_kata.tables import Table
@@ -32,11 +33,26 @@ class Example:
 @lru_cache(maxsize=1)
 def load() -> dict[str, Example]:
     """The example of each mistake that has one, by the mistake's id. Raises KataFileError that names file and key."""
-    return {
+    shared = {
         f"{family}.{what}": _example(table)
         for family, mistakes in Table.of_file(FILE).named_tables()
         for what, table in mistakes.named_tables()
     }
+    return {**shared, **_of_katas()}
+
+
+def _of_katas() -> dict[str, Example]:
+    """The examples of mistakes that only one kata knows: the first of its wrong attempts that makes the mistake alone."""
+    found: dict[str, Example] = {}
+    for file in catalogue.of_katas():
+        own = catalogue.of_file(file)
+        for specimen in specimens.read(file.parent) if own else ():
+            for id in specimen.mistakes & own.keys():
+                if specimen.mistakes == {id} and specimen.edits and id not in found:
+                    found[id] = Example(
+                        kata=file.parent.name, name=specimen.name, breaks=tuple(sorted(specimen.breaks))
+                    )
+    return found
 
 
 def wrong_lines(specimen: Specimen) -> str:

@@ -27,17 +27,22 @@ def headline(report: Report) -> str:
 
 def counts(report: Report) -> str:
     """`9 of 14 core properties hold, 3 failed, 2 skipped; 4 of 5 beyond the bar (reported, never decides)`."""
+    edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
+    beyond = f"; {edge.count('passed')} of {len(edge)} beyond the bar (reported, never decides)" if edge else ""
+    return core_counts(report) + (beyond if report.outcome != "ungraded" else "")
+
+
+def core_counts(report: Report) -> str:
+    """`9 of 14 core properties hold, 3 failed, 2 skipped`."""
     if report.outcome == "ungraded":
         return "not graded"
     core = [finding.outcome for finding in report.findings if finding.tier == "core"]
-    edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
     held = core.count("passed")
     which = "core properties that you asked for" if report.part else "core properties"
     hold = "holds" if held == 1 else "hold"
     said = [f"{held} of {len(core)} {which} {hold}" if held < len(core) or held == 1 else f"all {held} {which} hold"]
     said += [f"{core.count(outcome)} {outcome}" for outcome in _COUNTED if outcome in core]
-    beyond = f"; {edge.count('passed')} of {len(edge)} beyond the bar (reported, never decides)" if edge else ""
-    return ", ".join(said) + beyond
+    return ", ".join(said)
 
 
 def skipped_because(finding: Finding, held: Iterable[str]) -> str:

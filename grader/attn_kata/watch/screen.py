@@ -11,7 +11,7 @@ from rich.text import Text
 
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import counts, diagnosis_lead, listed, message, more_lines, sizes, verdict
+from attn_kata.report.summary import core_counts, diagnosis_lead, listed, message, more_lines, sizes, verdict
 from attn_kata.watch.session import WatchSession
 
 KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
@@ -134,7 +134,7 @@ def _head(writer: _Writer, session: WatchSession, now: float) -> None:
     if report is not None:
         word = verdict(report)
         style = "bold yellow" if report.not_written else _STYLES[report.outcome]
-        said = "" if report.outcome == "ungraded" else f"  {counts(report)}"
+        said = "" if report.outcome == "ungraded" else f"  {core_counts(report)}"
         writer.add(Text.assemble((word, style), said))
 
 
@@ -167,7 +167,8 @@ def _report(writer: _Writer, report: Report) -> None:
         _first(writer, finding)
     if core[1:]:
         _names(writer, "FAIL ", "bold red", core[1:])
-    _names(writer, "BEYOND THE BAR ", "bold yellow", [finding for finding in failing if finding.tier == "edge"])
+    edge = [finding for finding in failing if finding.tier == "edge"]
+    _names(writer, "BEYOND THE BAR (reported, never decides) ", "bold yellow", edge)
     skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
     if skipped:
         writer.add(Text(f"{len(skipped)} skipped: a property that they need does not hold", style="dim"))
