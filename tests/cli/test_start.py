@@ -279,7 +279,7 @@ def test_an_author_may_name_the_folder_and_is_told_which_file_it_lacks(installed
     elsewhere = of_copy(installed, "dev", "check", "elsewhere")
     unknown = of_copy(installed, "dev", "check", "spda")
 
-    assert of_folder.stdout.startswith("sdpa: 0 graded, 1 problems\n")
+    assert of_folder.stdout.startswith("sdpa: 0 graded, 1 problem\n")
     for done in (by_slug, by_path):
         assert done.stderr.startswith("There is no kata.toml in 'attn_kata/katas/my_kata'.\n")
         assert "CONTRIBUTING.md" in done.stderr
