@@ -1,4 +1,4 @@
-"""A classifier over attention: the reference, to be read beside your own."""
+"""A classifier over attention: the reference. Compare it with your own code."""
 
 import math
 
@@ -21,21 +21,21 @@ class _SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, keep: Tensor) -> Tensor:
         """x (B, T, E), keep (B, T) bool -> (B, T, E)."""
-        # (B, T, E) -> (B, H, T, D): the columns of each token first, then the heads in front of time.
+        # (B, T, E) -> (B, H, T, D): first split the columns of each token, then move H before T.
         q, k, v = (
             projection(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, T, T)
 
-        # Padding is hidden as a key. A finite fill gives a sequence without real tokens equal weights, not NaN.
+        # Mask padded keys. With a finite fill, a sequence without real tokens gets equal weights, not NaN.
         scores = scores.masked_fill(~keep[:, None, None, :], torch.finfo(scores.dtype).min)
         mixed = scores.softmax(dim=-1) @ v  # (B, H, T, D)
         return self.o_proj(mixed.transpose(1, 2).flatten(2))  # (B, T, E)
 
 
 class AttentionClassifier(nn.Module):
-    """Embed, self-attend among real tokens, average over real tokens, classify."""
+    """Embed, attend among real tokens, average over real tokens, classify."""
 
     def __init__(self, vocab_size: int, embed_dim: int, num_heads: int, num_classes: int) -> None:
         super().__init__()
@@ -49,12 +49,12 @@ class AttentionClassifier(nn.Module):
             keep = torch.ones_like(token_ids, dtype=torch.bool)
         attended = self.attention(self.embedding(token_ids), keep)  # (B, T, E)
 
-        # The mask a second time: rows of padding have attended too, and would count in the average. A place that is
-        # filled with 0 adds nothing to the sum and takes no gradient.
+        # The mask is needed a second time: padded queries have an output too, and it would count in the average. A
+        # position that is filled with 0 adds nothing to the sum and gets no gradient.
         real = attended.masked_fill(~keep[:, :, None], 0.0)  # (B, T, E)
 
-        # By the number of real tokens, not by T. Of a sequence that has none, the sum is 0 and the average 0 / 1.
+        # Divide by the number of real tokens, not by T. A sequence without real tokens has the sum 0 and the average 0 / 1.
         count = keep.sum(dim=1, keepdim=True).clamp(min=1)  # (B, 1)
         pooled = real.sum(dim=1) / count  # (B, E)
 
-        return self.classifier(pooled)  # (B, num_classes): logits, on which the loss makes its own softmax
+        return self.classifier(pooled)  # (B, num_classes): logits. The loss applies the softmax.

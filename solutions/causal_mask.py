@@ -1,4 +1,4 @@
-"""Causal mask and causal attention: the reference, to be read beside your own."""
+"""Causal mask and causal attention: the reference. Compare it with your own code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 def causal_mask(num_queries: int, num_keys: int, device: torch.device | str | None = None) -> Tensor:
     """bool (num_queries, num_keys), True where query i may attend to key j; the queries are the last positions."""
-    # Positions in the whole sequence. With fewer queries than keys, as when new tokens attend to a cache, the first
-    # query does not stand at 0: the last query stands at the last key.
+    # Positions in the whole sequence. With fewer queries than keys, for example with a KV cache, the first query is not
+    # at position 0. The last query is at the position of the last key.
     key_at = torch.arange(num_keys, device=device)  # (Tk,)
     query_at = torch.arange(num_queries, device=device) + (num_keys - num_queries)  # (Tq,)
 
-    # Its own position is allowed, so that no row is empty.
+    # A query may attend to its own position, so no row is empty.
     return key_at <= query_at[:, None]  # (Tq, Tk)
 
 
@@ -23,8 +23,8 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """q (B, H, Tq, D), k (B, H, Tk, D), v (B, H, Tk, Dv) -> (B, H, Tq, Dv)."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, Tq, Tk)
 
-    # The mask goes before the softmax and is -inf, not 0: exp(-inf) is exactly 0, so the later keys get no weight and
-    # what is left still sums to 1. It is made on q's device, and broadcasts over B and H.
+    # Fill before the softmax, and with -inf, not with 0: exp(-inf) is exactly 0, so later keys get no weight and the
+    # other weights still sum to 1. The mask is on q's device and broadcasts over B and H.
     mask = causal_mask(q.shape[-2], k.shape[-2], q.device)  # (Tq, Tk)
     weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)  # (B, H, Tq, Tk)
 

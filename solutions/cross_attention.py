@@ -1,4 +1,4 @@
-"""Cross-attention: the reference, to be read beside your own."""
+"""Cross-attention: the reference. Compare it with your own code."""
 
 import math
 
@@ -15,7 +15,7 @@ class CrossAttention(nn.Module):
             raise ValueError(f"num_heads {num_heads} does not divide embed_dim {embed_dim}")
         self.num_heads = num_heads
         self.q_proj = nn.Linear(embed_dim, embed_dim)
-        # Keys and values are projected into the size of the queries, so context_dim itself is never split into heads.
+        # Keys and values are projected to the size of the queries, so context_dim itself is never split into heads.
         self.k_proj = nn.Linear(context_dim, embed_dim)
         self.v_proj = nn.Linear(context_dim, embed_dim)
         self.o_proj = nn.Linear(embed_dim, embed_dim)
@@ -26,18 +26,18 @@ class CrossAttention(nn.Module):
         k = self._split(self.k_proj(context))  # (B, H, Tk, D)
         v = self._split(self.v_proj(context))  # (B, H, Tk, D)
 
-        # One head's dot product adds up D terms, not E: that is the size to scale by.
+        # The dot product of one head has D terms, not E. So the scale is sqrt(D).
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, Tq, Tk)
         if keep is not None:
             hidden = ~keep[:, None, None, :]  # (B, 1, 1, Tk): the same for every head and query
             scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1)  # (B, H, Tq, Tk)
         if keep is not None:
-            weights = weights.masked_fill(hidden, 0.0)  # only changes a sample of which nothing is kept: all 0
+            weights = weights.masked_fill(hidden, 0.0)  # only changes a sample without a kept key: all 0
 
         mixed = weights @ v  # (B, H, Tq, D)
         return self.o_proj(mixed.transpose(1, 2).flatten(-2))  # (B, Tq, H, D) -> (B, Tq, E)
 
     def _split(self, projected: Tensor) -> Tensor:
-        """(B, T, E) -> (B, H, T, D), whatever T is: the columns are divided first, then the heads move before time."""
+        """(B, T, E) -> (B, H, T, D) for any T: first split the columns, then move H before T."""
         return projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Self-attention with one fused projection: the reference, to be read beside your own."""
+"""Self-attention with one fused projection: the reference. Compare it with your own code."""
 
 import math
 
@@ -10,19 +10,19 @@ class FusedQKVSelfAttention(nn.Module):
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
         super().__init__()
-        # Three layers of the same input are one layer with three times the rows: x is read once, and one large
-        # product keeps the hardware busier than three small ones.
+        # Three layers with the same input are one layer with three times the rows. x is read once, and one large product
+        # keeps the hardware busier than three small ones.
         self.qkv_proj = nn.Linear(input_dim, 3 * output_dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, input_dim) -> (B, T, output_dim)."""
-        # The rows of the weight are ordered q, k, v, so its outputs are too: equal cuts along the last dimension.
+        # The rows of the weight are ordered q, k, v, so the outputs have the same order. Split them into equal parts.
         q, k, v = self.qkv_proj(x).chunk(3, dim=-1)  # (B, T, D) each
 
-        # D is what one dot product sums over: output_dim, neither input_dim nor the 3 * output_dim of the projection.
+        # D is the number of terms in one dot product: output_dim, not input_dim or 3 * output_dim.
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, T, T)
 
-        # Both T have one size, so no error would tell: rows are queries, and the weights sum to 1 along the keys.
+        # Rows are queries, and the weights sum to 1 along the keys. A mistake here raises no error: both T are equal.
         weights = scores.softmax(dim=-1)  # (B, T, T)
 
         return weights @ v  # (B, T, D)

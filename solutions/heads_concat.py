@@ -1,4 +1,4 @@
-"""Multi-head attention from single heads: the reference, to be read beside your own."""
+"""Multi-head attention from single heads: the reference. Compare it with your own code."""
 
 import math
 
@@ -27,13 +27,13 @@ class MultiHeadAttentionWrapper(nn.Module):
 
     def __init__(self, input_dim: int, key_dim: int, value_dim: int, num_heads: int) -> None:
         super().__init__()
-        # A ModuleList, so that the module sees the heads' parameters and names them heads.0.…, heads.1.…; and a new
-        # Head each time, because [Head(…)] * num_heads would be one head several times.
+        # A ModuleList registers the parameters of the heads as heads.0.…, heads.1.…. Each item is a new Head:
+        # [Head(…)] * num_heads would be one head several times.
         self.heads = nn.ModuleList(Head(input_dim, key_dim, value_dim) for _ in range(num_heads))
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., T, input_dim) -> (..., T, num_heads * value_dim)."""
-        # The fused form reaches the same in one product each for q, k and v: rows i*D to (i+1)*D of the stacked weight
-        # are head i's, so its columns of the result are what head i's own projection gives. A reshape to (..., H, D)
-        # then finds them, and merging puts them where cat puts them here.
+        # The fused form gives the same result with one product each for q, k and v. Rows i*D to (i+1)*D of the stacked
+        # weight belong to head i, so the same columns of the product are head i's projection. A reshape to (..., H, D)
+        # separates the heads, and merging puts them in the same order as cat here.
         return torch.cat([head(x) for head in self.heads], dim=-1)

@@ -1,4 +1,4 @@
-"""Multi-head self-attention: the reference, to be read beside your own."""
+"""Multi-head self-attention: the reference. Compare it with your own code."""
 
 import math
 
@@ -19,7 +19,7 @@ class MultiHeadAttention(nn.Module):
         self.k_proj = nn.Linear(embed_dim, embed_dim)
         self.v_proj = nn.Linear(embed_dim, embed_dim)
         self.o_proj = nn.Linear(embed_dim, embed_dim)
-        self.dropout = nn.Dropout(dropout)  # knows from train() and eval() whether to act
+        self.dropout = nn.Dropout(dropout)  # acts in train() only
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """x (B, T, E), mask bool, broadcastable to (B, H, T, T), True = may attend -> (B, T, E)."""
@@ -27,24 +27,24 @@ class MultiHeadAttention(nn.Module):
         k = self._split(self.k_proj(x))
         v = self._split(self.v_proj(x))
 
-        # One head's dot product sums D terms, not E, so sqrt(D) is what keeps the scores near 1.
+        # The dot product of one head has D terms, not E, so dividing by sqrt(D) keeps the scores near 1.
         scores = q @ k.transpose(-2, -1) / math.sqrt(self.head_dim)  # (B, H, T, T)
 
-        # Masking before the softmax leaves the kept weights summing to 1. The dtype's own minimum fits every dtype,
-        # and unlike -inf it gives no NaN where a query has nothing to attend to.
+        # With the mask before the softmax, the kept weights still sum to 1. The minimum of the dtype works for every
+        # dtype. Unlike -inf, it gives no NaN for a query with nothing to attend to.
         if mask is not None:
             scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1)  # (B, H, T, T)
-        # Such a query has equal weights now; 0 is what it should have. The other rows have 0 there already.
+        # Such a query has equal weights now. Set them to 0. In other rows the masked weights are 0 already.
         if mask is not None:
             weights = weights.masked_fill(~mask, 0.0)
 
         heads = self.dropout(weights) @ v  # (B, H, T, D)
 
-        # The split undone: heads beside their columns again, then side by side.
+        # Undo the split: move H back beside D, then merge the two.
         merged = heads.transpose(1, 2).flatten(2)  # (B, T, H, D) -> (B, T, E)
         return self.o_proj(merged)
 
     def _split(self, projected: Tensor) -> Tensor:
-        """(B, T, E) -> (B, H, T, D): first the columns of each token, then the head in front of time."""
+        """(B, T, E) -> (B, H, T, D): first split the columns of each token, then move H before T."""
         return projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: the reference, to be read beside your own."""
+"""Scaled dot-product attention: the reference. Compare it with your own code."""
 
 import math
 
@@ -7,11 +7,11 @@ from torch import Tensor
 
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """softmax(q kᵀ / sqrt(D)) v, over any leading dimensions."""
-    # The scores' variance grows with the D terms of each dot product; dividing by sqrt(D) keeps it where it was.
+    # Each dot product has D terms, so the variance of the scores grows with D. Dividing by sqrt(D) removes this growth.
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., Tq, Tk)
 
-    # For each query the weights over the keys sum to 1. torch's softmax takes the row's maximum off first, so that
-    # exp never sees a large number.
+    # For each query the weights over the keys sum to 1. torch's softmax first subtracts the maximum of the row, so exp
+    # does not overflow.
     weights = scores.softmax(dim=-1)  # (..., Tq, Tk)
 
     return weights @ v  # (..., Tq, Dv)

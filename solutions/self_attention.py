@@ -1,4 +1,4 @@
-"""Self-attention: the reference, to be read beside your own."""
+"""Self-attention: the reference. Compare it with your own code."""
 
 import math
 
@@ -10,7 +10,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, input_dim: int, key_dim: int, value_dim: int) -> None:
         super().__init__()
-        # Queries and keys meet in a dot product, so they have one size. Values are only averaged: theirs is free.
+        # A dot product needs queries and keys of the same size. Values are only averaged, so their size is free.
         self.q_proj = nn.Linear(input_dim, key_dim, bias=False)
         self.k_proj = nn.Linear(input_dim, key_dim, bias=False)
         self.v_proj = nn.Linear(input_dim, value_dim, bias=False)
@@ -22,10 +22,10 @@ class SelfAttention(nn.Module):
         k = self.k_proj(x)  # (..., T, key_dim)
         v = self.v_proj(x)  # (..., T, value_dim)
 
-        # One dot product adds up key_dim terms; that is what the scale makes up for, however wide x and v are.
+        # One dot product has key_dim terms, so the scale is sqrt(key_dim). The sizes of x and v do not matter.
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, T): queries, keys
 
-        # Rows are queries. Each takes its weights over the keys, the last dimension.
+        # Rows are queries. The weights of each query sum to 1 over the keys, the last dimension.
         weights = scores.softmax(dim=-1)  # (..., T, T)
 
         return weights @ v  # (..., T, value_dim)

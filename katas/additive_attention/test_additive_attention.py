@@ -1,4 +1,4 @@
-"""Hidden tests of additive_attention: what the contract in prompt.md states, one property each."""
+"""Hidden tests of additive_attention: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -60,7 +60,7 @@ def mild(sizes):
 
 
 def kept_first(sizes):
-    """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
+    """(B, Tk): kept keys first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.Tk)
 
 
@@ -94,7 +94,7 @@ def test_parameters(attempt, reference, sizes):
     "The output is one tensor of shape (B, Tq, Dv).",
     needs="parameters",
     cases=SIZES[:6],
-    look_at="which dimensions of size 1 the sum needs, and which one is left over after score_proj",
+    look_at="which dimensions of size 1 the sum needs, and which dimension is left over after score_proj",
 )
 def test_output_shape(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
@@ -106,7 +106,7 @@ def test_output_shape(attempt, reference, sizes):
     "With keep, the output has the same shape.",
     needs="output_shape",
     cases=SIZES[:4],
-    look_at="which dimension keep (B, Tk) lacks beside the scores",
+    look_at="which dimension of the scores is missing in keep (B, Tk)",
 )
 def test_takes_keep(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
@@ -119,7 +119,7 @@ def test_takes_keep(attempt, reference, sizes):
 
 @claims(
     "Without keep, the output is softmax(score_proj(tanh(q_proj(q) + k_proj(k)))) over the keys, times the values.",
-    look_at="what stands between the projections and the score, and the dimension of the softmax",
+    look_at="what comes between the projections and the score, and the dimension of the softmax",
     needs="output_shape",
     cases=SIZES,
 )
@@ -137,7 +137,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "The scores are not scaled, and large scores are right too.",
-    look_at="what is done to a score between score_proj and the softmax",
+    look_at="what happens to a score between score_proj and the softmax",
     needs="output_shape",
     cases=SMALL,
 )
@@ -171,8 +171,8 @@ def test_query_matters(attempt, reference, sizes):
 
 
 @claims(
-    "Each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
-    look_at="which dimension of the scores the softmax normalises, after hidden keys lost their weight",
+    "Each query's weights over the keys sum to 1: if all values are equal, the output is that value.",
+    look_at="which dimension of the scores the softmax normalises, and whether hidden keys lose their weight before it",
     needs="takes_keep",
     cases=SIZES[:3],
 )
@@ -304,7 +304,7 @@ def test_kept_keys_matter(attempt, reference, sizes):
 
 @claims(
     "Each sample has its own flags, also where B equals Tq or Tk.",
-    look_at="how (B, Tk) lines up with (B, Tq, Tk)",
+    look_at="how (B, Tk) is aligned with (B, Tq, Tk)",
     needs=("takes_keep", "values"),
     cases=EQUAL,
 )
@@ -365,13 +365,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
 
     result = ours.run(*given, keep, cotangent=cotangent)
 
-    what = "out of the sample that keeps nothing: out"
+    what = "out of the sample without a kept key: out"
     assert_close(result.output[1], torch.zeros_like(result.output[1]), atol=0.0, what=what)
     assert_close(result.output, theirs(*given, keep), atol=1e-5)
     named = dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)) | result.parameter_gradients
     for name, gradient in named.items():
         finite = gradient is None or bool(gradient.isfinite().all())
-        assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample has no kept key")
 
 
 @claims(

@@ -1,4 +1,4 @@
-"""Hidden tests of attention_classifier: what the contract in prompt.md states, one property each."""
+"""Hidden tests of attention_classifier: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -85,7 +85,7 @@ def tokens(sizes, dtype=torch.int64):
 
 
 def real_first(sizes):
-    """(B, T): real tokens first: half of them, 1, all, all but one, and again."""
+    """(B, T): real tokens first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.T)
 
 
@@ -113,7 +113,7 @@ test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, c
 
 
 @claims(
-    "The parameters are those of embedding, attention's four projections and classifier, and no others.",
+    "The parameters are those of embedding, of the four projections in attention and of classifier, and no others.",
     look_at="the names and sizes of the layers, and which module holds them",
     cases=SMALL,
 )
@@ -149,7 +149,7 @@ def test_output_shape(attempt, sizes):
 
 
 @claims(
-    "Without keep the logits are those of the definition: embed, attend, average over all tokens, classify.",
+    "Without keep the logits are right: embed, attend, average over all tokens, classify.",
     look_at="the scale, the dimension of the softmax, how heads are split and merged, and what is averaged",
     needs="output_shape",
     cases=SIZES,
@@ -165,7 +165,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "One module takes any batch size and any length, call after call.",
-    look_at="what is kept from one call to the next",
+    look_at="what the module stores from one call to the next",
     needs="values",
     cases=SMALL[:1],
 )
@@ -199,7 +199,7 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "Tokens have no order: exchanging them, with their flags, changes nothing.",
+    "Tokens have no order: swapping tokens together with their flags changes nothing.",
     look_at="whether a reshape mixes tokens, and whether anything depends on the position",
     needs="output_shape",
     cases=PADDED[:2],
@@ -218,7 +218,7 @@ def test_tokens_have_no_order(attempt, sizes):
 
 @claims(
     "The pooling is an average: a sequence and the same sequence twice give the same logits.",
-    look_at="what the sum over tokens is divided by",
+    look_at="by which number the sum over tokens is divided",
     needs="output_shape",
     cases=PADDED[:2],
 )
@@ -261,8 +261,8 @@ def test_real_tokens_matter(attempt, sizes):
 
 
 @claims(
-    "With padding the attention and the average are over the real tokens alone.",
-    look_at="padding in the attention, padding in the average, and the number that is divided by",
+    "With padding the attention and the average use the real tokens only.",
+    look_at="padding in the attention, padding in the average, and the number that you divide by",
     needs="output_shape",
     cases=(*PADDED, SIZES[5]),
 )
@@ -306,13 +306,13 @@ def test_padding_can_be_left_out(attempt, sizes):
 
     padded, alone = module(ids, keep), module(ids[:, :length].contiguous())
 
-    what = f"out with {sizes.T - length} tokens of padding, without them expected: out"
+    what = f"out with {sizes.T - length} tokens of padding, expected as without padding: out"
     assert_close(padded, alone, atol=1e-5, what=what, rows="sample", columns="class")
 
 
 @claims(
     "A sequence with no real token gives exactly classifier.bias.",
-    look_at="what is divided by the number of real tokens when that is 0, and the softmax of a row that is all masked",
+    look_at="the division by the number of real tokens when it is 0, and the softmax of a row in which everything is masked",
     needs="output_shape",
     cases=(*SMALL, SIZES[5]),
 )
@@ -365,7 +365,7 @@ test_gradients = standard.gradients(
 test_gradients_with_padding = standard.gradients(
     module,
     claim="With padding too, gradients to every parameter are those of the definition.",
-    look_at="how padding is kept out of the attention and of the average",
+    look_at="how padding is left out of the attention and of the average",
     calls=lambda sizes: [(tokens(sizes), keep) for keep in (real_first(sizes), gaps(sizes))],
     needs=("gradients", "values_with_padding"),
     cases=SMALL,
@@ -374,7 +374,7 @@ test_gradients_with_padding = standard.gradients(
 
 @claims(
     "A sequence with no real token leaves all gradients finite, and adds to the gradient of classifier.bias only.",
-    look_at="whether there is a NaN on the way, even one that is replaced later",
+    look_at="whether any step gives NaN, even if it is replaced later",
     needs=("gradients_with_padding", "empty_sequence"),
     cases=SMALL,
 )
@@ -405,12 +405,12 @@ def task(sizes, count):
 
 @claims(
     f"It learns: after {STEPS} steps of Adam on {LEARNING.B} sequences, {ACCURACY:.0%} of new ones are classified correctly.",
-    look_at="which parameters get a gradient, and whether the answer depends on padding or on chance",
+    look_at="which parameters get a gradient, and whether the logits depend on padding or are random",
     needs="output_shape",
     cases=(LEARNING,),
 )
 def test_learns(attempt, reference, sizes):
-    torch.manual_seed(1)  # one task and one start, whatever the grading's seed: bad luck fails nobody
+    torch.manual_seed(1)  # always the same task and the same start, so no grading fails by bad luck
     weights = random_weights(shapes(sizes), torch.float32)
     weights = {name: weight / 2 if "proj" in name else weight for name, weight in weights.items()}
     module = built(attempt, sizes, weights)
@@ -420,7 +420,7 @@ def test_learns(attempt, reference, sizes):
     ids, keep, labels = task(sizes, 200)
     logits = module.run(ids, keep, weights=learnt, training=False).output
     assert_shape(logits, (200, sizes.classes), what="the output for 200 new sequences")
-    # What was learnt is in the weights. The attempt may know the task, so the reference is tested with them too.
+    # An attempt may know the task and not learn it. So the reference is tested with the learned weights too.
     defined = built(reference, sizes, learnt)(ids, keep)
     accuracy = min(float((answer.argmax(1) == labels).double().mean()) for answer in (logits, defined))
     told = f"it does not learn: {accuracy:.0%} of new sequences are classified correctly after {STEPS} steps, "

@@ -159,7 +159,7 @@ SYMPTOMS = (
     ),
     breaks("dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads|queries) agree in (?:9\d|100)%"),
     breaks("dropout.rows", "dropout_is_independent", saying=r"\d keys agree in (?:9\d|100)%"),
-    breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop alike in 100%"),
+    breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop the same weights in 100%"),
     Symptom(id="dropout.on_values", shows=drops_the_values),
 )
 

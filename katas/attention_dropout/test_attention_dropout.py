@@ -1,4 +1,4 @@
-"""Hidden tests of attention_dropout: what the contract in prompt.md states, one property each."""
+"""Hidden tests of attention_dropout: each tests one property of the contract in prompt.md."""
 
 import math
 
@@ -26,7 +26,7 @@ SIZES = (
     Sizes(B=2, H=1, Tq=131, Tk=3, D=9, Dv=5),
 )
 SMALL = SIZES[:2]
-# In training v is the unit matrix twice, side by side, so that out shows each weight twice: Dv = 2 Tk.
+# In training v is two identity matrices side by side, so that out shows each weight twice: Dv = 2 Tk.
 READABLE = (
     Sizes(B=2, H=3, Tq=8, Tk=7, D=5, p="0.3"),
     Sizes(B=3, H=2, Tq=6, Tk=10, D=4, p="0.8"),
@@ -58,7 +58,7 @@ def seed():
 
 
 class Readable:
-    """Calls whose output is their weights, each shown twice: dropping a weight differs from dropping a number of out."""
+    """Calls whose output is their weights, each shown twice. So a dropped weight differs from a dropped output number."""
 
     def __init__(self, attempt, sizes, *, identical_keys=False):
         self.attempt, self.sizes, self.p = attempt, sizes, float(sizes.p)
@@ -75,7 +75,7 @@ class Readable:
         return out.unflatten(-1, (2, self.sizes.Tk)).movedim(-2, 0)
 
     def train(self, calls, **asked):
-        """The weights of so many calls in training, of which the first is seeded: (calls, 2, B, H, Tq, Tk)."""
+        """The weights of `calls` calls in training. The first call is seeded: (calls, 2, B, H, Tq, Tk)."""
         outputs = []
         for call in range(calls):
             args = self.q, self.k, self.v, self.p, True
@@ -85,9 +85,9 @@ class Readable:
         return torch.stack(outputs)
 
     def train_until_mixed(self):
-        """The weights of as many calls as it takes to see some dropped and some not, or of TRIES: (2, calls, B, H, Tq, Tk).
+        """The weights of enough calls to see dropped and kept weights, or of TRIES calls: (2, calls, B, H, Tq, Tk).
 
-        One is enough, but where so many weights share a draw that all may be dropped, or none, by luck.
+        One call is usually enough. If many weights share a draw, a call may drop all of them, or none.
         """
         seen = self.train(calls=1)
         while len(seen) < TRIES and near(seen, self.undropped * (seen.mean() / self.undropped.mean())):
@@ -96,7 +96,7 @@ class Readable:
 
 
 def luck(count, tries=1):
-    """How far a share of `count` independent draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
+    """The largest distance of a share of `count` independent draws from its probability: more is UNLIKELY in `tries`.
 
     Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
     """
@@ -104,7 +104,7 @@ def luck(count, tries=1):
 
 
 def drawn(kept, axes):
-    """`kept` with one entry along each axis of `axes` on which all entries agree: a draw that is shared counts once."""
+    """`kept` with one entry along each axis of `axes` on which all entries agree, so that a shared draw counts once."""
     for axis in axes:
         first = kept.narrow(axis, 0, 1)
         kept = first if bool((kept == first).all()) else kept
@@ -112,7 +112,7 @@ def drawn(kept, axes):
 
 
 def near(actual, expected):
-    """Whether two tensors are the same to 1e-6, which is more than rounding in float32 changes."""
+    """Whether two tensors are equal up to 1e-6. Rounding in float32 changes less than that."""
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
@@ -129,7 +129,7 @@ def in_both_modes(sizes):
 
 
 def watched(sizes):
-    """Calls that can be made twice with the same output: what is recorded is asked once more to compare.
+    """Calls that give the same output twice, so that a recorded call can be compared with a second one.
 
     In training with p=0.5 the values are 0, so that the output is 0 whichever weights are dropped.
     """
@@ -174,7 +174,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "With training=False nothing is dropped, whatever p is.",
-    look_at="how dropout is told that it is training",
+    look_at="how dropout knows whether it is training",
     needs="output_shape",
     cases=SMALL,
 )
@@ -204,8 +204,8 @@ def test_zero_probability(attempt, sizes):
 
 
 @claims(
-    "ValueError unless 0 <= p < 1, with training=True and with training=False.",
-    look_at="which p are let through, and when they are looked at",
+    "It raises ValueError unless 0 <= p < 1, with training=True and with training=False.",
+    look_at="which values of p are accepted, and when p is checked",
     cases=tuple(Sizes(p=p) for p in ("1.0", "-0.1", "1.5", "-2", "1")),
 )
 def test_p_is_checked(attempt, sizes):
@@ -247,7 +247,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "In evaluation each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
+    "In evaluation each query's weights over the keys sum to 1: if all values are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -263,7 +263,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 @claims(
     "Samples, heads and queries do not mix: changing one does not change the others.",
-    look_at="whether the softmax or a reshape reaches across another dimension than the keys",
+    look_at="whether the softmax or a reshape mixes any dimension other than the keys",
     needs="output_shape",
     cases=SMALL,
 )
@@ -320,13 +320,13 @@ def test_something_is_dropped(attempt, sizes):
     cases=(Sizes(B=4, H=3, Tq=13, Tk=11, D=5, p="0.5"),),  # Tk odd: half of the weights are not half of the sum
 )
 def test_what_is_dropped_is_missing(attempt, sizes):
-    # All scores and values are equal, whichever layer is used for which: the output is the sum of the weights.
+    # All scores and all values are equal, so the output is the sum of the weights.
     q = torch.ones(sizes.B, sizes.H, sizes.Tq, sizes.D, dtype=torch.float64)
     k = torch.ones(sizes.B, sizes.H, sizes.Tk, sizes.D, dtype=torch.float64)
     p = float(sizes.p)
     total = attempt.attention_with_dropout.run(q, k, k, p, True, seed=seed()).output
 
-    # Where all weights of a query were dropped, dividing by their sum gives NaN, or 0 where something was added to it.
+    # If all weights of a query were dropped, dividing by their sum gives NaN, or 0 if something was added to the sum.
     told = total[total.abs() > 1e-6]
     if told.numel() and near(told, torch.ones_like(told)):
         zeros = "some are 0" if some_weights_are_zero(attempt, sizes) else "none is 0"
@@ -334,8 +334,10 @@ def test_what_is_dropped_is_missing(attempt, sizes):
 
 
 def some_weights_are_zero(attempt, sizes):
-    """Whether dropout makes weights 0, of one query and not of another. Only one key's values are not 0, so that the output is
-    its weights. A value that is dropped instead is lost for all queries."""
+    """Whether dropout makes the weights of one query 0, and not those of another.
+
+    Only one key's values are not 0, so that the output is its weights. A dropped value is lost for all queries.
+    """
     q, k = randn(sizes.B, sizes.H, sizes.Tq, sizes.D) / 2, randn(sizes.B, sizes.H, sizes.Tk, sizes.D)
     v = torch.zeros_like(k)
     v[0, 0, 1] = 1
@@ -370,7 +372,7 @@ def test_dropout_acts_on_weights(attempt, sizes):
 
 
 def check_weights(readable, once, again):
-    """Fail in words for the mistakes that the weights in training show."""
+    """Fail with a message for each mistake that the weights in training show."""
     in_eval, p = readable.undropped, readable.p
     kept = once.abs() > in_eval.abs() / 1e3
     assert_holds(bool(kept.any()), f"every weight is dropped, with p={p}")
@@ -391,8 +393,8 @@ def check_weights(readable, once, again):
 
 
 @claims(
-    "In training, where all keys are alike, some weights are exactly 0 and all others are 1 / (Tk (1 - p)).",
-    look_at="whether it is scores or weights that are dropped",
+    "In training, if all keys are identical, some weights are exactly 0 and all others are 1 / (Tk (1 - p)).",
+    look_at="whether scores or weights are dropped",
     needs="output_shape",
     cases=(HALF,),
 )
@@ -402,7 +404,7 @@ def test_identical_keys(attempt, sizes):
     scaled = 1 / (sizes.Tk * (1 - readable.p))
 
     ordered = weights.sort(dim=-1).values
-    # How many different sizes the weights of one query have, at most.
+    # The largest number of different values among the weights of one query.
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
@@ -414,7 +416,7 @@ def test_identical_keys(attempt, sizes):
 
 @claims(
     "In training the average of many calls is the output in evaluation.",
-    look_at="how kept weights make up for dropped ones",
+    look_at="how the kept weights are scaled",
     needs="output_shape",
     cases=(Sizes(B=2, H=3, Tq=8, Tk=200, D=3, Dv=50, p="0.5"),),
 )
@@ -430,8 +432,8 @@ def test_average(attempt, sizes):
     sums = torch.stack([result.output for result in results]).mean(-1)  # (12, B, H, Tq)
 
     mean = float(sums.mean())
-    # Other mistakes move the sums farther than that, up and down, and with them what calls or queries have on average: by
-    # chance a mean is 8 of its standard errors off once in 1e5.
+    # Other mistakes move the sums farther, up and down. They also move the averages by call or by query, so the limit uses
+    # their spread: a mean is 8 of its standard errors off only once in 1e5 cases.
     apart = sums.flatten(1).mean(1), sums.mean(0).flatten()  # by call, by query
     far = max(0.03, *(8 * float(part.std()) / len(part) ** 0.5 for part in apart))
     told = f"on average over {sums.numel()} queries the weights sum to {mean:.3f} in training, and to 1 in evaluation"
@@ -440,7 +442,7 @@ def test_average(attempt, sizes):
 
 @claims(
     "In training each weight is dropped with probability p.",
-    look_at="what becomes of p on the way",
+    look_at="how p is used",
     needs="dropout_acts_on_weights",
     cases=MANY,
 )
@@ -461,8 +463,8 @@ def test_dropout_rate(attempt, sizes):
 
 
 @claims(
-    "Each weight is dropped on its own: for every sample, head, query and key.",
-    look_at="the shape of what dropout draws",
+    "Each weight is dropped independently, for every sample, head, query and key.",
+    look_at="the shape of the random numbers that dropout draws",
     needs="dropout_acts_on_weights",
     cases=(HALF, Sizes(B=3, H=3, Tq=20, Tk=20, D=4, p="0.5")),
 )
@@ -493,8 +495,8 @@ def test_dropout_is_independent(attempt, sizes):
 
 
 @claims(
-    "Each call draws anew which weights are dropped.",
-    look_at="where the random numbers are made",
+    "Each call draws again which weights are dropped.",
+    look_at="when the random numbers are drawn",
     needs="dropout_acts_on_weights",
     cases=(HALF,),
 )
@@ -505,13 +507,13 @@ def test_dropout_is_fresh(attempt, sizes):
     for first in range(4):
         for second in range(first):
             share = float((kept[first] == kept[second]).double().mean())
-            told = f"calls {second + 1} and {first + 1} drop alike in {share:.0%} of the weights, with p=0.5"
+            told = f"calls {second + 1} and {first + 1} drop the same weights in {share:.0%} of the places, with p=0.5"
             assert_holds(abs(share - 0.5) <= luck(kept.shape[1], tries=6), told)
 
 
 @claims(
     "In training the gradients are those of the weights that were kept.",
-    look_at="whether dropout is part of what autograd follows",
+    look_at="whether autograd sees the dropout",
     needs=("gradients", "dropout_acts_on_weights"),
     cases=(READABLE[0], HALF),
 )

@@ -1,4 +1,4 @@
-"""Hidden tests of causal_mask: what the contract in prompt.md states, one property each."""
+"""Hidden tests of causal_mask: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -71,7 +71,7 @@ def test_mask_dtype(attempt, sizes):
 
 
 @claims(
-    "The mask is True where j <= i + Tk - Tq: at the query's own position and before.",
+    "The mask is True where j <= i + Tk - Tq: at the query's own position and at earlier ones.",
     look_at="where the diagonal lies when there are fewer queries than keys, and which side of it is True",
     needs="mask_dtype",
     cases=MASKS,
@@ -81,8 +81,8 @@ def test_mask_values(attempt, reference, sizes):
 
 
 @claims(
-    "The mask is on the device asked for: a torch.device, a string, or None for the default.",
-    look_at="what becomes of the argument device",
+    "The mask is on the requested device: a torch.device, a string, or None for the default.",
+    look_at="how the argument device is used",
     needs="mask_values",
     cases=MASKS[1:2],
 )
@@ -188,8 +188,8 @@ def test_past_and_self_count(attempt, sizes):
 
 
 @claims(
-    "Each query's weights over the keys it may attend to sum to 1: where all values are equal, so is the output.",
-    look_at="whether the mask acts before the weights are normalised, and over which dimension they are",
+    "Each query's weights over the keys it may attend to sum to 1: if all values are equal, the output is that value.",
+    look_at="whether the mask acts before the softmax, and which dimension the softmax normalises",
     needs="output_shape",
     cases=SMALL,
 )
@@ -203,7 +203,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 
 @claims(
-    "The queries are the last Tq positions: the last queries alone give what they give among all queries.",
+    "The queries are the last Tq positions: the last queries give the same output alone as among all queries.",
     look_at="how the mask is aligned when there are fewer queries than keys",
     needs="output_shape",
     cases=(SIZES[1], SIZES[2]),

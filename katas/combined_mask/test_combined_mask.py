@@ -1,4 +1,4 @@
-"""Hidden tests of combined_mask: what the contract in prompt.md states, one property each."""
+"""Hidden tests of combined_mask: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -117,9 +117,9 @@ test_from_scratch = standard.from_scratch(
 
 
 @claims(
-    "The joined mask is bool, of shape (B, 1, Tq, Tk).",
+    "The combined mask is bool, of shape (B, 1, Tq, Tk).",
     cases=JOINED,
-    look_at="which dimensions each of the two masks lacks",
+    look_at="which dimensions are missing in each of the two masks",
 )
 def test_mask_shape(attempt, sizes):
     mask = attempt.combine_masks(*flags(sizes))
@@ -129,8 +129,8 @@ def test_mask_shape(attempt, sizes):
 
 
 @claims(
-    "The joined mask is True where both masks allow, and False elsewhere.",
-    look_at="how the two are joined, and which dimension each of their flags belongs to",
+    "The combined mask is True where both masks allow, and False elsewhere.",
+    look_at="how the two masks are combined, and to which dimension each of their flags belongs",
     needs="mask_shape",
     cases=JOINED,
 )
@@ -161,7 +161,7 @@ def test_non_contiguous_flags(attempt, reference, sizes):
 
 
 test_mask_device = standard.device(
-    masks, claim="The joined mask is on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1]
+    masks, claim="The combined mask is on the device of keep and causal.", needs="mask_shape", cases=JOINED[:1]
 )
 
 
@@ -171,7 +171,7 @@ test_mask_device = standard.device(
 @claims(
     "The attention's output is one tensor of shape (B, H, Tq, Dv).",
     cases=SIZES,
-    look_at="how the mask lines up with the scores, and which dimension the weights sum over",
+    look_at="how the mask is aligned with the scores, and which dimension the weights sum over",
 )
 def test_output_shape(attempt, sizes):
     out = attempt.masked_attention(*qkv(sizes, torch.float32), partial(sizes))
@@ -196,7 +196,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "With a mask the output is the softmax among the keys that each query may attend to.",
+    "With a mask the output is attention among the keys that each query may attend to.",
     look_at="what True means, what a masked key's weight is, and what the other weights sum to",
     needs="output_shape",
     cases=SOME_MASKED,
@@ -212,7 +212,7 @@ def test_values_with_mask(attempt, reference, sizes):
 
 @claims(
     "A mask of any shape that broadcasts to (B, H, Tq, Tk) is used as it is.",
-    look_at="dimensions that are added to the mask, or taken for others",
+    look_at="dimensions that you add to the mask, or mix up",
     needs="values_with_mask",
     cases=(*SMALL, SIZES[4]),  # all sizes different; then all equal, where one shape of mask can be taken for another
 )
@@ -262,7 +262,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
 
 @claims(
     "A query's output changes with the value of every key that it may attend to.",
-    look_at="whether True means attend or ignore, and whether every open key has a weight",
+    look_at="whether True means attend or ignore, and whether every key that may be attended to has a weight",
     needs="output_shape",
     cases=SMALL,
 )
@@ -279,12 +279,12 @@ def test_kept_keys_matter(attempt, sizes):
             (open_to[..., key] & ~(moved > 1e-6)).nonzero().tolist()
         )  # [sample, head, query]; NaN counts as not moved
         at = str(unmoved[:1])[2:-2]
-        assert_holds(not unmoved, f"key {key} is open to the query of out[{at}] and its value changes, but out stays")
+        assert_holds(not unmoved, f"out[{at}] may attend to key {key} and its value changes, but out[{at}] stays")
 
 
 @claims(
-    "The weights of the open keys sum to 1: where all values are equal, the output is that value.",
-    look_at="whether the weights are normalised over the keys, after masked ones lost theirs",
+    "The weights of the keys that a query may attend to sum to 1: if all values are equal, the output is that value.",
+    look_at="whether the weights are normalised over the keys, after masked keys lost their weight",
     needs="output_shape",
     cases=SOME_MASKED[:3],
 )
@@ -299,7 +299,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 @claims(
     "A query with one key to attend to gets that key's value.",
-    look_at="where the other keys' weight goes",
+    look_at="whether the other keys get any weight",
     needs="output_shape",
     cases=SIZES[:4],
 )
@@ -309,7 +309,7 @@ def test_one_open_key(attempt, sizes):
 
     out = attempt.masked_attention(q, k, v, torch.arange(sizes.Tk) == only[:, None])
 
-    assert_close(out, v[:, :, only], atol=1e-5, what="out with one open key: out")
+    assert_close(out, v[:, :, only], atol=1e-5, what="out with one key to attend to: out")
 
 
 @claims(
@@ -377,13 +377,13 @@ def test_empty_rows_get_zero(attempt, sizes):
         mean = torch.where(empty, v.mean(-2, keepdim=True), 0.0)
         is_mean = bool(((nothing - mean).abs() < 1e-5).all())
         assert_holds(not is_mean, f"out is the mean of all values where {which} may attend to nothing, expected 0")
-        what = f"out of empty rows, 0 shown elsewhere, when {which} may attend to nothing: out"
+        what = f"out of empty rows (the rest is shown as 0), when {which} may attend to nothing: out"
         assert_close(nothing, torch.zeros_like(out), atol=0.0, what=what)
 
 
 @claims(
-    "Empty rows leave the other queries as they are.",
-    look_at="what is done about empty rows, and which other rows it changes",
+    "Empty rows do not change the other queries.",
+    look_at="how empty rows are handled, and which other rows this changes",
     needs=("values_with_mask", "empty_rows_get_zero"),
     cases=(*SMALL, SIZES[4]),
 )
@@ -413,7 +413,7 @@ def test_empty_rows_have_gradients(attempt, reference, sizes):
 
 
 @claims(
-    "With left padding and a causal mask, a sample gives what it gives alone, and its padding gives 0.",
+    "With left padding and a causal mask, a sample gives the same output as alone, and its padded queries give 0.",
     look_at="how the two functions work together",
     needs=("mask_where_both_allow", "values_with_mask"),
     cases=(Sizes(B=3, H=2, Tq=5, Tk=5, D=4, Dv=6), Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=3)),

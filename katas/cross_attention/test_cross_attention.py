@@ -1,4 +1,4 @@
-"""Hidden tests of cross_attention: what the contract in prompt.md states, one property each."""
+"""Hidden tests of cross_attention: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -85,7 +85,7 @@ def inputs(sizes, dtype=torch.float64):
 
 
 def kept_first(sizes):
-    """(B, Tk): kept tokens first: half of them, 1, all, all but one, and again."""
+    """(B, Tk): kept tokens first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.Tk)
 
 
@@ -119,7 +119,7 @@ def test_parameters(attempt, sizes):
 
 @claims(
     "A num_heads that does not divide embed_dim raises ValueError.",
-    look_at="where the size of one head is worked out",
+    look_at="where the size of one head is computed",
     needs="parameters",
     cases=(
         Sizes(E=6, H=4, context_dim=8),
@@ -181,7 +181,7 @@ def test_context_dim_is_free(attempt, sizes):
 
 @claims(
     "Without keep, the output is multi-head attention from x to the whole context.",
-    look_at="the scale, the dimension of the softmax, the split into heads, and which projection makes what",
+    look_at="the scale, the dimension of the softmax, the split into heads, and the use of each projection",
     needs="lengths_are_free",
     cases=(*SIZES, Sizes(B=3, H=2, Tq=5, Tk=5, E=6, context_dim=6)),
 )
@@ -204,7 +204,7 @@ def test_values(attempt, reference, sizes):
 def test_never_causal(attempt, sizes):
     ours = built(attempt, sizes)
     x, context = inputs(sizes)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     x = x / 4
     before = ours.run(x, context, training=False).output
     for position in (0, sizes.Tk - 1):
@@ -217,7 +217,7 @@ def test_never_causal(attempt, sizes):
 
 @claims(
     "Head h owns columns h*D to (h+1)*D of every projection, and of what goes into o_proj.",
-    look_at="the order of the two steps that split the columns, and of those that merge them",
+    look_at="the order of the two steps that split the columns, and of the two steps that merge them",
     needs="lengths_are_free",
     cases=SMALL,
 )
@@ -241,7 +241,7 @@ def test_head_owns_its_columns(attempt, sizes):
         assert_close(torch.where(own, before, after), before, atol=1e-5, what=what)
         assert_holds(
             not torch.allclose(after[..., own], before[..., own], atol=1e-5, rtol=0.0),
-            f"columns {head * size} to {head * size + size} do not move when the projections of head {head} change",
+            f"columns {head * size} to {head * size + size} do not change when the projections of head {head} change",
         )
 
 
@@ -350,7 +350,7 @@ def test_hidden_context_does_not_matter(attempt, sizes):
 def test_kept_context_matters(attempt, sizes):
     ours = built(attempt, sizes)
     x, context = inputs(sizes)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     x = x / 4
     keep = gaps(sizes)
     before = ours.run(x, context, keep, training=False).output
@@ -365,8 +365,8 @@ def test_kept_context_matters(attempt, sizes):
 
 
 @claims(
-    "The weights of the kept tokens sum to 1: where all context tokens are alike, the output is as for one of them.",
-    look_at="whether the weights are normalised over the context, after hidden ones lost theirs",
+    "The weights of the kept tokens sum to 1: if all context tokens are equal, the output is the same as for one of them.",
+    look_at="whether the weights are normalised over the context, after hidden tokens lost their weight",
     needs="lengths_are_free",
     cases=KEPT[:3],
 )
@@ -378,12 +378,12 @@ def test_weights_sum_to_one(attempt, reference, sizes):
 
     for flags in ((), (kept_first(sizes),)):
         out = ours.run(x, alike, *flags, training=False).output
-        assert_close(out, value, atol=1e-5, what="out when all context tokens are alike: out")
+        assert_close(out, value, atol=1e-5, what="out when all context tokens are equal: out")
 
 
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
-    look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
+    look_at="how (B, Tk) is aligned with (B, H, Tq, Tk)",
     needs="values",
     cases=EQUAL,
 )
@@ -440,13 +440,13 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
 
     result = ours.run(x, context, keep, cotangent=randn(sizes.B, sizes.Tq, sizes.E))
 
-    what = "out of the sample that keeps nothing, o_proj.bias expected: out"
+    what = "out of the sample without a kept token, expected o_proj.bias: out"
     assert_close(result.output[1], theirs(x, context, keep)[1], atol=1e-12, what=what)
     assert_close(result.output, theirs(x, context, keep), atol=1e-5)
     named = {**dict(zip(("x", "context"), result.input_gradients, strict=True)), **result.parameter_gradients}
     for name, gradient in named.items():
         finite = gradient is None or bool(gradient.isfinite().all())
-        assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample has no kept key")
 
 
 @claims(

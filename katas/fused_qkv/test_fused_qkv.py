@@ -1,4 +1,4 @@
-"""Hidden tests of fused_qkv: what the contract in prompt.md states, one property each."""
+"""Hidden tests of fused_qkv: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -26,8 +26,8 @@ SIZES = (
     Sizes(B=2, T=150, input_dim=9, output_dim=5),
 )
 SMALL = SIZES[:2]
-# input_dim and input_dim + 1 (a weight with its bias as one more column) are no other size here, nor a product of two, and
-# input_dim is no less than B * T + 3 * output_dim: all that one product can tell is what it is asked for.
+# The cost property recognises a product by its sizes. So input_dim and input_dim + 1 (a weight with its bias as one more
+# column) differ from every other size and every product of two sizes, and input_dim is at least B * T + 3 * output_dim.
 COUNTED = (
     Sizes(B=2, T=3, input_dim=23, output_dim=5),
     Sizes(B=2, T=4, input_dim=29, output_dim=6),
@@ -99,7 +99,7 @@ def test_values(attempt, reference, sizes):
 def test_row_order(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
-    # Scores that are all 0 make the output the mean of the values, whatever the scale; so do keys that are all alike.
+    # If all scores are 0, or all keys are equal, the output is the mean of the values for any scale.
     for zero, what in ((slice(0, 2), "queries and keys"), (slice(1, 2), "keys")):
         weights = random_weights(theirs.parameters)
         weights["qkv_proj.weight"].view(3, sizes.output_dim, sizes.input_dim)[zero] = 0
@@ -111,7 +111,7 @@ def test_row_order(attempt, reference, sizes):
 
 
 @claims(
-    "Each token's weights sum to 1: a feature in which all values are equal comes out as it went in.",
+    "Each token's weights sum to 1: a feature in which all values are equal has that value in the output.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -129,7 +129,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
     feature = ours(tokens(sizes))[..., -1:]  # (B, T, 1)
 
     assert_close(
-        feature, torch.full_like(feature, 2.0), atol=1e-5, what="the last feature of out where all values have 2: out"
+        feature, torch.full_like(feature, 2.0), atol=1e-5, what="the last feature of out, which is 2 in all values: out"
     )
 
 
@@ -158,7 +158,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 )
 def test_every_token_counts(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     x = tokens(sizes) / 4
     before = ours(x)
     for token in range(sizes.T):
@@ -192,7 +192,7 @@ test_gradients = standard.gradients(
 
 @claims(
     "In one call exactly one matrix product reads qkv_proj.weight.",
-    look_at="how often the weight, or a slice of it, is multiplied",
+    look_at="how many products use the weight, or a slice of it",
     needs="values",
     cases=COUNTED,
 )

@@ -1,4 +1,4 @@
-"""Hidden tests of heads_concat: what the contract in prompt.md states, one property each."""
+"""Hidden tests of heads_concat: each tests one property of the contract in prompt.md."""
 
 import math
 
@@ -50,7 +50,7 @@ test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, c
 
 @claims(
     "The parameters are the weights of q_proj, k_proj and v_proj of heads.0, heads.1, … and no others: no biases.",
-    look_at="how the heads are kept, and what the layers of a head are named",
+    look_at="how the heads are stored, and the names of a head's layers",
     cases=(*SMALL, SIZES[7]),
 )
 def test_parameters(attempt, reference, sizes):
@@ -59,7 +59,7 @@ def test_parameters(attempt, reference, sizes):
 
 @claims(
     "The output is one tensor of shape (..., T, H * value_dim).",
-    look_at="where the heads are put together, and which projection makes what",
+    look_at="where the heads are combined, and the use of each projection",
     needs="parameters",
     cases=SIZES[:6],
 )
@@ -71,7 +71,7 @@ def test_output_shape(attempt, reference, sizes):
 
 @claims(
     "The output is softmax(q kᵀ / sqrt(key_dim)) v of each head, side by side in order.",
-    look_at="the scale, the dimension of the softmax, and which projection makes what",
+    look_at="the scale, the dimension of the softmax, and the use of each projection",
     needs="output_shape",
     cases=SIZES,
 )
@@ -90,7 +90,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "Columns i*value_dim to (i+1)*value_dim of the output are head i's, and depend on no other head.",
-    look_at="the order of the heads, where they are put together, and whether each has weights of its own",
+    look_at="the order of the heads, where they are combined, and whether each has its own weights",
     needs="output_shape",
     cases=SIZES[:3],
 )
@@ -107,18 +107,18 @@ def test_head_owns_its_columns(attempt, reference, sizes):
             changed[f"heads.{head}.{name}.weight"] = randn(*weights[f"heads.{head}.{name}.weight"].shape)
         ours.load(changed)
         after = ours(x)
-        what = f"the columns of the other heads, 0 shown elsewhere, when the weights of head {head} change: out"
+        what = f"the columns of the other heads (the rest is shown as 0), when the weights of head {head} change: out"
 
         assert_close(after * ~own, before * ~own, atol=1e-5, what=what)
         first = head * sizes.value_dim
         assert_holds(
             not torch.allclose(after[..., own], before[..., own], atol=1e-5, rtol=0.0),
-            f"columns {first} to {first + sizes.value_dim} do not move when the weights of head {head} change",
+            f"columns {first} to {first + sizes.value_dim} do not change when the weights of head {head} change",
         )
 
 
 @claims(
-    "The output is that of the fused form: one projection with the heads' weights stacked, split into heads, merged.",
+    "The output equals that of the fused form: stack the heads' weights in one projection, split into heads, merge.",
     look_at="what a head does that the fused form does not do",
     needs="output_shape",
     cases=SIZES[:4],
@@ -142,7 +142,7 @@ def test_equals_fused_form(attempt, reference, sizes):
 
 
 @claims(
-    "Any number of leading dimensions works, none included.",
+    "Any number of leading dimensions works, including none.",
     look_at="code that assumes a certain number of dimensions",
     needs="values",
     cases=SMALL,
@@ -155,7 +155,7 @@ def test_any_leading_dimensions(attempt, reference, sizes):
 
 
 @claims(
-    "Each token's weights sum to 1: where the values of all tokens are equal, the output is that value.",
+    "Each token's weights sum to 1: if the values of all tokens are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -173,7 +173,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
     out = ours(x)
 
     expected = 2.0 * value[:, 0].repeat(sizes.H)  # (H * value_dim,)
-    assert_close(out, expected.expand_as(out), atol=1e-5, what="out where all values are equal: out")
+    assert_close(out, expected.expand_as(out), atol=1e-5, what="out when all values are equal: out")
 
 
 @claims(
@@ -202,7 +202,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 def test_every_token_counts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     ours.load({name: weight if "v_proj" in name else 0.2 * weight for name, weight in weights.items()})
     x = tokens(sizes)
     before = ours(x)

@@ -167,7 +167,7 @@ SYMPTOMS = (
         "dropout.shared", "dropout_is_independent", saying=r"\d (?:samples|heads|queries) drop the same in (?:9\d|100)%"
     ),
     breaks("dropout.rows", "dropout_is_independent", saying=r"\d keys drop the same in (?:9\d|100)%"),
-    breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop alike in 100%"),
+    breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop the same weights in 100%"),
     Symptom(id="dropout.on_values", shows=drops_the_values),
     breaks("arguments.unchecked", "heads_must_divide"),
     Symptom(id="dropout.keep_probability", shows=keeps_with_p),

@@ -1,4 +1,4 @@
-"""Hidden tests of mha: what the contract in prompt.md states, one property each."""
+"""Hidden tests of mha: each tests one property of the contract in prompt.md."""
 
 import functools
 import math
@@ -60,12 +60,12 @@ def pair(attempt, reference, sizes, dtype=torch.float64, dropout=0.0):
 
 
 def loaded(handle, sizes, weights, dropout=0.0):
-    """A module with these weights, on either handle. It is in train(), as built."""
+    """A module with these weights, of the attempt or the reference. A new module is in train()."""
     return handle.MultiHeadAttention.loaded(weights, sizes.E, sizes.H, dropout)
 
 
 def weights_of(sizes, dtype=torch.float64, **replaced):
-    """Random weights by name; `o_proj=(weight, bias)` replaces a layer's."""
+    """Random weights by name. `o_proj=(weight, bias)` replaces those of a layer."""
     shapes = {f"{name}.{part}": shape for name in LINEAR for part, shape in _linear(sizes.E).items()}
     weights = random_weights(shapes, dtype)
     for name, (weight, bias) in replaced.items():
@@ -78,7 +78,7 @@ def _linear(size):
 
 
 def identity(sizes):
-    """An o_proj that gives back what it gets."""
+    """An o_proj that returns its input."""
     return torch.eye(sizes.E, dtype=torch.float64), torch.zeros(sizes.E, dtype=torch.float64)
 
 
@@ -87,7 +87,7 @@ def tokens(sizes):
 
 
 def mask_of(shape, sizes):
-    """A partial mask of this shape, in words; every query keeps a key, and where T > 1 some keys are masked."""
+    """A partial mask of the shape that the words name. Every query keeps a key. If T > 1, some keys are masked."""
     named = {"B": sizes.B, "H": sizes.H, "T": sizes.T, "1": 1}
     mask = torch.rand([named[part] for part in shape.strip("()").split(", ")]) < 0.5
     if shape.endswith("1, T)"):  # the same keys for every query of a sample
@@ -99,7 +99,7 @@ def mask_of(shape, sizes):
 
 
 def _beside(T):
-    """(T, T), True at the key after a query's own, and at no query's own."""
+    """(T, T), True at the key after the query's own position, and never at the query's own position."""
     return torch.eye(T, dtype=torch.bool).roll(1, dims=-1) & ~torch.eye(T, dtype=torch.bool)
 
 
@@ -160,8 +160,8 @@ def test_output_shape(attempt, sizes):
 
 test_alike_in_train_and_eval = standard.train_and_eval_alike(
     module,
-    claim="With dropout=0.0 the module gives the same in train() and in eval().",
-    look_at="what becomes of the probability that the constructor is given",
+    claim="With dropout=0.0 the module gives the same output in train() and in eval().",
+    look_at="how the dropout probability of the constructor is used",
     calls=lambda sizes: [(tokens(sizes),)],
     needs="output_shape",
     cases=SMALL[:1],
@@ -208,7 +208,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 @claims(
     "One module takes any batch size and any length, call after call.",
-    look_at="what is kept from one call to the next",
+    look_at="what the module stores from one call to the next",
     needs="values",
     cases=SMALL[:1],
 )
@@ -261,8 +261,8 @@ def test_samples_are_independent(attempt, sizes):
 
 
 @claims(
-    "Tokens have no order: exchanging tokens of x exchanges the same tokens of the output.",
-    look_at="whether a reshape mixes tokens, and whether something masks without a mask",
+    "Tokens have no order: swapping tokens of x swaps the same tokens of the output.",
+    look_at="whether a reshape mixes tokens, and whether tokens are masked without a mask",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -273,7 +273,7 @@ def test_tokens_have_no_order(attempt, sizes):
 
     straight, exchanged = module(x), module(x[:, order])
 
-    what = "out of exchanged tokens, put back in order: out"
+    what = "out of swapped tokens, put back in order: out"
     assert_close(exchanged, straight[:, order], atol=1e-5, what=what, rows="token")
 
 
@@ -315,7 +315,7 @@ def test_all_true_mask(attempt, sizes):
 
 
 @claims(
-    "A key that is masked for every query does not change the other queries; a key that is kept does.",
+    "A key that is masked for every query does not change the output of other queries. A key that is kept does.",
     look_at="what True means, which dimension of the mask is keys, and whether the masked weights are 0",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
@@ -341,7 +341,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
 
 
 @claims(
-    "With a (T, T) mask the output is that of the keys that each query may attend to.",
+    "With a (T, T) mask the output is attention among the keys that each query may attend to.",
     look_at="what True means, which dimension is keys, and where in the pipeline the mask acts",
     needs="values",
     cases=(SIZES[0], SIZES[5], SIZES[7]),
@@ -362,7 +362,7 @@ def test_mask(attempt, reference, sizes):
 
 @claims(
     "A mask of any shape that broadcasts to (B, H, T, T) is used as it is.",
-    look_at="dimensions that are added to the mask, or taken for others",
+    look_at="dimensions that you add to the mask, or mix up",
     needs="mask",
     cases=(SIZES[0], SIZES[6]),  # all sizes different; then all equal, where one shape of mask can be taken for another
 )
@@ -418,7 +418,7 @@ def test_no_dropout_by_default(attempt, sizes):
 
 @claims(
     "In eval() dropout does nothing.",
-    look_at="how dropout is told whether the module is training",
+    look_at="how dropout knows whether the module is training",
     needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
@@ -466,11 +466,11 @@ def test_something_is_dropped(attempt, sizes):
 )
 def test_what_is_dropped_is_missing(attempt, sizes):
     ones = torch.zeros(sizes.E, sizes.E), torch.ones(sizes.E)
-    # All queries, keys and values are 1, whichever layer makes which: the output is the sum of the weights.
+    # All queries, keys and values are 1, so the output is the sum of the weights.
     module = loaded(attempt, sizes, weights_of(sizes, **same_layers(sizes, ones)), float(sizes.dropout))
     total = module.run(tokens(sizes), training=True, seed=seed()).output
 
-    # Where all weights of a query were dropped, dividing by their sum gives NaN, or 0 where something was added to it.
+    # If all weights of a query were dropped, dividing by their sum gives NaN, or 0 if something was added to the sum.
     told = total[total.abs() > 1e-6]
     if told.numel() and near(told, torch.ones_like(told)):
         zeros = "some are 0" if some_weights_are_zero(attempt, sizes) else "none is 0"
@@ -483,8 +483,10 @@ def same_layers(sizes, layer):
 
 
 def some_weights_are_zero(attempt, sizes):
-    """Whether dropout makes weights 0, of one query and not of another. Only one token's values are not 0, so that the output
-    is its weights. A value that is dropped instead is lost for all queries."""
+    """Whether dropout makes the weights of one query 0, and not those of another.
+
+    Only one token's values are not 0, so that the output is its weights. A dropped value is lost for all queries.
+    """
     first = torch.zeros(sizes.E, sizes.E)
     first[:, 0] = 1  # every column is feature 0 of x
     layers = same_layers(sizes, (first, torch.zeros(sizes.E)))
@@ -530,7 +532,7 @@ class Readable:
         return output.reshape(s.B, s.T, s.H, 2, s.T).permute(3, 0, 2, 1, 4)
 
     def train(self, calls):
-        """The weights of so many calls in train(), of which the first is seeded: (calls, 2, B, H, T, T)."""
+        """The weights of `calls` calls in train(). The first call is seeded: (calls, 2, B, H, T, T)."""
         outputs = []
         for call in range(calls):
             out = self.module.run(self.x, self.mask, training=True, seed=None if call else seed()).output
@@ -539,9 +541,9 @@ class Readable:
         return torch.stack(outputs)
 
     def train_until_mixed(self):
-        """The weights of as many calls as it takes to see some dropped and some not, or of TRIES: (2, calls, B, H, T, T).
+        """The weights of enough calls to see dropped and kept weights, or of TRIES calls: (2, calls, B, H, T, T).
 
-        One is enough, but where so many weights share a draw that all may be dropped, or none, by luck.
+        One call is usually enough. If many weights share a draw, a call may drop all of them, or none.
         """
         seen = self.train(calls=1)
         while len(seen) < TRIES and near(seen, self.undropped * (seen.mean() / self.undropped.mean())):
@@ -558,7 +560,7 @@ def seed():
 
 
 def luck(count, tries=1):
-    """How far a share of `count` draws may lie from its probability: among `tries` shares, farther is UNLIKELY.
+    """The largest distance of a share of `count` draws from its probability. Among `tries` shares, more is UNLIKELY.
 
     Hoeffding: P(|share - expected| >= t) <= 2 exp(-2 count t²).
     """
@@ -566,7 +568,7 @@ def luck(count, tries=1):
 
 
 def drawn(kept, axes):
-    """`kept` with one entry along each axis of `axes` on which all entries agree: a draw that is shared counts once."""
+    """`kept` with one entry along each axis of `axes` on which all entries agree, so that a shared draw counts once."""
     for axis in axes:
         first = kept.narrow(axis, 0, 1)
         kept = first if bool((kept == first).all()) else kept
@@ -600,7 +602,7 @@ def test_dropout_acts_on_weights(attempt, sizes):
 
 
 def what_is_zero(weights, in_eval):
-    """In words, what became of weights of which each query's still sum to 1. Scores of 0 give several weights of one size."""
+    """Words for weights that still sum to 1 for each query. Scores of 0 give several weights of the same size."""
     if bool(((weights == 0) & (in_eval > 0)).any()):
         return "and each query's still sum to 1"
     steps, before = (part.sort(dim=-1).values.diff(dim=-1) for part in (weights, in_eval))  # (…, B, H, T, T - 1)
@@ -610,13 +612,13 @@ def what_is_zero(weights, in_eval):
 
 
 def near(actual, expected):
-    """Whether two tensors are the same to 1e-6, which is more than rounding in float32 changes."""
+    """Whether two tensors are equal up to 1e-6. Rounding in float32 changes less than that."""
     return bool(((actual - expected).abs() <= 1e-6).all())
 
 
 @claims(
     "In train() each weight is dropped with probability dropout.",
-    look_at="what becomes of the probability that the constructor is given",
+    look_at="how the dropout probability of the constructor is used",
     needs="dropout_acts_on_weights",
     cases=DROPOUT[:1],
 )
@@ -636,8 +638,8 @@ def test_dropout_rate(attempt, sizes):
 
 
 @claims(
-    "Each weight is dropped on its own: for every sample, head, query and key.",
-    look_at="the shape of what dropout draws",
+    "Each weight is dropped independently, for every sample, head, query and key.",
+    look_at="the shape of the random numbers that dropout draws",
     needs="dropout_acts_on_weights",
     cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
 )
@@ -662,8 +664,8 @@ def test_dropout_is_independent(attempt, sizes):
 
 
 @claims(
-    "Each call draws anew which weights are dropped.",
-    look_at="where the random numbers are made",
+    "Each call draws again which weights are dropped.",
+    look_at="when the random numbers are drawn",
     needs="dropout_acts_on_weights",
     cases=(sized(B=4, H=3, T=12, D=24, dropout="0.5", mask="none"),),
 )
@@ -675,13 +677,13 @@ def test_dropout_is_fresh(attempt, sizes):
         share = float((kept[first] == kept[second]).double().mean())
         assert_holds(
             share <= 0.5 + luck(kept.shape[1], tries=3),
-            f"calls {first + 1} and {second + 1} drop alike in {share:.0%} of the weights, with dropout=0.5",
+            f"calls {first + 1} and {second + 1} drop the same weights in {share:.0%} of the places, with dropout=0.5",
         )
 
 
 @claims(
     "With dropout the gradients are those of the weights that were kept.",
-    look_at="whether dropout is part of what autograd follows",
+    look_at="whether autograd sees the dropout",
     needs=("gradients", "dropout_acts_on_weights"),
     cases=(sized(B=2, H=3, T=4, D=8, dropout="0.5", mask="none"),),
 )

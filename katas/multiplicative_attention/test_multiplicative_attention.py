@@ -1,4 +1,4 @@
-"""Hidden tests of multiplicative_attention: what the contract in prompt.md states, one property each."""
+"""Hidden tests of multiplicative_attention: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -71,7 +71,7 @@ def inputs(sizes, dtype=torch.float64):
 
 
 def kept_first(sizes):
-    """(B, Tk): kept keys first: half of them, 1, all, all but one, and again."""
+    """(B, Tk): kept keys first. Their numbers are half, 1, all, all but one, and again."""
     return flags_first(sizes.B, sizes.Tk)
 
 
@@ -136,7 +136,7 @@ def test_values(attempt, reference, sizes):
 
 @claims(
     "One module takes any batch size and any lengths, call after call.",
-    look_at="what is kept from one call to the next",
+    look_at="what the module stores from one call to the next",
     needs="values",
     cases=SMALL[:1],
 )
@@ -149,7 +149,7 @@ def test_sizes_may_change(attempt, reference, sizes):
 
 
 @claims(
-    "Each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
+    "Each query's weights over the keys sum to 1: if all values are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises, and whether hidden keys lose their weight before it",
     needs="output_shape",
     cases=SMALL,
@@ -211,7 +211,7 @@ def test_samples_are_independent(attempt, sizes):
 def test_every_key_matters(attempt, sizes):
     ours = built(attempt, sizes)
     query, keys, values = inputs(sizes)
-    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     query = query / 4
     before = ours.run(query, keys, values, training=False).output
     for key in range(sizes.Tk):
@@ -289,7 +289,7 @@ def test_hidden_keys_do_not_matter(attempt, sizes):
 def test_kept_keys_matter(attempt, sizes):
     ours = built(attempt, sizes)
     query, keys, values = inputs(sizes)
-    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     query = query / 4
     keep = gaps(sizes)
     before = ours.run(query, keys, values, keep, training=False).output
@@ -304,7 +304,7 @@ def test_kept_keys_matter(attempt, sizes):
 
 @claims(
     "Each sample has its own flags, also where B equals Tq or Tk.",
-    look_at="how (B, Tk) lines up with (B, Tq, Tk)",
+    look_at="how (B, Tk) is aligned with (B, Tq, Tk)",
     needs="values",
     cases=EQUAL,
 )
@@ -362,7 +362,7 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
     result = ours.run(*args, keep, cotangent=randn(sizes.B, sizes.Tq, sizes.Dv))
 
     nothing = result.output[1]  # (Tq, Dv)
-    assert_close(nothing, torch.zeros_like(nothing), atol=0.0, what="out of the sample that keeps nothing: out")
+    assert_close(nothing, torch.zeros_like(nothing), atol=0.0, what="out of the sample without a kept key: out")
     assert_close(result.output, theirs(*args, keep), atol=1e-5)
     named = {
         **dict(zip(("query", "keys", "values"), result.input_gradients, strict=True)),
@@ -370,7 +370,7 @@ def test_nothing_to_attend_to(attempt, reference, sizes):
     }
     for name, gradient in named.items():
         finite = gradient is None or bool(gradient.isfinite().all())
-        assert_holds(finite, f"the gradient of {name} is not finite when a sample keeps nothing")
+        assert_holds(finite, f"the gradient of {name} is not finite when a sample has no kept key")
 
 
 @claims(

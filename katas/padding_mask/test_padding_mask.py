@@ -1,4 +1,4 @@
-"""Hidden tests of padding_mask: what the contract in prompt.md states, one property each."""
+"""Hidden tests of padding_mask: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -175,7 +175,7 @@ test_mask_device = standard.device(
 @claims(
     "The attention's output is one tensor of shape (B, H, Tq, Dv).",
     cases=SIZES,
-    look_at="how keep lines up with the scores, and which dimension the weights sum over",
+    look_at="how keep is aligned with the scores, and which dimension the weights sum over",
 )
 def test_output_shape(attempt, sizes):
     out = attempt.padded_attention(*qkv(sizes, torch.float32), right_padding(sizes))
@@ -200,7 +200,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "With padding at the end, the output is the softmax among the real keys alone.",
+    "With padding at the end, the output is attention among the real keys only.",
     look_at="what a padded key's weight is, and what the other weights sum to",
     needs="output_shape",
     cases=PADDED,
@@ -270,7 +270,7 @@ def test_padded_keys_do_not_matter(attempt, sizes):
 )
 def test_real_keys_matter(attempt, sizes):
     q, k, v = qkv(sizes)
-    # Scores near 0, so that every key has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     q = q / 4
     keep = gaps(sizes)
     before = attempt.padded_attention(q, k, v, keep)
@@ -285,8 +285,8 @@ def test_real_keys_matter(attempt, sizes):
 
 
 @claims(
-    "The weights of the real keys sum to 1: where all values are equal, the output is that value.",
-    look_at="whether the weights are normalised over the keys, after padded ones lost theirs",
+    "The weights of the real keys sum to 1: if all values are equal, the output is that value.",
+    look_at="whether the weights are normalised over the keys, after padded keys lost their weight",
     needs="output_shape",
     cases=PADDED[:3],
 )
@@ -301,7 +301,7 @@ def test_weights_sum_to_one(attempt, sizes):
 
 @claims(
     "A sample with one real key gets that key's value, for every query.",
-    look_at="where the other keys' weight goes",
+    look_at="whether the other keys get any weight",
     needs="output_shape",
     cases=(*PADDED[:3], SIZES[3]),
 )
@@ -318,7 +318,7 @@ def test_one_real_key(attempt, sizes):
 
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
-    look_at="how (B, Tk) lines up with (B, H, Tq, Tk)",
+    look_at="how (B, Tk) is aligned with (B, H, Tq, Tk)",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
@@ -343,7 +343,7 @@ def test_padded_queries_attend(attempt, reference, sizes):
     out = attempt.padded_attention(q, k, v, keep)
 
     expected = reference.padded_attention(q, k, v, keep)
-    assert_close(out * padded, expected * padded, atol=1e-5, what="out at padded queries, 0 shown elsewhere: out")
+    assert_close(out * padded, expected * padded, atol=1e-5, what="out at padded queries (the rest is shown as 0): out")
 
 
 @claims(

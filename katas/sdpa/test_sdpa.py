@@ -1,4 +1,4 @@
-"""Hidden tests of sdpa: what the contract in prompt.md states, one property each."""
+"""Hidden tests of sdpa: each tests one property of the contract in prompt.md."""
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
@@ -82,7 +82,7 @@ def test_strong_scores(attempt, reference, sizes):
 
 
 @claims(
-    "Each query's weights over the keys sum to 1: where all values are equal, the output is that value.",
+    "Each query's weights over the keys sum to 1: if all values are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -134,7 +134,7 @@ def test_leading_dimensions_are_independent(attempt, sizes):
 
 
 @claims(
-    "Any number of leading dimensions works, none included.",
+    "Any number of leading dimensions works, including none.",
     look_at="whether dimensions are counted from the end",
     needs="values",
     cases=SMALL,

@@ -1,4 +1,4 @@
-"""Hidden tests of self_attention: what the contract in prompt.md states, one property each."""
+"""Hidden tests of self_attention: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -56,7 +56,7 @@ def test_parameters(attempt, reference, sizes):
 
 @claims(
     "The output is one tensor of shape (..., T, value_dim).",
-    look_at="which dimension the weights sum over, and which projection makes what",
+    look_at="which dimension the weights sum over, and the use of each projection",
     needs="parameters",
     cases=SIZES[:6],
 )
@@ -68,7 +68,7 @@ def test_output_shape(attempt, reference, sizes):
 
 @claims(
     "The output is softmax(q kᵀ / sqrt(key_dim)) v.",
-    look_at="the scale, the dimension of the softmax, and which projection makes what",
+    look_at="the scale, the dimension of the softmax, and the use of each projection",
     needs="output_shape",
     cases=SIZES,
 )
@@ -86,7 +86,7 @@ def test_values(attempt, reference, sizes):
 
 
 @claims(
-    "Any number of leading dimensions works, none included.",
+    "Any number of leading dimensions works, including none.",
     look_at="code that assumes a certain number of dimensions",
     needs="values",
     cases=SMALL,
@@ -99,7 +99,7 @@ def test_any_leading_dimensions(attempt, reference, sizes):
 
 
 @claims(
-    "Each token's weights sum to 1: where the values of all tokens are equal, the output is that value.",
+    "Each token's weights sum to 1: if the values of all tokens are equal, the output is that value.",
     look_at="which dimension of the scores the softmax normalises",
     needs="output_shape",
     cases=SMALL,
@@ -115,7 +115,7 @@ def test_weights_sum_to_one(attempt, reference, sizes):
     out = ours(x)
 
     expected = 2.0 * weights["v_proj.weight"][:, 0]  # (value_dim,)
-    assert_close(out, expected.expand_as(out), atol=1e-5, what="out where all values are equal: out")
+    assert_close(out, expected.expand_as(out), atol=1e-5, what="out when all values are equal: out")
 
 
 @claims(
@@ -144,7 +144,7 @@ def test_samples_are_independent(attempt, reference, sizes):
 def test_every_token_counts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     weights = random_weights(theirs.parameters)
-    # Scores near 0, so that every token has a weight that can be seen, whatever the scale.
+    # Scores near 0, so that no weight is nearly 0, for any scale.
     ours.load({name: weight if "v_proj" in name else 0.2 * weight for name, weight in weights.items()})
     x = tokens(sizes)
     before = ours(x)

@@ -1,4 +1,4 @@
-"""Hidden tests of softmax: what the contract in prompt.md states, one property each."""
+"""Hidden tests of softmax: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -100,7 +100,7 @@ def test_output_shape(attempt, sizes):
 
 @claims(
     "Along dim, the result is exp(x_i) / (sum of exp(x_j)).",
-    look_at="along which dimension each reduction runs, and how its result lines up with x",
+    look_at="along which dimension each reduction runs, and how its result broadcasts to x",
     needs="output_shape",
     cases=SIZES,
 )
@@ -140,7 +140,7 @@ def test_slices_are_independent(attempt, sizes):
     before = attempt.softmax(x, sizes.dim)
     after = attempt.softmax(torch.where(first, randn(*x.shape), x), sizes.dim)
 
-    what = "out of the other slices when the first changes, 0 shown there: out"
+    what = "out of the other slices when the first changes (the first is shown as 0): out"
     assert_close(after * ~first, before * ~first, atol=1e-5, what=what, rows="row", columns="column")
 
 
@@ -178,7 +178,7 @@ def test_any_number_of_dimensions(attempt, reference, sizes):
 
 @claims(
     "Entries of about 1e4 and -1e4 give finite, right results.",
-    look_at="exp of a large number, and what changes entries on the way",
+    look_at="exp of a large number, and any step that changes entries",
     needs="values",
     cases=SIZES[:3],
 )
@@ -197,7 +197,7 @@ def test_large_entries(attempt, reference, sizes):
 
 
 @claims(
-    "Slices whose entries lie very far apart are each right.",
+    "Each slice is right, even if slices are very far apart.",
     look_at="whether each slice has its own number that you subtract",
     needs="values",
     cases=SIZES[:3],
@@ -213,7 +213,7 @@ def test_distant_slices(attempt, reference, sizes):
 
 @claims(
     "An entry of -inf gets exactly 0, and the rest of its slice sums to 1.",
-    look_at="what happens to -inf on the way, and whether a very low finite entry is taken for it",
+    look_at="what happens to -inf in each step, and whether a very low finite entry is treated like -inf",
     needs="values",
     cases=SIZES[:4],
 )
@@ -225,7 +225,7 @@ def test_neg_inf_entries(attempt, reference, sizes):
         what = f"out of -inf beside entries near {where:.0f}: out"
         assert_close(out, reference.softmax(x, sizes.dim), atol=2e-3, what=what, rows="row", columns="column")
         zeros = torch.where(hidden, out, torch.zeros_like(out))
-        what = "out where x is -inf, 0 shown elsewhere: out"
+        what = "out where x is -inf (the rest is shown as 0): out"
         assert_close(zeros, torch.zeros_like(out), atol=0.0, what=what, rows="row", columns="column")
 
 
@@ -296,7 +296,7 @@ def test_gradient_of_empty_slices(attempt, reference, sizes):
 
     finite = gradient is not None and bool(gradient.isfinite().all())
     assert_holds(finite, "the gradient is not finite where all entries of a slice are -inf")
-    what = "the gradient at the other slices, 0 shown elsewhere: grad"
+    what = "the gradient at the other slices (the rest is shown as 0): grad"
     assert_close(gradient * ~empty, right * ~empty, atol=1e-5, what=what, rows="row", columns="column")
 
 
@@ -309,7 +309,7 @@ test_half_precision = standard.half_precision(
 )
 test_float64_throughout = standard.float64_throughout(
     softmax,
-    look_at="conversions to float32 on the way, and constants added to the sum",
+    look_at="conversions to float32 in any step, and constants added to the sum",
     calls=plain,
     needs="values",
     cases=SMALL,

@@ -1,4 +1,4 @@
-"""Hidden tests of split_heads: what the contract in prompt.md states, one property each."""
+"""Hidden tests of split_heads: each tests one property of the contract in prompt.md."""
 
 import torch
 
@@ -55,7 +55,7 @@ def test_split_shape(attempt, sizes):
 
 @claims(
     "split_heads keeps tokens apart: row t of every head holds numbers of token t only.",
-    look_at="in which order the numbers lie in memory when the shape changes",
+    look_at="the order of the numbers in memory when the shape changes",
     needs="split_shape",
     cases=SIZES[:3],
 )
@@ -71,7 +71,7 @@ def test_split_keeps_tokens(attempt, sizes):
 
 @claims(
     "In split_heads head h holds columns h*D to (h+1)*D.",
-    look_at="which factor of E is the outer one",
+    look_at="which factor of E comes first",
     needs="split_shape",
     cases=(*SIZES[:3], SIZES[5]),
 )
@@ -103,7 +103,7 @@ def test_split_values(attempt, reference, sizes):
 
 @claims(
     "split_heads raises ValueError where H does not divide E.",
-    look_at="what happens to the remainder of E divided by H",
+    look_at="whether the remainder of E divided by H is checked",
     needs="split_shape",
     cases=(Sizes(B=2, T=3, E=6, H=4), Sizes(B=2, T=3, E=10, H=3), Sizes(B=2, T=6, E=2, H=3), Sizes(B=3, T=4, E=7, H=2)),
 )
@@ -125,7 +125,7 @@ def test_merge_shape(attempt, sizes):
 
 @claims(
     "merge_heads keeps tokens apart: row t of the result holds numbers of token t only.",
-    look_at="in which order the numbers lie in memory when the shape changes",
+    look_at="the order of the numbers in memory when the shape changes",
     needs="merge_shape",
     cases=SIZES[:3],
 )
@@ -141,7 +141,7 @@ def test_merge_keeps_tokens(attempt, sizes):
 
 @claims(
     "In merge_heads columns h*D to (h+1)*D hold head h.",
-    look_at="which varies faster along a row: the head or the feature",
+    look_at="which index changes faster along a row: the head or the feature",
     needs="merge_shape",
     cases=(*SIZES[:3], SIZES[5]),
 )
@@ -175,8 +175,8 @@ def test_merge_values(attempt, reference, sizes):
 
 
 @claims(
-    "Each undoes the other: merge_heads(split_heads(x)) is x, and split_heads(merge_heads(x)) is x.",
-    look_at="whether merge_heads undoes the steps of split_heads, the last one first",
+    "The functions are inverse: merge_heads(split_heads(x)) is x, and split_heads(merge_heads(x)) is x.",
+    look_at="whether merge_heads undoes the steps of split_heads in reverse order",
     needs=("split_shape", "merge_shape"),
     cases=(*SMALL, *SIZES[5:8]),
 )
@@ -193,7 +193,7 @@ def test_round_trip(attempt, sizes):
 test_gradients = standard.gradients(
     split,
     merge,
-    look_at="whether anything on the way is detached or rebuilt from numbers",
+    look_at="whether any step is detached, or makes a new tensor from plain numbers",
     needs=("split_values", "merge_values"),
     cases=SIZES[:4],
 )
@@ -207,10 +207,13 @@ test_inputs_unmodified = standard.inputs_unmodified(
     cases=(SMALL[0], SIZES[5]),
 )
 test_split_of_strided = standard.non_contiguous_inputs(
-    split, claim="split_heads takes a non-contiguous x, such as a transposed one.", needs="split_values", cases=SMALL
+    split, claim="split_heads takes a non-contiguous x, such as a transposed tensor.", needs="split_values", cases=SMALL
 )
 test_merge_of_strided = standard.non_contiguous_inputs(
-    merge, claim="merge_heads takes a non-contiguous x, such as split_heads returns.", needs="merge_values", cases=SMALL
+    merge,
+    claim="merge_heads takes a non-contiguous x, such as the result of split_heads.",
+    needs="merge_values",
+    cases=SMALL,
 )
 test_device = standard.device(split, merge, needs=("split_shape", "merge_shape"), cases=SMALL[:1])
 
@@ -221,14 +224,14 @@ test_device = standard.device(split, merge, needs=("split_shape", "merge_shape")
 @claims(
     "Splitting a contiguous x copies nothing.",
     tier="edge",
-    look_at="which of your steps writes the numbers anew",
+    look_at="which of your steps copies the numbers",
     needs="split_values",
     cases=(*SMALL, *SIZES[2:4]),
 )
 def test_split_copies_nothing(attempt, sizes):
     result = attempt.split_heads.run(whole(sizes), sizes.H)
 
-    assert_holds(result.shares_input, "the result of split_heads does not lie in the memory of x: it was copied")
+    assert_holds(result.shares_input, "the result of split_heads is not in the memory of x: it was copied")
 
 
 test_half_precision = standard.half_precision(

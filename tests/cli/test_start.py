@@ -199,9 +199,9 @@ def test_the_steps_are_numbered_through_wrapped_and_indented_with_the_code():
 
     assert (
         """
-    # TODO 4: Line keep up with the scores.
-    #     Its first dimension is the sample, its last the key; every head and every query sees the
-    #     same flags.
+    # TODO 4: Align keep with the scores.
+    #     Its first dimension is the sample, its last is the key. Every head and every query sees
+    #     the same flags.
     #     shape: (B, 1, 1, Tk)
     # TODO 5: """
         in source
@@ -279,7 +279,7 @@ def test_an_author_may_name_the_folder_and_is_told_which_file_it_lacks(installed
     elsewhere = of_copy(installed, "dev", "check", "elsewhere")
     unknown = of_copy(installed, "dev", "check", "spda")
 
-    assert of_folder.stdout.startswith("sdpa: 0 graded, 1 problems\n")
+    assert of_folder.stdout.startswith("sdpa: 0 graded, 1 problem\n")
     for done in (by_slug, by_path):
         assert done.stderr.startswith("There is no kata.toml in 'attn_kata/katas/my_kata'.\n")
         assert "CONTRIBUTING.md" in done.stderr

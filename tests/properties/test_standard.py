@@ -134,5 +134,5 @@ def test_a_call_that_is_no_tuple_is_an_error(tmp_path: Path) -> None:
     reference = handle(tmp_path, RIGHT)
     made = standard.device(function, calls=lambda sizes: (randn(2, 3, 4),), cases=[SIZES])
 
-    with pytest.raises(TypeError, match="gives a Tensor where it is to give the arguments of a call"):
+    with pytest.raises(TypeError, match="gives a Tensor, and must give a tuple of arguments for each call"):
         run(made, reference, reference)

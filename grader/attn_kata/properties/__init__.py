@@ -1,19 +1,19 @@
-"""What a kata's hidden tests are written with.
+"""The library for hidden tests.
 
-A hidden test is one function `test_<property>` in `katas/<slug>/test_<slug>.py`, an ordinary pytest test. It asks for any of
-`attempt` (a handle on the candidate's code), `reference` (the same on ours) and `sizes` (one of its cases), and fails through
-the asserts and checks here.
+A hidden test is a function `test_<property>` in `katas/<slug>/test_<slug>.py`. It is an ordinary pytest test. Its arguments are
+any of `attempt` (a handle on the candidate's code), `reference` (a handle on the reference) and `sizes` (one of its cases). It
+uses the asserts and checks of this library.
 
-Saying what a property is
-    claims            marks a test: its claim, where to look, what it needs, its cases, what it blocks
+Describing a property
+    claims            marks a test: its claim, where to look, its needs, its cases, and the operations that it blocks
     Sizes, randn      the sizes of one case by name; random inputs in float64
-    flags_first, flags_with_gaps    flags of kept keys, (B, Tk), no row of which is empty
-    standard          the properties that every kata is asked: from_scratch, gradients, train_and_eval_alike, output_dtype,
+    flags_first, flags_with_gaps    flags of kept keys, (B, Tk), without empty rows
+    standard          the properties that most katas share: from_scratch, gradients, train_and_eval_alike, output_dtype,
                       float32, half_precision, float64_throughout, inputs_unmodified, non_contiguous_inputs, device, own_memory
 
-Asking the attempt
+Calling the attempt
     Handle            `attempt.some_function(q, k, v)`, `attempt.SomeModule(E, H)`; `.run(...)` for gradients, modes, recordings
-    Result            what `.run` returns
+    Result            the result of `.run`
     build_pair        the attempt's module and the reference's, with the same random weights
     random_weights    random weights for parameters of given shapes
     fit               trains a module by full-batch Adam
@@ -22,10 +22,10 @@ Failing
     assert_close, assert_equal, assert_shape, assert_holds      compare; messages name one index
     check_gradients, check_leaves_inputs, check_stays_on_device check one call
     check_raises_value_error                                    an action raises ValueError
-    PropertyFailed, AttemptRaised                               what a failure is; what the attempt raised
+    PropertyFailed, AttemptRaised                               a failure; an exception in the attempt
 
     FORBIDDEN_ATTENTIONS, FORBIDDEN_SOFTMAXES                   words for `blocks`
-    strided                                                     a tensor's numbers in a layout that is not contiguous
+    strided                                                     the same numbers in a non-contiguous tensor
 """
 
 from attn_kata.properties import standard

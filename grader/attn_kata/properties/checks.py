@@ -1,7 +1,7 @@
-"""Checks of one call: what standard properties are made of, and what a kata's own properties may use.
+"""Checks of one call. The standard properties use them, and a kata's own properties may use them too.
 
-A check takes `ours`, the attempt's function or built module, and `theirs`, the reference's with the same weights, where it
-compares; then the arguments of the call. All raise PropertyFailed, and what the call raises (see `Target.run`).
+A check takes `ours`, the attempt's function or built module. A check that compares also takes `theirs`, the reference's with
+the same weights. Then come the arguments of the call. All raise PropertyFailed, and what the call raises (see `Target.run`).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ FORBIDDEN_SOFTMAXES = ("softmax", "softmin", "Softmax", "Softmin", "log_softmax"
 
 
 def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...], training: bool | None = None) -> None:
-    """No operation runs that has one of the words `forbidden` in its name, whatever the attempt calls it.
+    """No operation runs that has one of the words `forbidden` in its torch name. Aliases in the attempt do not matter.
 
     `training` sets a module's mode first. Raises ReadyMade.
     """
     recording = ours.run(*args, record=True, training=training).recording
     assert recording is not None
-    # An operation's name has a namespace; one without is the attempt's own (record_function, an autograd.Function).
-    # Names with an underscore come last: they are what a public one is made of.
+    # The name of a torch operation has a namespace. A name without one is the attempt's own (record_function, an
+    # autograd.Function). Names with an underscore come last: a public operation may call them.
     operations = sorted((name for name in recording.ops if "::" in name), key=lambda name: ("::_" in name, name))
     for name in (*recording.calls, *operations):
         if any(part in name for part in forbidden):
@@ -56,7 +56,7 @@ def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...], tra
 def check_gradients(ours: Target, theirs: Target, *args: Any, atol: float = 1e-5, training: bool | None = None) -> None:
     """Gradients to every floating input and every parameter are the reference's, for one random cotangent.
 
-    The cotangent has the output's shape; what is differentiated is `(output * cotangent).sum()`.
+    The cotangent has the output's shape. The differentiated scalar is `(output * cotangent).sum()`.
     """
     cotangent = torch.randn(theirs.run(*args, training=training).output.shape, dtype=torch.float64)
     right = theirs.run(*args, cotangent=cotangent, training=training)
@@ -72,7 +72,7 @@ def _compare_gradient(got: Tensor | None, wanted: Tensor | None, name: str, atol
     if wanted is None:
         wanted = None if got is None else torch.zeros_like(got)
     if got is None:
-        # A gradient that is 0 but for rounding need not arrive: that of a key bias, which the softmax cancels.
+        # A gradient that is 0 up to rounding may be missing. An example is a key bias, which the softmax cancels.
         if wanted is not None and bool((wanted.abs() > atol).any()):
             raise PropertyFailed(f"no gradient reaches {name}")
         return
@@ -81,7 +81,7 @@ def _compare_gradient(got: Tensor | None, wanted: Tensor | None, name: str, atol
 
 
 def check_leaves_inputs(ours: Target, *args: Any) -> None:
-    """After the call every tensor argument has the shape, dtype and numbers that it had before."""
+    """The call does not change the shape, dtype or numbers of a tensor argument."""
     given = [value for value in args if isinstance(value, Tensor)]
     changed = what_changed(given, ours.run(*args, inputs_after=True).inputs_after)
     if changed is not None:
@@ -89,22 +89,22 @@ def check_leaves_inputs(ours: Target, *args: Any) -> None:
 
 
 def what_changed(given: list[Tensor], after: list[Tensor]) -> str | None:
-    """In words, the first of the inputs that is not after a call what was given; None where all are."""
+    """Words for the first input that a call changed, or None if it changed no input."""
     if len(given) != len(after):
-        return "the memory of a tensor argument was changed by the call: write to a tensor of your own"
+        return "the memory of a tensor argument was changed by the call: write to a new tensor"
     for place, (before, now) in enumerate(zip(given, after, strict=True), start=1):
         if before.shape != now.shape or before.dtype != now.dtype:  # k.transpose_(), x.data = x.float()
             became = f"from {_kind(before)} to {_kind(now)}"
-            return f"tensor argument {place} was changed by the call, {became}: make a tensor of your own"
+            return f"tensor argument {place} was changed by the call, {became}: make a new tensor"
         same = torch.equal(before, now) or bool(((before == now) | (before.isnan() & now.isnan())).all())
         if not same:
             index = [int(i) for i in (before != now).nonzero()[0]]
-            return f"tensor argument {place} was changed by the call, first at {index}: write to a tensor of your own"
+            return f"tensor argument {place} was changed by the call, first at {index}: write to a new tensor"
     return None
 
 
 def check_keeps_dtype(ours: Target, *args: Any, dtype: torch.dtype) -> None:
-    """The output's dtype is that of the inputs, which are given in `dtype`."""
+    """If the inputs are in `dtype`, the output is in `dtype` too."""
     output = ours(*converted(args, dtype))
     if output.dtype != dtype:
         raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
@@ -119,10 +119,10 @@ def check_computes_in_dtype(
     rows: str = "query",
     columns: str = "feature",
 ) -> None:
-    """In `dtype` the output has that dtype and is right within rounding: about sqrt(terms) roundings of numbers near 1.
+    """In `dtype` the output has that dtype and is right up to about sqrt(terms) roundings of numbers near 1.
 
     `theirs` computes in float64 on the same rounded numbers. The tolerance is 8 eps sqrt(terms), with at least 4 terms:
-    errors of independent roundings add up like a random walk (Higham and Mary, 2019).
+    the errors of independent roundings add up like a random walk (Higham and Mary, 2019).
     """
     rounded = converted(args, dtype)
     right = theirs(*converted(rounded, torch.float64))
@@ -142,7 +142,7 @@ def check_own_memory(ours: Target, *args: Any) -> None:
 def check_stays_on_device(ours: Target, *args: Any) -> None:
     """No tensor is made on the default device and then used together with an input, or returned.
 
-    There is one device here, so this is what the attempt's process recorded, and no number proves it.
+    There is only one device here. So this check relies on the record of the attempt process: no number shows the mistake.
     """
     recording = ours.run(*args, record=True).recording
     assert recording is not None
@@ -156,7 +156,7 @@ def check_stays_on_device(ours: Target, *args: Any) -> None:
 
 
 def strided(value: Tensor) -> Tensor:
-    """The same numbers in a tensor that is not contiguous: dimensions in reverse order, with gaps, so that no two merge."""
+    """The same numbers in a non-contiguous tensor: reversed dimensions with gaps, so that no two can be merged."""
     backwards = tuple(reversed(range(value.dim())))
     return torch.stack([value.permute(backwards)] * 2, dim=-1)[..., 0].permute(backwards)
 

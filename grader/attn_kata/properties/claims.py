@@ -1,4 +1,4 @@
-"""The mark of a hidden test: which claim it checks, whether it decides, what must hold before it, and its cases."""
+"""The mark of a hidden test: its claim, whether it decides, which properties must hold before it, and its cases."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def claims(
         def test_output_shape(attempt, sizes): ...
 
     claim: one sentence that a person understands without the test.
-    look_at: completes "look at …", and never tells the fix.
-    needs: properties without which this one cannot be judged; it is skipped where one of them does not hold.
+    look_at: completes "look at …". It never gives the fix.
+    needs: properties that must hold first. If one of them does not hold, this property is skipped.
     tier: "core" properties decide, "edge" properties inform.
-    cases: the sizes that the test is run with, smallest first, until one fails.
-    blocks: words in the names of torch operations that the contract forbids. The property is asked before all others, and
-        from then on these operations refuse.
+    cases: the sizes for the test, smallest first. The test stops at the first case that fails.
+    blocks: words in the names of torch operations that the contract forbids. This property is tested before all others, and
+        after it these operations are blocked.
     """
 
     def mark(test: Test) -> Test:

@@ -1,4 +1,4 @@
-"""Comparisons that fail with numbers at one index, never with "mismatch found"."""
+"""Comparisons. A failure gives the numbers at one index."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def assert_close(
 ) -> None:
     """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. Nothing is close to NaN or infinity.
 
-    Both have the same shape, any shape. `rtol` is `atol` where not given. `what` names the tensor in the message; `rows` and
-    `columns` name its last two dimensions for the picture. Raises PropertyFailed, with the first place that differs.
+    Both have the same shape, which may be any shape. The default of `rtol` is `atol`. `what` names the tensor in the message.
+    `rows` and `columns` name its last two dimensions for the picture. Raises PropertyFailed with the first index that differs.
     """
     assert_shape(actual, tuple(expected.shape), what=what)
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
@@ -44,7 +44,7 @@ def assert_close(
     at = f"{what}[{', '.join(map(str, index))}]" if index else what
     count = int(wrong.sum())
     mine, right = float(got[tuple(index)]), float(wanted[tuple(index)])
-    if not math.isfinite(right):  # another output of the attempt's: the reference's are finite
+    if not math.isfinite(right):  # `expected` is another output of the attempt: the reference's outputs are finite
         other = "and so is the output that it is compared with"
         if number(mine) != number(right):
             other = f"but the output that it is compared with is {number(right)}"
@@ -76,7 +76,7 @@ def assert_holds(condition: bool, message: str) -> None:
 
 
 def number(value: Tensor | float) -> str:
-    """A number as a report shows it: four digits that mean something."""
+    """A number as a report shows it, with about four significant digits."""
     plain = float(value)
     if math.isnan(plain):
         return "nan"
@@ -88,7 +88,7 @@ def number(value: Tensor | float) -> str:
 
 
 def _example(got: Tensor, wanted: Tensor, index: list[int], what: str, rows: str, columns: str) -> Example | None:
-    """The 2-D slice around the first wrong number, where it is small enough to read."""
+    """The 2-D slice with the first wrong number, or None if it is too large to read."""
     if got.dim() == 0:
         return None
     lead = tuple(index[:-2])

@@ -1,4 +1,4 @@
-"""How a property fails: with words for the candidate, and a small example where there is one."""
+"""The failures of properties: a message for the candidate, and sometimes a small example."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attn_kata.report.model import Example
 
 
 class PropertyFailed(Exception):
-    """The property does not hold: `message` says what was seen, with numbers at one index."""
+    """The property does not hold. `message` says what the attempt did, with numbers at one index."""
 
     def __init__(self, message: str, example: Example | None = None) -> None:
         super().__init__(message)
@@ -17,11 +17,11 @@ class PropertyFailed(Exception):
 
 
 class NoAnswer(PropertyFailed):
-    """There was no tensor to judge: where the property would have one look says nothing about it."""
+    """The attempt gave no tensor to judge. The property's `look_at` does not help here, so a report leaves it out."""
 
 
 class AttemptDied(Exception):
-    """The attempt's process is gone or was ended: `reason` says why, in words for the report."""
+    """The attempt's process crashed or was killed. `reason` says why, in words for the report."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,11 +33,11 @@ class OutOfTime(AttemptDied):
 
 
 class ReadyMade(PropertyFailed):
-    """The attempt called a ready-made operation, and was seen to."""
+    """The attempt called a ready-made operation, and the call was recorded."""
 
 
 class Refused(NoAnswer):
-    """The attempt called a blocked operation: `operation` as torch has it, and the attempt's own line where it is known."""
+    """The attempt called a blocked operation: `operation` is torch's name, `line` is the attempt's line if it is known."""
 
     def __init__(self, operation: str, line: int | None) -> None:
         self.operation, self.line = operation[:200], line  # a reply's text may be anything
@@ -45,13 +45,13 @@ class Refused(NoAnswer):
 
 
 def calls_ready_made(operation: str, line: int | None = None) -> str:
-    """The sentence that says so, with the operation named as people call it."""
+    """The message for a call of a ready-made operation, with its public name."""
     where = "" if line is None else f" (line {line})"
     return f"calls {public_name(operation)}{where}, which is ready-made; the contract asks you to write it yourself"
 
 
 def public_name(operation: str) -> str:
-    """`aten::scaled_dot_product_attention` → `F.scaled_dot_product_attention`; other names as they are."""
+    """`aten::scaled_dot_product_attention` → `F.scaled_dot_product_attention`. Most other names do not change."""
     name = operation.removeprefix("aten::")
     if name in ("scaled_dot_product_attention", "softmax", "log_softmax"):
         return f"F.{name}"
@@ -60,7 +60,7 @@ def public_name(operation: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Raised:
-    """An exception of the attempt's: the names of its type and bases, its message, and its own frames' (line, function)."""
+    """An exception in the attempt: the names of its type and bases, its message, and (line, function) of each own frame."""
 
     types: tuple[str, ...]
     text: str
@@ -68,7 +68,7 @@ class Raised:
 
     @property
     def line(self) -> int | None:
-        """The attempt's own innermost line."""
+        """The innermost line that is in the attempt."""
         return self.frames[-1][0] if self.frames else None
 
 
@@ -88,7 +88,7 @@ class AttemptRaised(NoAnswer):
 
 
 class MissingName(NoAnswer):
-    """The attempt has no function or class of the name that the contract gives."""
+    """The attempt has no function or class with the name in the contract."""
 
     def __init__(self, name: str, found: tuple[str, ...]) -> None:
         self.name, self.found = name, found

@@ -1,4 +1,4 @@
-"""Standard properties: what every kata is asked, said once. A kata names those it takes, and how its code is called.
+"""Standard properties: the properties that most katas share. A kata says how its code is called, and which it takes.
 
     def qkv(sizes): ...
 
@@ -12,7 +12,7 @@ The name of a property is the name of its test. Each takes one or more entry poi
     needs, cases     as `claims` takes them
     claim, look_at   the kata's own words, where the usual ones do not fit
     calls            other calls than the entry point's own
-    terms            (float32, half_precision) a smaller or larger number of rounded terms, sizes -> int
+    terms            (float32, half_precision) sizes -> int, the number of rounded terms, instead of the entry point's
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class EntryPoint:
 
     `pair(attempt, reference, sizes, dtype)` gives the attempt's and the reference's: modules with the same weights, the
     attempt's in `dtype` and the reference's in float64. `calls(sizes)` gives the arguments of each call, floating tensors
-    in float64. `inputs` names them in a sentence. `modes` are those that a module is called in: train() is True, eval()
-    False. `terms` says how many rounded terms an output is made of. `rows` and `columns` name the output's last two
-    dimensions.
+    in float64. `inputs` names them in a sentence. `modes` are the modes of a module for the calls: True is train(), False
+    is eval(). `terms(sizes)` is the number of rounded terms in one number of the output. `rows` and `columns` name the
+    last two dimensions of the output.
     """
 
     pair: Pair
@@ -63,7 +63,7 @@ class EntryPoint:
         for args in self.calls(sizes):
             if not isinstance(args, (tuple, list)):
                 raise TypeError(
-                    f"calls(sizes) gives a {type(args).__name__} where it is to give the arguments of a call"
+                    f"calls(sizes) gives a {type(args).__name__}, and must give a tuple of arguments for each call"
                 )
             yield tuple(args)
 
@@ -73,7 +73,7 @@ class EntryPoint:
 
 
 def function(name: str, calls: Calls, **described: Any) -> EntryPoint:
-    """The function `name`, called so; `described` are EntryPoint's other fields."""
+    """The function `name` with its `calls`. `described` are the other fields of EntryPoint."""
 
     def pair(attempt: Handle, reference: Handle, sizes: Sizes, dtype: torch.dtype) -> tuple[Target, Target]:
         return getattr(attempt, name), getattr(reference, name)
@@ -82,12 +82,12 @@ def function(name: str, calls: Calls, **described: Any) -> EntryPoint:
 
 
 def module(pair: Pair, calls: Calls, **described: Any) -> EntryPoint:
-    """The module that `pair` builds, called so, in train() and in eval(); `described` are EntryPoint's other fields."""
+    """The module that `pair` builds, called in train() and in eval(). `described` are the other fields of EntryPoint."""
     return EntryPoint(pair=pair, calls=calls, modes=(True, False), **described)
 
 
 class StandardProperty:
-    """A property that is asked of entry points: call it with them to make a hidden test of it."""
+    """A property of entry points. Call it with entry points to make a hidden test."""
 
     def __init__(self, check: Callable[..., None], claim: str, look_at: str, tier: Tier) -> None:
         functools.update_wrapper(self, check)
@@ -104,7 +104,7 @@ class StandardProperty:
         blocks: tuple[str, ...] = (),
         **how: Any,
     ) -> HiddenTest:
-        """The hidden test. Raises TypeError for an argument that this property does not take."""
+        """A hidden test of this property. Raises TypeError for an argument that this property does not take."""
         if blocks:
             how["forbidden"] = blocks
         inspect.signature(self._check).bind(None, None, None, None, **how)
@@ -128,10 +128,10 @@ def _standard(claim: str, *, look_at: str, tier: Tier = "core") -> Callable[[Cal
 def from_scratch(
     entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes, forbidden: tuple[str, ...]
 ) -> None:
-    """No operation runs whose name contains one of the words in `blocks`; it stands first in a kata's file.
+    """No operation runs whose name contains one of the words in `blocks`. This is the first test in a kata's file.
 
-    In float64 and in float32, because a ready-made attention may be kept for one of them; and a module in train() and in
-    eval(), where it may take a faster way.
+    It calls the attempt in float64 and in float32, because an attempt may use a ready-made attention for one of them only.
+    It calls a module in train() and in eval(), because eval() may use a faster implementation.
     """
     for place, dtype in enumerate((torch.float64, torch.float32)):
         ours, _ = entry.pair(attempt, reference, sizes, dtype)
@@ -142,7 +142,7 @@ def from_scratch(
 
 @_standard(
     "Gradients to {inputs} are those of the definition.",
-    look_at="whether anything on the way is detached, rounded or rewritten in place",
+    look_at="whether any step is detached, rounded or done in place",
 )
 def gradients(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Gradients to every floating input and every parameter are right to 1e-5, for a random cotangent, in every mode."""
@@ -154,18 +154,18 @@ def gradients(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Size
 
 @_standard("train() and eval() give the same output.", look_at="dropout, or anything else that depends on the mode")
 def train_and_eval_alike(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
-    """A module gives the same output in both modes, to 1e-5, and twice the same in train()."""
+    """A module gives the same output in both modes, to 1e-5, and the same output twice in train()."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
         evaluated = ours.run(*args, training=False).output
-        for _ in range(2):  # what is drawn may agree once by luck
+        for _ in range(2):  # random numbers may agree once by luck
             trained = ours.run(*args, training=True).output
             entry.close(trained, evaluated, atol=1e-5, what="out in train(), compared with eval(): out")
 
 
 @_standard(
     "The output has the dtype of the inputs, in float32 and float64.",
-    look_at="conversions on the way, and tensors made without a dtype",
+    look_at="conversions of the dtype, and tensors made without dtype=",
 )
 def output_dtype(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Inputs and weights in float32 give an output in float32, and those in float64 one in float64."""
@@ -198,7 +198,7 @@ def _computes_in(
 def float32(
     entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes, terms: Callable[[Sizes], int] | None = None
 ) -> None:
-    """In float32 the output is right within about sqrt(terms) roundings, against float64 on the same rounded numbers."""
+    """In float32 the output is right within about sqrt(terms) roundings. It is compared with float64 on the same numbers."""
     _computes_in((torch.float32,), entry, attempt, reference, sizes, terms)
 
 
@@ -210,7 +210,7 @@ def half_precision(
     _computes_in((torch.float16, torch.bfloat16), entry, attempt, reference, sizes, terms)
 
 
-@_standard("float64 is kept throughout: exact to 1e-9.", look_at="conversions to float32 on the way", tier="edge")
+@_standard("float64 is kept throughout: exact to 1e-9.", look_at="conversions to float32 in any step", tier="edge")
 def float64_throughout(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """In float64 the output is right to 1e-9."""
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
@@ -220,7 +220,7 @@ def float64_throughout(entry: EntryPoint, attempt: Handle, reference: Handle, si
 
 @_standard("The call does not change {inputs}.", look_at="in-place operations on the arguments")
 def inputs_unmodified(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
-    """After the call every tensor argument has the shape, dtype and numbers that it had before."""
+    """The call does not change the shape, dtype or numbers of a tensor argument."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
         checks.check_leaves_inputs(ours, *args)
@@ -231,7 +231,7 @@ def inputs_unmodified(entry: EntryPoint, attempt: Handle, reference: Handle, siz
     look_at="view on a tensor whose layout you do not know",
 )
 def non_contiguous_inputs(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
-    """Tensors in any layout give what contiguous ones with the same numbers give, to 1e-5: see `layouts`."""
+    """Inputs in any layout give the same output as contiguous inputs with the same numbers, to 1e-5. See `layouts`."""
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
         for how, laid_out in layouts(args):
@@ -247,7 +247,7 @@ def device(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) 
 
 
 @_standard(
-    "The output shares no memory with an input.", look_at="an input, or a view of one, that is returned", tier="edge"
+    "The output shares no memory with an input.", look_at="whether you return an input or a view of it", tier="edge"
 )
 def own_memory(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Sizes) -> None:
     """Writing into the output later does not change an input."""
@@ -257,18 +257,18 @@ def own_memory(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Siz
 
 
 def layouts(args: Arguments) -> Iterator[tuple[str, Arguments]]:
-    """`args` with their tensors in layouts that are not contiguous, each with words for it.
+    """`args` with their tensors in non-contiguous layouts, and words for each layout.
 
-    Reversed dimensions with gaps, so that no two can be merged; two dimensions exchanged, as a transpose leaves them; and
-    the first entry for all, in the memory of one.
+    The layouts: reversed dimensions with gaps, so that no two dimensions can be merged; two dimensions swapped, as by a
+    transpose; and the first entry expanded, so that all entries share its memory.
     """
     yield "stored in reverse, with gaps", _each(checks.strided, args)
-    yield "stored with two dimensions exchanged", _each(_exchanged, args)
+    yield "stored with two dimensions swapped", _each(_swapped, args)
     yield "expanded from their first entry", _each(lambda value: value[:1].expand_as(value), args)
 
 
 def contiguous(args: Arguments) -> Arguments:
-    """`args` with contiguous tensors of the same numbers."""
+    """`args` as contiguous tensors with the same numbers."""
     return _each(Tensor.contiguous, args)
 
 
@@ -276,7 +276,7 @@ def _each(change: Callable[[Tensor], Tensor], args: Arguments) -> Arguments:
     return tuple(change(value) if isinstance(value, Tensor) and value.dim() > 0 else value for value in args)
 
 
-def _exchanged(value: Tensor) -> Tensor:
+def _swapped(value: Tensor) -> Tensor:
     """(B, T, E) stored (T, B, E); (B, H, T, D) stored (B, T, H, D), as a split into heads leaves it."""
     if value.dim() < 2:
         return value
