@@ -58,17 +58,24 @@ def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path
     return path
 
 
-def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path, Path | None]:
+def reset(kata: Kata, level: stub.Level | None, history: History, *, named: bool = True) -> tuple[Path, Path | None]:
     """Replace the kata's file by a new stub, and return it with the numbered backup of the old one.
 
     Without `level`, the new stub has the old level. At every moment, the old text is in at least one of the files.
+    Where nobody `named` the kata, a file that `start` did not write stays as it is. Raises UsageError.
     """
     path = locate(kata, history)
     if path is None:
         raise UsageError(f"There is no attempt at {kata.slug} yet.", next_step=f"attn-kata start {kata.slug}")
+    ours = history.wrote(kata.slug, path)
     path = path.resolve()
     try:
         old = read(path) if path.exists() else None
+        if not (named or ours or old is None or stub.header(old)[0]):
+            raise UsageError(
+                f"'{shown(path)}' was not written by attn-kata start, so it was not replaced.",
+                next_step=f"To start again and keep it under a number: attn-kata reset {kata.slug}",
+            )
         level = level or stub.header(old or b"")[1] or "standard"
         source = stub.render(kata, level).encode()  # before anything is written: it may fail
         backup = _back_up(path, old) if old is not None else None
