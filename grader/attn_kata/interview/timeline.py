@@ -82,9 +82,9 @@ def points(
             outcomes = {one["property"]: one["outcome"] for one in report["findings"] if one["tier"] == "core"}
             holding = {name for name, outcome in outcomes.items() if outcome == "passed"}
             held, core = len(holding), len(outcomes)
-            known, before = ever.setdefault(event.stage, set()), now.get(event.stage, set())
-            holding |= {name for name in before if outcomes.get(name) == "skipped"}  # not tried is not broken
-            flips = _flips(known, before, holding)
+            known, last = ever.setdefault(event.stage, set()), now.get(event.stage, set())
+            holding |= {name for name in last if outcomes.get(name) == "skipped"}  # not tried is not broken
+            flips = _flips(known, last, holding)
             known |= holding
             now[event.stage] = holding
         code = diff = None

@@ -25,7 +25,7 @@ class Dialog(ModalScreen[_Answer]):
 
     def dismiss(self, result: _Answer | None = None) -> AwaitComplete:
         """Close the dialog, if it is still the screen in front. Textual itself would close whatever is in front now."""
-        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class Help(Dialog[None]):
