@@ -140,6 +140,11 @@ class History:
         found = self._rows(query, kata)
         return Path(os.fsdecode(found[0][0])) if found else None
 
+    def wrote(self, kata: str, path: Path) -> bool:
+        """Whether `start` or `reset` wrote a stub of `kata` at `path`."""
+        query = "SELECT 1 FROM start WHERE kata = ? AND path IN (?, ?)"
+        return bool(self._rows(query, kata, _stored(path), _stored(path.resolve())))
+
     def passed_path(self, kata: str) -> Path | None:
         """The path of the last attempt that passed."""
         query = "SELECT path FROM grading WHERE kata = ? AND outcome = 'passed' AND whole ORDER BY id DESC LIMIT 1"

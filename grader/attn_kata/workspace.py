@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from attn_kata import catalog, stub
+from attn_kata import catalog, definitions, stub
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History
@@ -18,11 +19,15 @@ MOST_BYTES = 1_000_000  # an attempt is a page or two; a larger file is a mistak
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """A file to grade. `name` is its path as typed, or relative to the current folder."""
+    """A file to grade. `name` is its path as typed, or relative to the current folder.
+
+    `told_by` says what told its kata, in a sentence, where that was neither the command nor the file's name or header.
+    """
 
     kata: Kata
     path: Path
     name: str
+    told_by: str = ""
 
 
 class StubExists(UsageError):
@@ -53,17 +58,24 @@ def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path
     return path
 
 
-def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path, Path | None]:
+def reset(kata: Kata, level: stub.Level | None, history: History, *, named: bool = True) -> tuple[Path, Path | None]:
     """Replace the kata's file by a new stub, and return it with the numbered backup of the old one.
 
     Without `level`, the new stub has the old level. At every moment, the old text is in at least one of the files.
+    Where nobody `named` the kata, a file that `start` did not write stays as it is. Raises UsageError.
     """
     path = locate(kata, history)
     if path is None:
         raise UsageError(f"There is no attempt at {kata.slug} yet.", next_step=f"attn-kata start {kata.slug}")
+    ours = history.wrote(kata.slug, path)
     path = path.resolve()
     try:
         old = read(path) if path.exists() else None
+        if not (named or ours or old is None or stub.header(old)[0]):
+            raise UsageError(
+                f"'{shown(path)}' was not written by attn-kata start, so it was not replaced.",
+                next_step=f"To start again and keep it under a number: attn-kata reset {kata.slug}",
+            )
         level = level or stub.header(old or b"")[1] or "standard"
         source = stub.render(kata, level).encode()  # before anything is written: it may fail
         backup = _back_up(path, old) if old is not None else None
@@ -84,14 +96,21 @@ def reset(kata: Kata, level: stub.Level | None, history: History) -> tuple[Path,
 def resolve(argument: str | None, kata_name: str | None, history: History) -> Attempt:
     """The attempt for `KATA | FILE`: an existing path is a file, anything else a kata; None is the current kata.
 
-    A file's kata is `kata_name` if given, else from the file's name, else from its header. Raises UsageError.
+    A file's kata is `kata_name` if given, else from the file's name, else from its header, else from what it defines.
+    Raises UsageError.
     """
     named = catalog.find(kata_name) if kata_name else None
     if argument is None:
         kata = named or current(history)
     elif _is_file(argument):
         path = Path(argument)
-        return Attempt(kata=named or _kata_of(path), path=_absolute(path), name=argument)
+        if path.suffix == ".ipynb":
+            raise UsageError(
+                f"'{printable(argument)}' is a notebook: copy the cells with your code into a Python file and grade that.",
+                next_step=f"attn-kata grade {shlex.quote(printable(str(path.with_suffix('.py'))))}",
+            )
+        kata, told_by = (named, "") if named else _kata_of(path)
+        return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by)
     else:
         kata = catalog.find(argument)
         if named and named.slug != kata.slug:
@@ -190,15 +209,27 @@ def _is_file(argument: str) -> bool:
     raise UsageError(f"There is no file '{printable(argument)}'.{meant}", next_step=f"For a new stub: {begin}")
 
 
-def _kata_of(path: Path) -> Kata:
+def _kata_of(path: Path) -> tuple[Kata, str]:
+    """The kata of a file, and a sentence where what it defines told it. Raises UsageError for none and for several."""
     source = read(path)
+    name = printable(str(path))
     known = catalog.slugs()
-    for name in (path.stem, stub.header(source)[0] or ""):
-        if catalog.normal(name) in known:
-            return catalog.find(name)
+    for said in (path.stem, stub.header(source)[0] or ""):
+        if catalog.normal(said) in known:
+            return catalog.find(said), ""
+    found = definitions.katas(source)
+    if len(found) == 1:
+        entries = [entry for entry in found[0].entries if entry in definitions.names(source)]
+        return found[0], f"'{name}' defines {' and '.join(entries)}, so it is graded as {found[0].slug}."
+    if found:
+        slugs = " and ".join(kata.slug for kata in found)
+        raise UsageError(
+            f"'{name}' defines what several katas ask for: {slugs}.",
+            next_step=f"attn-kata grade {shlex.quote(name)} --kata {found[-1].slug}",
+        )
     raise UsageError(
-        f"The name and the first lines of '{printable(str(path))}' do not say which kata it is.",
-        next_step=f"attn-kata grade {printable(str(path))} --kata KATA (the katas: attn-kata list)",
+        f"The name, the first lines and the definitions of '{name}' do not say which kata it is.",
+        next_step=f"attn-kata grade {shlex.quote(name)} --kata KATA (the katas: attn-kata list)",
     )
 
 

@@ -64,8 +64,26 @@ def test_a_wrong_attempt_fails_with_the_property_and_what_it_printed(run, folder
     assert "\x1b" not in done.stdout
     assert "sdpa: values (1 of 1 gradings)" in run("status").stdout
     following = done.stdout.partition("Next: change it, then attn-kata ")[2].partition(" (stuck")[0].split()
-    assert following == ["grade", "mine.py", "--kata", "sdpa"]  # neither name nor header says the kata
+    assert following == ["grade", "mine.py", "--kata", "sdpa"]  # its name does not say the kata
     assert run(*following).returncode == 1
+
+
+def test_a_file_is_known_by_what_it_defines_and_that_is_said(run, folder):
+    (folder / "mine.py").write_text(WRONG)
+    done = run("grade", "mine.py", "--format", "json")
+
+    assert done.returncode == 1
+    assert done.stderr == "'mine.py' defines scaled_dot_product_attention, so it is graded as sdpa.\n"
+    assert json.loads(done.stdout)["kata"] == "sdpa"
+
+
+def test_what_the_file_defines_is_read_and_not_run(run, folder):
+    (folder / "mine.py").write_text("open('ran', 'w')\nclass MultiHeadAttention: ...\n" + "x = " + "(" * 5000)
+    done = run("grade", "mine.py")
+
+    assert done.returncode == 2
+    assert "do not say which kata it is" in done.stderr
+    assert not (folder / "ran").exists()
 
 
 def test_the_untouched_stub_is_told_kindly_and_known_by_its_header_under_any_name(run, folder):
@@ -178,7 +196,10 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["nothing.py"], "There is no file 'nothing.py'. Did you mean 'something.py'?"),
         (["some/where.py"], "There is no file 'some/where.py'."),
         (["a_folder"], "'a_folder' is a folder."),
-        (["something.py"], "attn-kata grade something.py --kata KATA"),
+        (["other.py"], "attn-kata grade other.py --kata KATA"),
+        (["both.py"], "'both.py' defines what several katas ask for: sdpa and mha."),
+        (["my notes.ipynb"], "attn-kata grade 'my notes.py'"),
+        (["my notes.ipynb", "--kata", "sdpa"], "copy the cells with your code into a Python file"),
         (["something.py", "--kata", "sdap"], "Did you mean 'sdpa'?"),
         (["sdpa", "--kata", "mha"], "--kata is 'mha'"),
         (["mha"], "attn-kata start mha"),
@@ -200,6 +221,9 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
 )
 def test_a_usage_error_has_one_sentence_the_next_command_and_nothing_on_stdout(run, folder, arguments, said):
     (folder / "something.py").write_text(WRONG)
+    (folder / "other.py").write_text("def attention(q, k, v): ...\n")
+    (folder / "both.py").write_text(f"{WRONG}\nclass MultiHeadAttention: ...\n")
+    (folder / "my notes.ipynb").write_text('{"cells": []}')
     (folder / "a_folder").mkdir()
     os.mkfifo(folder / "a_pipe")
     with (folder / "big.py").open("wb") as big:

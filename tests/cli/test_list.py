@@ -49,6 +49,20 @@ def test_json_has_every_kata_and_nothing_else_is_printed(run):
     }
 
 
+@pytest.mark.parametrize("command", [["list"], ["explain", "values"], ["grade", "sdpa.py"], ["interview", "list"]])
+def test_json_is_asked_for_in_the_same_words_everywhere(run, folder, command):
+    (folder / "sdpa.py").write_text("import no_such_package\n")
+    both = [run(*command, *words) for words in (["--json"], ["--format", "json"])]
+    bodies = [json.loads(done.stdout) for done in both]
+    for body in bodies:
+        if "seconds" in body:
+            del body["seconds"]  # of a report
+
+    assert bodies[0] == bodies[1]
+    assert [done.stderr for done in both] == ["", ""]
+    assert both[0].returncode == both[1].returncode
+
+
 def test_listing_leaves_nothing_behind(run, home):
     run("list")
 

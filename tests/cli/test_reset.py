@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_the_old_file_is_kept_under_a_number_and_named(run, folder):
     run("start", "sdpa")
@@ -23,6 +25,20 @@ def test_the_level_of_the_old_stub_is_kept_unless_another_is_asked_for(run, fold
 
     run("reset", "--level", "blank")
     assert "(blank)" in (folder / "sdpa.py").read_text("utf-8").splitlines()[0]
+
+
+@pytest.mark.parametrize("before", [[], ["start", "sdpa"]], ids=["nothing started", "start met the file"])
+def test_without_an_argument_a_file_that_start_did_not_write_is_left_alone(run, folder, before):
+    (folder / "sdpa.py").write_text("mine")
+    if before:
+        run(*before)
+    done = run("reset")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("'sdpa.py' was not written by attn-kata start, so it was not replaced.\n")
+    assert [path.name for path in folder.iterdir()] == ["sdpa.py"]
+    assert run("reset", "sdpa").returncode == 0
+    assert (folder / "sdpa.bak1.py").read_text() == "mine"
 
 
 def test_a_link_keeps_leading_to_the_attempt(run, folder, tmp_path):

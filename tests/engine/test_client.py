@@ -178,11 +178,19 @@ def test_after_three_deaths_the_rest_is_skipped_and_the_report_failed(engine, ri
         ("import ctypes; ctypes.string_at(0)", "while it was imported: it crashed (SIGSEGV)"),
         ("bytearray(1 << 40)", "while it was imported: it ran out of memory"),
         ("def f(: pass", "it is not Python"),
+        ("# 注意力\n".encode("gbk"), "it is not Python (line 1 is not UTF-8: save the file as UTF-8)"),
+        ("x = 1\n\n\n# é".encode("latin-1"), "it is not Python (line 4 is not UTF-8: save the file as UTF-8)"),
+        ("x = 1".encode("utf-16"), "it is not Python (line 1 is not UTF-8: save the file as UTF-8)"),
         ("x = 1\0", "it is not Python"),
         ("# coding: nonsense\nx = 1", "it is not Python"),
         ("", 'it has no "scaled_dot_product_attention"; it defines no function or class'),
         ("def scaled_dot_attention(q): pass", "is scaled_dot_attention meant to be it?"),
         ("import no_such_package", "it imports something that is not here"),
+        (
+            "from my_masks import causal",
+            "An attempt is one file: it can import what is installed, but no file beside it",
+        ),
+        ("from .my_masks import causal", "An attempt is one file: it can import what is installed"),
         ("1 / 0", "it raises while it is imported: raised ZeroDivisionError"),
     ],
 )
@@ -192,6 +200,36 @@ def test_a_death_at_import_is_ungraded_with_its_reason(warm, source, because):
     assert report.outcome == "ungraded"
     assert because in (report.ungraded_because or "")
     assert report.findings == []
+
+
+def test_a_source_that_names_its_encoding_is_graded(warm, right):
+    assert grade(warm, f"# coding: gbk\n# 注意力\n{right}".encode("gbk")).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("demo", "why"),
+    [
+        ("scaled_dot_product_attention(1)", "line {line}, TypeError: "),
+        ("assert False, 'no\\x1b[2Jgood'", "line {line}, AssertionError: nogood"),
+        ("def again():\n    raise KeyError('x')\nagain()", "line {after}, KeyError: 'x'"),
+    ],
+)
+def test_a_demo_that_fails_after_the_definitions_is_a_note(warm, right, demo, why):
+    report = grade(warm, f"{right}\n{demo}\n")
+    line = right.count("\n") + 2
+
+    assert report.outcome == "passed"
+    assert (report.stopped_by or "").startswith(why.format(line=line, after=line + 2))
+    assert [note for note in report.notes if "ends early with an exception" in note and str(report.stopped_by) in note]
+
+
+@pytest.mark.parametrize("demo", ["raise SystemExit", "raise KeyboardInterrupt", "bytearray(1 << 40)"])
+def test_a_demo_that_ends_its_process_is_ungraded(warm, right, demo):
+    assert grade(warm, f"{right}\n{demo}\n").outcome == "ungraded"
+
+
+def test_a_demo_that_fails_before_the_definitions_is_ungraded(warm, right):
+    assert grade(warm, f"1 / 0\n{right}").outcome == "ungraded"
 
 
 def test_a_source_of_a_megabyte_and_bytes_that_are_no_text_are_told_apart(warm, right):

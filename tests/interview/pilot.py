@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from textual import events
+
 from attn_kata.interview.room.editor import Editor
 from attn_kata.interview.room.screens import Words
 
@@ -45,3 +47,9 @@ def write(room, source: bytes) -> None:
     """As if it had been typed: on top of what is there."""
     editor = room.screen.query_one(Editor)
     editor.replace(source.decode(), (0, 0), editor.document.end)
+
+
+def burst(room, *keys) -> None:
+    """Keys that arrive together, as from a pasted text or a held key: nothing is handled between them."""
+    for key in keys:
+        room.post_message(events.Key(key, key if len(key) == 1 else None))

@@ -110,3 +110,12 @@ def test_colour_is_there_when_it_is_asked_for_and_only_then(evil, monkeypatch, t
 
     assert re.search(rf"Overall: \x1b\[[\d;]*m{verdict}", pages.as_terminal(evil, color=True))
     assert "\x1b" not in pages.as_terminal(evil, color=False)
+
+
+def test_a_page_has_words_for_its_times_and_its_state(evil):
+    short = {**evil, "interview": {**evil["interview"], "minutes": 0.4, "state": "time_up"}}
+    one = {**evil, "interview": {**evil["interview"], "minutes": 1.0}}
+
+    assert "of 24 seconds used, time up." in pages.as_markdown(short)
+    assert "of 1 minute used" in pages.as_markdown(one)
+    assert "time_up" not in pages.as_markdown(short) + pages.as_html(short)

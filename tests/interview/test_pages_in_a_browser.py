@@ -90,3 +90,17 @@ def test_it_is_no_wider_than_the_screen(browse, evil, tmp_path, width):
     assert width - 30 <= seen <= width  # what the frame's border and a scroll bar take
     assert scrolled <= seen
     assert height > 2000, "nothing was laid out"
+
+
+@pytest.mark.parametrize("width", [600, 1100])
+def test_the_counts_of_the_timeline_fit_beside_the_times(browse, evil, tmp_path, width):
+    counted = [{**point, "held": 14, "core": 14} for point in evil["timeline"]]
+    measure = """
+      const cut = [...document.querySelectorAll('.held')].filter(one => one.scrollWidth > one.clientWidth);
+      document.body.dataset.cut = `${cut.length} of ${document.querySelectorAll('.held').length}`;
+    """
+    file = tmp_path / "review.html"
+    file.write_text(with_script(pages.as_html({**evil, "timeline": counted}), measure), "utf-8")
+    printed, _ = browse(file, "--dump-dom", f"--window-size={width},1000")
+
+    assert f'data-cut="0 of {len(counted)}"' in printed

@@ -147,6 +147,26 @@ def test_what_broke_again_is_seen(desk, clock, begin, engine):
     assert (180.0, "values", "holds again") in flips
 
 
+def test_what_was_not_tried_is_not_told_as_failed_or_broken(desk, clock, begin, engine):
+    session = begin(minutes=30)
+    for source in (RIGHT, b"# holds: output_shape, float32\n# skips: gradients, half_precision\n"):
+        clock.goes(minutes=2)
+        control.ran(desk, session.id, source, outcome="failed")
+        control.save(desk, session.id, source)
+    control.submit(desk, session.id, source)
+    reviewed = go_to_review(desk, session)
+    card = card_of(desk, reviewed, engine)
+    evidence = {one.name: one.evidence for one in card.dimensions}
+
+    assert evidence["Correctness"] == (
+        "sdpa: 2 of 4 core properties, 0 of 2 edge properties",
+        "sdpa: fails values",
+        "sdpa: not tried, and counted as not holding: gradients",
+    )
+    assert "not tried, and counted as not holding: gradients, half_precision" in evidence["Gradients and numerics"]
+    assert "properties that broke on the way: values" in evidence["Testing discipline"]
+
+
 def test_help_costs_independence(desk, begin, engine):
     session = begin(mode="coached")
     control.submit(desk, session.id, RIGHT)

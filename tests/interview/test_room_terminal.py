@@ -188,3 +188,20 @@ def kept_versions(home):
     """Every source that the session has, in no order."""
     with closing(sqlite3.connect(home / "interview.db")) as db:
         return [bytes(source) for (source,) in db.execute("SELECT source FROM snapshot")]
+
+
+def test_keys_that_arrive_at_once_answer_a_dialog_once(terminal, desk):
+    one = terminal()
+    one.begins_coding()
+    one.child.send("\x11")
+    one.shows("Stay")
+    one.child.send("sss")
+    while "Stay" in one.text:
+        one.quiet(0.1)
+    one.child.send("\x11")
+    one.shows("Stay")
+    one.child.send("lll")
+
+    assert one.ends() == 0
+    assert b"Traceback" not in one.raw
+    assert desk.store.active().state == "coding"

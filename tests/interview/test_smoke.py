@@ -28,6 +28,14 @@ def test_every_reference_passes(engine, slug):
     assert seen.lines == ("The example: out is as expected.", "Shapes: right.")
 
 
+def test_a_demo_that_fails_is_why_the_example_was_not_reached(engine):
+    source = b"def scaled_dot_product_attention(q, k, v):\n    return v\n\n1 / 0\n"
+    seen = smoke.run(engine, "sdpa", source, attempt="sdpa.py")
+
+    assert seen.outcome == "failed"
+    assert "Your code stops before the example: line 4, ZeroDivisionError: division by zero" in seen.output
+
+
 def test_what_is_expected_has_the_dtype_of_what_came(engine):
     """It is asked for in float64, and `dtype=torch.float64` was shown as if that were what is wrong."""
     source = b"def scaled_dot_product_attention(q, k, v):\n    return v + 0.5\n"

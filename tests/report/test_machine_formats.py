@@ -100,6 +100,17 @@ def test_gradescope_gives_a_point_for_each_core_property_that_holds(reports):
     assert json.loads(render(reports["ungraded"], "gradescope"))["score"] == 0
 
 
+def test_gradescope_says_of_each_property_that_was_not_tried_that_it_was_not(reports):
+    body = json.loads(render(reports["failed"], "gradescope"))
+    untried = [test for test in body["tests"] if "skipped" in test["tags"]]
+
+    assert untried
+    assert all(test["name"].endswith(" (not tried)") and "\nnot tried: " in test["output"] for test in untried)
+    assert "A property that was not tried gets no point" in body["output"]
+    assert "(not tried)" not in "".join(test["name"] for test in body["tests"] if test not in untried)
+    assert "not tried" not in json.loads(render(reports["passed"], "gradescope"))["output"]
+
+
 def _texts(value):
     if isinstance(value, str):
         yield value

@@ -67,6 +67,22 @@ def syntax_error(error: SyntaxError | ValueError) -> tuple[str, ...]:
     return str(error), "0", ""
 
 
+def not_decodable(source: bytes) -> str | None:
+    """Which line Python cannot decode, and what to do, or None. `compile` does not look into comments; Python does."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    except SyntaxError:  # an unknown encoding, or the first two lines are not UTF-8
+        encoding = "utf-8"
+    try:
+        source.decode(encoding)
+    except LookupError:  # an encoding, but not of text
+        return None
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        return f"line {line} is not {encoding.upper()}: save the file as UTF-8"
+    return None
+
+
 def remember_lines(source: bytes, filename: str) -> None:
     """Cache the source's lines, so that tracebacks that the attempt prints show them."""
     try:

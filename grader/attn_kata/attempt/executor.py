@@ -105,10 +105,16 @@ class Executor:
     # ------------------------------------------------------------------------------------------------- requests
 
     def _load(self, request: Load) -> Content:
-        """Run the attempt's source as a module. Its name is not `__main__`."""
+        """Run the attempt's source as a module. Its name is not `__main__`.
+
+        An exception after the definitions, as of a demo, does not undo them: then the answer describes the exception.
+        """
         source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.filename
         self._reads_device_type = _READS_A_TYPE.search(source) is not None
+        undecodable = exceptions.not_decodable(source)
+        if undecodable:
+            raise _NotPython((undecodable, "0", ""))
         try:
             code = compile(source, self._filename, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
@@ -116,12 +122,18 @@ class Executor:
         exceptions.remember_lines(source, self._filename)
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
+        stopped: Exception | None = None
         with self._noting_devices():
-            exec(code, self._namespace.__dict__)
+            try:
+                exec(code, self._namespace.__dict__)
+            except Exception as error:
+                stopped = error
         missing = [name for name in request.wanted if not callable(self._namespace.__dict__.get(name))]
+        if stopped is not None and (missing or exceptions.is_out_of_memory(stopped)):
+            raise stopped
         if missing:
             raise MissingEntry(" ".join(missing))
-        return (), ()
+        return () if stopped is None else exceptions.exception_texts(stopped, self._filename), ()
 
     def _block(self, request: Block) -> Content:
         """Block the forbidden operations."""

@@ -36,8 +36,9 @@ def problems_when_run(kata: Kata, engine: Engine) -> Iterator[str]:
         properties=smoke.shape_properties(kata.slug),
         diagnose=False,
     )
-    if report.ungraded_because:
-        yield f"stub.py.j2: the block shapes does not run on the reference: {report.ungraded_because}"
+    if report.ungraded_because or report.stopped_by:
+        why = report.ungraded_because or report.stopped_by
+        yield f"stub.py.j2: the block shapes does not run on the reference: {why}"
     elif not report.attempt_output.strip():
         yield "stub.py.j2: the block shapes prints nothing"
     seen = smoke.run(engine, kata.slug, reference, attempt="the reference")

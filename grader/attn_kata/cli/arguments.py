@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -48,6 +49,20 @@ def _one_attempt(ctx: click.Context, param: click.Parameter, values: tuple[str, 
 def kata_argument(*, required: bool = False) -> Callable[[_F], _F]:
     """`KATA`: a name that the command looks up."""
     return click.argument("kata", required=required, shell_complete=complete_kata)
+
+
+def json_option() -> Callable[[_F], _F]:
+    """`--json`. `--format json` is the same, as for `grade`, which has more formats."""
+
+    def add(command: _F) -> _F:
+        @functools.wraps(command)
+        def called(*args: Any, as_json: bool, form: str, **named: Any) -> Any:
+            return command(*args, as_json=as_json or form == "json", **named)
+
+        called = click.option("--format", "form", type=click.Choice(["terminal", "json"]), hidden=True)(called)
+        return cast("_F", click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")(called))
+
+    return add
 
 
 def level_option(default: stub.Level | None, help_text: str) -> Callable[[_F], _F]:

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from attn_kata import catalog
+from attn_kata.cli.arguments import json_option
 from attn_kata.cli.output import emit, paragraph, width
 from attn_kata.diagnosis import catalogue, examples
 from attn_kata.diagnosis.catalogue import Entry
@@ -41,7 +42,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command("explain")
 @click.argument("name", metavar="[MISTAKE | PROPERTY]", required=False, shell_complete=_complete)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+@json_option()
 def command(name: str | None, as_json: bool) -> None:
     """Explain a mistake or a property, and why it matters.
 

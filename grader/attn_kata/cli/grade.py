@@ -32,9 +32,10 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     "--kata",
     metavar="KATA",
     shell_complete=complete_kata,
-    help="The kata of FILE, when its name and header do not say it.",
+    help="The kata of FILE, when its name, header and definitions do not say it.",
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
     "--seed",
@@ -71,6 +72,7 @@ def command(
     attempt: str | None,
     kata: str | None,
     form: str,
+    as_json: bool,
     output: Path | None,
     seed: int | None,
     timeout: float,
@@ -86,11 +88,15 @@ def command(
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
     source = workspace.read(target.path)
+    if target.told_by:
+        warn(target.told_by)
     for name in properties:
         catalog.check_property(target.kata, name)
     # The next command is for the author of the file. It must name the kata when the file does not.
-    options = f"--kata {target.kata.slug}" if kata and attempt else ""
-    destination = Destination(output, form, attempt=target.path, advice=not untrusted, options=options)
+    options = f"--kata {target.kata.slug}" if attempt and (kata or target.told_by) else ""
+    destination = Destination(
+        output, "json" if as_json else form, attempt=target.path, advice=not untrusted, options=options
+    )
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
         with waiting("Grading … (Ctrl-C stops)"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from attn_kata.cli import engine, room
+from attn_kata.cli.arguments import json_option
 from attn_kata.cli.output import color, emit, warn, width
 from attn_kata.errors import UsageError, why
 
@@ -271,7 +272,7 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+@json_option()
 def list_(as_json: bool) -> None:
     """List all interviews, the newest first."""
     from attn_kata.interview import words

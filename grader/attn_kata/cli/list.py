@@ -9,12 +9,13 @@ import click
 
 from attn_kata import catalog
 from attn_kata.catalog import Kata
+from attn_kata.cli.arguments import json_option
 from attn_kata.cli.output import emit, warn, width
 from attn_kata.history import History, Progress
 
 
 @click.command("list", short_help="Show the katas by level, and when you passed them.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+@json_option()
 def command(as_json: bool) -> None:
     """Show the katas by level, with their minutes and when you passed them."""
     history = History(warn)

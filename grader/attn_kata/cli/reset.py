@@ -22,6 +22,6 @@ def command(kata: str | None, level: stub.Level | None) -> None:
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     with signals.held():
-        path, backup = workspace.reset(found, level, history)
+        path, backup = workspace.reset(found, level, history, named=kata is not None)
         kept = f"Your old file is now {workspace.shown(backup)}" if backup else "There was no old file"
         emit(f"{workspace.shown(path)} is a new stub. {kept}.\nNext: attn-kata grade")

@@ -17,7 +17,7 @@ from attn_kata.history import History
     "--kata",
     metavar="KATA",
     shell_complete=complete_kata,
-    help="The kata of FILE, when its name and header do not say it.",
+    help="The kata of FILE, when its name, header and definitions do not say it.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of the random inputs."
@@ -34,6 +34,8 @@ def command(attempt: str | None, kata: str | None, seed: int) -> None:
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
     workspace.read(target.path)
+    if target.told_by:
+        warn(target.told_by)
     with engine.kept() as warm:
         if terminal.is_terminal():
             loop.on_screen(target, warm, history, seed=seed, color=color())

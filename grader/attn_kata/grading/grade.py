@@ -28,7 +28,11 @@ from attn_kata.properties.handle import Handle, read_raised
 from attn_kata.protocol import messages, wire
 from attn_kata.protocol.messages import Job
 from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
+from attn_kata.report.plain import one_line
 
+STOPPED = "your file ends early with an exception, and what it defines before that is graded: {why}"
+ONE_FILE = "An attempt is one file: it can import what is installed, but no file beside it"
+MOST_OF_AN_EXCEPTION = 300  # characters of a note
 DIAGNOSIS_SECONDS = 30.0  # far more than the bounded search needs: a hostile source may make looking at it slow
 MAX_SOURCE_FOR_LINES = 64 << 10  # bytes; no lines are looked for in more: parsing a megabyte can take half a minute
 
@@ -101,6 +105,7 @@ class _Grading:
             least_tier=job.least_tier,
         )
         self._seconds = {"properties": 0.0, "diagnosis": 0.0}
+        self._stopped_by: str | None = None
 
     def run(self) -> Report:
         try:
@@ -109,6 +114,7 @@ class _Grading:
             return self._ungraded(f"while it was imported: {death.reason}")
         if loaded.status != wire.OK:
             return self._ungraded(_why_not_loaded(loaded))
+        self._stopped_by = _why_stopped(loaded)
         folder = self._folder
         handle = Handle(self.attempt)
         reference = local_handle(self._solution) if self._loaded is None else Handle(self._loaded.answers)
@@ -193,7 +199,8 @@ class _Grading:
             not_written=not_written,
             part=bool(self._job.properties),
             explained=diagnosed.explained,
-            notes=diagnosed.notes,
+            notes=[STOPPED.format(why=self._stopped_by), *diagnosed.notes] if self._stopped_by else diagnosed.notes,
+            stopped_by=self._stopped_by,
         )
 
 
@@ -241,11 +248,20 @@ def _why_not_loaded(reply: wire.Reply) -> str:
     if reply.status == wire.NO_ENTRY:
         return _say_missing(reply.texts[0].split(), reply.texts[1:])
     raised = read_raised(reply.texts)
-    if raised.types[0] == "ModuleNotFoundError":
-        return f"it imports something that is not here: {AttemptRaised(raised).message}"
+    if raised.types[0] == "ModuleNotFoundError" or raised.text.startswith("attempted relative import"):
+        return f"it imports something that is not here: {AttemptRaised(raised).message}. {ONE_FILE}"
     if raised.types[0] == "SystemExit":
         return "it ends the process while it is imported (sys.exit)"
     return f"it raises while it is imported: {AttemptRaised(raised).message}"
+
+
+def _why_stopped(reply: wire.Reply) -> str | None:
+    """The exception that ended the source after its definitions, with its line, or None."""
+    if not reply.texts:
+        return None
+    raised = read_raised(reply.texts)
+    line = next((f"line {line}, " for line, function in raised.frames if function == "<module>"), "")
+    return one_line(f"{line}{raised.types[0]}: {raised.text}", most=MOST_OF_AN_EXCEPTION)
 
 
 def _say_missing(missing: list[str], names: tuple[str, ...]) -> str:

@@ -123,7 +123,7 @@ def testing(review: Review) -> Judged:
         for stage, digest in session.finals.items()
     )
     broke = [flip.property for point in review.points for flip in point.flips if flip.how == "broke"]
-    still = [name for one in review.taken for name in _once_held(review, one) - _holding(one)]
+    still = [name for one in review.taken for name in _once_held(review, one) & _failing(one)]
     evidence = [
         f"{session.stages[stage].kata}: {count} run{'' if count == 1 else 's'}" for stage, count in counts.items()
     ]
@@ -189,9 +189,11 @@ def _findings(one: Taken) -> list[Finding]:
     return one.report.findings if one.report is not None else []
 
 
-def _fails(findings: Iterable[Finding]) -> list[str]:
-    names = [finding.property for finding in findings if finding.outcome != "passed"]
-    return [f"fails {_some(names)}"] if names else []
+def _fails(findings: Sequence[Finding]) -> list[str]:
+    fails = [finding.property for finding in findings if finding.outcome in ("failed", "errored")]
+    untried = [finding.property for finding in findings if finding.outcome == "skipped"]
+    said = [f"fails {_some(fails)}"] if fails else []
+    return [*said, f"not tried, and counted as not holding: {_some(untried)}"] if untried else said
 
 
 def _some(names: Sequence[str]) -> str:
@@ -204,8 +206,9 @@ def _held(findings: Iterable[Finding]) -> int:
     return sum(1 for finding in findings if finding.outcome == "passed")
 
 
-def _holding(one: Taken) -> set[str]:
-    return {finding.property for finding in _findings(one) if finding.outcome == "passed"}
+def _failing(one: Taken) -> set[str]:
+    """What was tried and does not hold."""
+    return {finding.property for finding in _findings(one) if finding.outcome in ("failed", "errored")}
 
 
 def _once_held(review: Review, one: Taken) -> set[str]:

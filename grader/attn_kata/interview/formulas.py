@@ -45,6 +45,11 @@ def mha_parameters(*, E: int) -> float:
     return 4 * (E * E + E)
 
 
+def wide_head_parameters(*, E: int, H: int, D: int) -> float:
+    """q, k and v (E, H * D) and o (H * D, E) with biases, for heads of any size D."""
+    return 3 * (E + 1) * H * D + (H * D + 1) * E
+
+
 def gqa_parameters(*, E: int, H: int, G: int) -> float:
     """q and o (E, E), k and v (E, G * D), D = E / H, no biases: grouped-query attention with G key-value heads."""
     return 2 * E * E + 2 * E * G * (E // H)
@@ -110,6 +115,7 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         fused_flops,
         fused_rows,
         mha_parameters,
+        wide_head_parameters,
         gqa_parameters,
         cross_parameters,
         projection_flops,

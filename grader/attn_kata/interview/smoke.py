@@ -54,7 +54,7 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
     printed, ended, rest = report.attempt_output.partition(mark)
     said = _seen(rest.partition(mark)[0])  # after it come prints of calls with random inputs
     if not ended and report.outcome != "ungraded":
-        said = LOST
+        said = f"Your code stops before the example: {_seen(report.stopped_by)}" if report.stopped_by else LOST
     output = "\n".join(part for part in (_first(printed, MOST_LINES, MOST_CHARACTERS), said) if part)
     if report.outcome == "ungraded":
         because = (report.ungraded_because or "no reason given").replace(

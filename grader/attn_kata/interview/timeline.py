@@ -79,13 +79,14 @@ def points(
         flips: tuple[Flip, ...] = ()
         held = core = None
         if report is not None:
-            names = {finding["property"] for finding in report["findings"] if finding["tier"] == "core"}
-            holding = {finding["property"] for finding in report["findings"] if finding["outcome"] == "passed"} & names
-            known = ever.setdefault(event.stage, set())
-            flips = _flips(known, now.get(event.stage, set()), holding)
+            outcomes = {one["property"]: one["outcome"] for one in report["findings"] if one["tier"] == "core"}
+            holding = {name for name, outcome in outcomes.items() if outcome == "passed"}
+            held, core = len(holding), len(outcomes)
+            known, last = ever.setdefault(event.stage, set()), now.get(event.stage, set())
+            holding |= {name for name in last if outcomes.get(name) == "skipped"}  # not tried is not broken
+            flips = _flips(known, last, holding)
             known |= holding
             now[event.stage] = holding
-            held, core = len(holding), len(names)
         code = diff = None
         if digest is not None and digest != shown.get(event.stage):
             code = as_text(source(digest))

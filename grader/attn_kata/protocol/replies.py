@@ -7,7 +7,7 @@ without a shape.
 from __future__ import annotations
 
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Build, Call, Request
+from attn_kata.protocol.messages import Build, Call, Load, Request
 
 
 def answers(request: Request, reply: wire.Reply) -> bool:
@@ -22,6 +22,8 @@ def answers(request: Request, reply: wire.Reply) -> bool:
         )
     if isinstance(request, Call):
         return _answers_call(request, reply)
+    if isinstance(request, Load):  # its texts describe the exception that ended the source after its definitions
+        return not reply.tensors
     return not reply.texts and not reply.tensors
 
 

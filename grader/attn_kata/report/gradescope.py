@@ -12,6 +12,9 @@ from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.summary import diagnosis_text, finding_text, headline, more_lines, skipped_because
 
+NOT_TRIED = (
+    "A property that was not tried gets no point and is shown as failed: Gradescope knows only passed and failed."
+)
 OUTPUT_LINES = 100
 OUTPUT_CHARACTERS = 10_000
 
@@ -40,14 +43,15 @@ def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
     if passed:
         output = plain(finding.claim)
     elif finding.outcome == "skipped":
-        output = f"{plain(finding.claim)}\nnot tested: {skipped_because(finding, held).removeprefix('not tried: ')}"
+        output = f"{plain(finding.claim)}\nnot tried: {skipped_because(finding, held).removeprefix('not tried: ')}"
     else:
         output = finding_text(finding)
     return {
         **points,
         "status": "passed" if passed else "failed",
         "name": one_line(finding.property)
-        + ("" if finding.tier == "core" else " (beyond the bar: reported, no points)"),
+        + ("" if finding.tier == "core" else " (beyond the bar: reported, no points)")
+        + (" (not tried)" if finding.outcome == "skipped" else ""),
         "number": str(number),
         "output": output,
         "tags": [finding.tier, finding.outcome],
@@ -59,7 +63,10 @@ def _output(report: Report) -> str:
     parts = [headline(report)]
     if report.ungraded_because:
         parts.append(f"Not graded: {plain(report.ungraded_because)}")
+    if any(finding.outcome == "skipped" for finding in report.findings):
+        parts.append(NOT_TRIED)
     parts.append(diagnosis_text(report))
+    parts += [f"Note: {plain(note)}" for note in report.notes]
     printed, left_out = capped(report.attempt_output, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     if printed:
         more = [more_lines(left_out)] if left_out else []

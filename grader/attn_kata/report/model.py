@@ -90,6 +90,7 @@ class Report:
     part: bool = False  # only some properties were asked for, with those they need
     explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
+    stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
 
     @property
     def passed(self) -> bool:

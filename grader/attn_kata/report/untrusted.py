@@ -37,6 +37,7 @@ def without_hidden_inputs(report: Report) -> Report:
         findings=[_redacted(finding) for finding in report.findings],
         attempt_output="",
         pictures=[],
+        stopped_by=None,
         notes=[*notes, *[DEVICE_UNVERIFIED] * unverified, NOTE, AGAIN.format(seed=report.seed)],
     )
 

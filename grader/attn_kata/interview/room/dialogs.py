@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
@@ -16,8 +17,18 @@ from textual.widgets.option_list import Option
 from attn_kata.interview.room.screens import Typing, Words
 from attn_kata.interview.room.texts import HELP
 
+_Answer = TypeVar("_Answer")
 
-class Help(ModalScreen[None]):
+
+class Dialog(ModalScreen[_Answer]):
+    """A dialog that is answered once. Keys that arrive after its answer are lost: they were meant for it."""
+
+    def dismiss(self, result: _Answer | None = None) -> AwaitComplete:
+        """Close the dialog, if it is still the screen in front. Textual itself would close whatever is in front now."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Help(Dialog[None]):
     """The keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,ctrl+o,enter,q,ctrl+q", "dismiss", "Close")]
@@ -30,7 +41,7 @@ class Help(ModalScreen[None]):
         self.query_one(VerticalScroll).focus()
 
 
-class Choice(ModalScreen[str | None]):
+class Choice(Dialog[str | None]):
     """A choice, by its key or with the arrows and Enter. Returns the key, or None for Esc if Esc is allowed.
 
     A dialog that `must` be answered may appear while somebody types. It ignores keys until the typing stops.

@@ -1,0 +1,29 @@
+"""The katas that a file is written for, told by the functions and classes that it defines. Runs nothing of it."""
+
+from __future__ import annotations
+
+from attn_kata import catalog
+from attn_kata.catalog import Kata
+
+MOST_BYTES = 64 << 10  # parsing a megabyte can take half a minute
+
+
+def names(source: bytes) -> set[str]:
+    """The functions and classes that `source` defines at its top level; empty for what is no Python or too long."""
+    import ast  # only here: most files have the name of their kata
+
+    if len(source) > MOST_BYTES:
+        return set()
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
+        return set()
+    return {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def katas(source: bytes) -> list[Kata]:
+    """The katas whose entry points are all in `source`; if there is none, those of which one is."""
+    defined = names(source)
+    every = catalog.katas() if defined else []
+    whole = [kata for kata in every if defined.issuperset(kata.entries)]
+    return whole or [kata for kata in every if defined.intersection(kata.entries)]
