@@ -37,6 +37,7 @@ class Finding:
     needs: list[str]
     example: Example | None
     seconds: float
+    line: int | None = None  # the attempt's own line that raised, 1-based
 
 
 @dataclass(frozen=True, kw_only=True)
