@@ -68,6 +68,34 @@ def test_a_wrong_attempt_fails_with_the_property_and_what_it_printed(run, folder
     assert run(*following).returncode == 1
 
 
+SPOILED = {
+    "scale.embed_dim": ("math.sqrt(self.head_dim)", "math.sqrt(E)"),
+    "mask.inverted": ("~mask", "mask"),
+    "layout.view_of_strided": (".reshape(B, T, E)", ".view(B, T, E)"),
+    "line 27 in forward": ("if mask is not None:", "if mask:"),
+    "MultiHeadAttention, line": ("B, T, E = x.shape", "raise RuntimeError('MultiHeadAttention')"),
+}
+
+
+@pytest.mark.parametrize(("said", "edit"), SPOILED.items(), ids=SPOILED)
+def test_the_commonest_failures_fit_one_screen_and_full_has_it_all(run, folder, said, edit):
+    plain = (catalog.find("mha").folder / "right" / "plain.py").read_text("utf-8")
+    assert plain.count(edit[0]) == 1
+    (folder / "mha.py").write_text(plain.replace(*edit), "utf-8")
+    short = run("grade", "mha.py").stdout
+
+    assert said in " ".join(short.split())
+    assert len(short.splitlines()) <= 24
+    assert max(map(len, short.splitlines())) <= 80
+    assert "not tried: attn-kata grade mha.py --full\n" in short
+    assert "SKIP" not in short
+    assert "no known mistake" not in short
+    if said == "mask.inverted":
+        whole = run("grade", "mha.py", "--full").stdout
+        assert "SKIP" in whole
+        assert "PASS" in whole
+
+
 def test_the_untouched_stub_is_told_kindly_and_known_by_its_header_under_any_name(run, folder):
     run("start", "sdpa")
     (folder / "sdpa.py").rename(folder / "my attempt.py")

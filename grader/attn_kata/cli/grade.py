@@ -35,6 +35,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     help="The kata of FILE, when its name and header do not say it.",
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
+@click.option("--full", is_flag=True, help="Print every property and every picture.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
     "--seed",
@@ -71,6 +72,7 @@ def command(
     attempt: str | None,
     kata: str | None,
     form: str,
+    full: bool,
     output: Path | None,
     seed: int | None,
     timeout: float,
@@ -90,7 +92,7 @@ def command(
         catalog.check_property(target.kata, name)
     # The next command is for the author of the file. It must name the kata when the file does not.
     options = f"--kata {target.kata.slug}" if kata and attempt else ""
-    destination = Destination(output, form, attempt=target.path, advice=not untrusted, options=options)
+    destination = Destination(output, form, attempt=target.path, advice=not untrusted, options=options, full=full)
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
         with waiting("Grading … (Ctrl-C stops)"):

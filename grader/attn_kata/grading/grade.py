@@ -194,6 +194,8 @@ class _Grading:
             part=bool(self._job.properties),
             explained=diagnosed.explained,
             notes=diagnosed.notes,
+            reproduced=diagnosed.reproduced,
+            unexplained=diagnosed.unexplained,
         )
 
 

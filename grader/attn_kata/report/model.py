@@ -91,6 +91,8 @@ class Report:
     part: bool = False  # only some properties were asked for, with those they need
     explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
+    reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
+    unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
 
     @property
     def passed(self) -> bool:

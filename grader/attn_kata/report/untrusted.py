@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 from attn_kata.report.model import Finding, Report
+from attn_kata.report.summary import is_ready_made
 
 NOTE = "Graded as another person's file: numbers, inputs and prints are left out."
 DEVICE_UNVERIFIED = "The device property is not verified: it relies on what the code reports about its own tensors."
@@ -25,7 +26,6 @@ _OUR_OWN = re.compile(
     r"|it was killed \(SIGKILL\)"
     r"|it ended its process"
 )
-_READY_MADE = re.compile(r"calls .*, which is ready-made", re.DOTALL)
 
 
 def without_hidden_inputs(report: Report) -> Report:
@@ -47,7 +47,7 @@ def _redacted(finding: Finding) -> Finding:
         ours = _OUR_OWN.match(message or "")
         if ours:
             message = ours.group()
-        elif _READY_MADE.match(message or ""):  # the name in it came from the attempt's process
+        elif is_ready_made(finding):  # the name in it came from the attempt's process
             message = "calls something ready-made"
         elif finding.outcome == "errored":
             message = "it gave no answer"
