@@ -72,7 +72,7 @@ SPOILED = {
     "scale.embed_dim": ("math.sqrt(self.head_dim)", "math.sqrt(E)"),
     "mask.inverted": ("~mask", "mask"),
     "layout.view_of_strided": (".reshape(B, T, E)", ".view(B, T, E)"),
-    "line 27 in forward": ("if mask is not None:", "if mask:"),
+    "line 29 in forward": ("if mask is not None:", "if mask:"),
     "MultiHeadAttention, line": ("B, T, E = x.shape", "raise RuntimeError('MultiHeadAttention')"),
 }
 
@@ -94,6 +94,15 @@ def test_the_commonest_failures_fit_one_screen_and_full_has_it_all(run, folder, 
         whole = run("grade", "mha.py", "--full").stdout
         assert "SKIP" in whole
         assert "PASS" in whole
+
+
+def test_an_encoding_without_the_signs_gets_words_for_them(run, folder):
+    plain = (catalog.find("mha").folder / "right" / "plain.py").read_text("utf-8")
+    (folder / "mha.py").write_text(plain.replace(*SPOILED["scale.embed_dim"]), "utf-8")
+    text = run("grade", "mha.py", PYTHONIOENCODING="ascii").stdout
+
+    assert "You divided by sqrt 15 = sqrt embed_dim" in text
+    assert "softmax(q k^T /" in text
 
 
 def test_the_untouched_stub_is_told_kindly_and_known_by_its_header_under_any_name(run, folder):

@@ -10,6 +10,7 @@ import pytest
 
 import attn_kata.report
 from attn_kata.report import folded, terminal
+from attn_kata.report.ascii import in_ascii
 from attn_kata.report.formats import FORMATS, render
 from attn_kata.report.matrices import picture
 from attn_kata.report.model import Diagnosis, Example, Finding, Isolation, NamedMistake, Report
@@ -323,6 +324,18 @@ def test_a_picture_of_what_are_no_weights_is_not_called_so():
     text = terminal.render(dataclasses.replace(FAILED, pictures=[other]))
     assert "What reaches your output" in text
     assert "attends to" not in text
+
+
+def test_in_ascii_signs_blocks_and_names_still_say_something():
+    weights = Example(what="the weights", rows="query", columns="key", expected=[[1.0, 0.5]], got=[[0.3, 0.0]])
+    page = terminal.render(dataclasses.replace(FAILED, pictures=[weights], attempt="mañana.py"))
+    text = in_ascii(page)
+
+    assert text.isascii()
+    assert "?" not in text.replace("sum?", "")
+    assert "you divided by sqrt 64 = sqrt embed_dim" in text
+    assert "    ##++" in text  # █ and ▒
+    assert "ma\\xf1ana.py" in text
 
 
 # The short report ---------------------------------------------------------------------------------------------------------
