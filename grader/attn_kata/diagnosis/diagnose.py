@@ -95,7 +95,8 @@ def diagnose(
         for name, failure in failures.items()
         if name in core and not isinstance(failure, (NoAnswer, RaisedAnother, ReadyMade))
     ]
-    if not diagnoses and numbers:  # an exception says itself what is wrong
+    seen = any(answer.output is not None for one in asked for answer in one.answers)
+    if not diagnoses and numbers and seen:  # an exception, or wrong parameters, say themselves what is wrong
         notes.append(
             f"the values are right; no known mistake that breaks {', '.join(numbers[:3])} was seen in the code"
             if evidence.values_right
