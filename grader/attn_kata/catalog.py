@@ -9,6 +9,10 @@ The format of `kata.toml`. Every key is required; an error names file and key:
     entries = ["MultiHeadAttention"] # the names that the hidden tests call
     hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
 
+    [hint_for]                       # optional: the hint, by number, that is about a mistake
+    scale = 3                        # about every mistake whose id begins with "scale."
+    "mask.inverted" = 2              # about this one, rather than what `mask` says
+
 What the kata asks is in `prompt.md` beside it (contract.py), its stub in `stub.py.j2` (stub.py), its interview in
 `interview.toml` (interview/content.py).
 """
@@ -37,12 +41,17 @@ class Kata:
     summary: str
     entries: tuple[str, ...]
     hints: tuple[str, ...]
+    hint_numbers: dict[str, int]  # by the id of a mistake, or by its family
     folder: Path
 
     @property
     def prompt(self) -> Path:
         """`prompt.md`: the contract."""
         return self.folder / "prompt.md"
+
+    def hint_for(self, mistake: str) -> int | None:
+        """The number of the hint about the mistake with this id."""
+        return self.hint_numbers.get(mistake, self.hint_numbers.get(mistake.partition(".")[0]))
 
     @property
     def solution(self) -> Path:
@@ -114,11 +123,21 @@ def load(folder: Path) -> Kata:
         summary=table.text("summary"),
         entries=table.identifiers("entries"),
         hints=table.texts("hints", at_least=3),
+        hint_numbers=_hint_numbers(table.table("hint_for")),
         folder=folder,
     )
     table.nothing_else()
+    for mistake, number in kata.hint_numbers.items():
+        if number > len(kata.hints):
+            raise table.wrong(
+                f"hint_for.{mistake}", f"must be the number of a hint: there are {len(kata.hints)}, not {number}"
+            )
     if "\\" in kata.title or '"' in kata.title or "\n" in kata.title:
         raise table.wrong("title", "goes into a docstring: one line, no backslash, no double quote")
     if "\n" in kata.summary or len(kata.summary) > 60:
         raise table.wrong("summary", "must be one line of at most 60 characters")
     return kata
+
+
+def _hint_numbers(table: Table) -> dict[str, int]:
+    return {mistake: table.positive(mistake) for mistake in table.names()}

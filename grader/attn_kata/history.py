@@ -211,16 +211,22 @@ class History:
 
     # Hints and references ----------------------------------------------------------------------------------------------
 
-    def next_hint(self, kata: str, count: int, wanted: int | None = None) -> int:
-        """The number (from 1) of the next hint of `count`, or `wanted`; it is recorded. After the last hint, the last again."""
+    def hints_given(self, kata: str) -> set[int]:
+        """The numbers (from 1) of the hints that were given."""
+        return {int(number) for (number,) in self._rows("SELECT number FROM hint WHERE kata = ?", kata)}
 
-        def write(db: sqlite3.Connection) -> int:
-            given = int(rows(db, "SELECT COALESCE(MAX(number), 0) FROM hint WHERE kata = ?", kata)[0][0])
-            number = wanted or min(given + 1, count)
-            db.execute("INSERT OR IGNORE INTO hint VALUES (?, ?, ?)", (kata, number, _now()))
-            return number
+    def hint_given(self, kata: str, number: int) -> None:
+        """A hint was given."""
+        insert = "INSERT OR IGNORE INTO hint VALUES (?, ?, ?)"
+        self._write(lambda db: db.execute(insert, (kata, number, _now())), None)
 
-        return self._write(write, wanted or 1)
+    def last_mistakes(self, kata: str) -> list[str]:
+        """The ids of the mistakes that the last grading found, the first diagnosis first."""
+        found = self._rows("SELECT mistakes FROM grading WHERE kata = ? ORDER BY id DESC LIMIT 1", kata)
+        try:
+            return [str(id) for one in json.loads(found[0][0]) for id in one] if found else []
+        except (ValueError, TypeError):  # somebody else wrote into the file
+            return []
 
     def shown(self, kata: str, *, given_up: bool) -> None:
         """The reference was shown."""

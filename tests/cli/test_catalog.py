@@ -54,6 +54,8 @@ def test_a_good_one_is_read(kata):
         ('["f", "C"]', '["f g"]', "'entries' must be Python names, not 'f g'"),
         ('["f", "C"]', '["f", "f"]', "'entries' has 'f' more than once"),
         ("level = 1", "level = ", "cannot be read"),
+        ('"three"]', '"three"]\n[hint_for]\nscale = 4', "must be the number of a hint: there are 3, not 4"),
+        ('"three"]', '"three"]\n[hint_for]\nscale = "1"', "'hint_for.scale' must be a whole number"),
     ],
 )
 def test_every_error_names_the_file_and_the_key(kata, old, new, said):

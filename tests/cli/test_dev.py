@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 
 import pytest
+
+from attn_kata import catalog
+from attn_kata.authoring import rules
 
 
 @pytest.mark.parametrize("name", ["scale_embed_dim", "wrong/scale_embed_dim"])
@@ -43,3 +47,13 @@ def test_a_misspelt_name_is_a_usage_error(typed, said, run):
 
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_a_hint_about_a_mistake_that_is_none_is_told():
+    known = dataclasses.replace(catalog.find("sdpa"), hint_numbers={"scale": 1, "mask.inverted": 1})
+    wrong = dataclasses.replace(known, hint_numbers={"scael": 1, "mask.inverted": 1})
+
+    assert list(rules._hints_about_nothing(known)) == []
+    assert list(rules._hints_about_nothing(wrong)) == [
+        "kata.toml: hint_for.scael: no mistake has this id, and none begins with it"
+    ]

@@ -86,6 +86,43 @@ def test_what_the_file_defines_is_read_and_not_run(run, folder):
     assert not (folder / "ran").exists()
 
 
+SPOILED = {
+    "scale.embed_dim": ("math.sqrt(self.head_dim)", "math.sqrt(E)"),
+    "mask.inverted": ("~mask", "mask"),
+    "layout.view_of_strided": (".reshape(B, T, E)", ".view(B, T, E)"),
+    "line 29 in forward": ("if mask is not None:", "if mask:"),
+    "MultiHeadAttention, line": ("B, T, E = x.shape", "raise RuntimeError('MultiHeadAttention')"),
+}
+
+
+@pytest.mark.parametrize(("said", "edit"), SPOILED.items(), ids=SPOILED)
+def test_the_commonest_failures_fit_one_screen_and_full_has_it_all(run, folder, said, edit):
+    plain = (catalog.find("mha").folder / "right" / "plain.py").read_text("utf-8")
+    assert plain.count(edit[0]) == 1
+    (folder / "mha.py").write_text(plain.replace(*edit), "utf-8")
+    short = run("grade", "mha.py").stdout
+
+    assert said in " ".join(short.split())
+    assert len(short.splitlines()) <= 24
+    assert max(map(len, short.splitlines())) <= 80
+    assert "not tried: attn-kata grade mha.py --full\n" in short
+    assert "SKIP" not in short
+    assert "no known mistake" not in short
+    if said == "mask.inverted":
+        whole = run("grade", "mha.py", "--full").stdout
+        assert "SKIP" in whole
+        assert "PASS" in whole
+
+
+def test_an_encoding_without_the_signs_gets_words_for_them(run, folder):
+    plain = (catalog.find("mha").folder / "right" / "plain.py").read_text("utf-8")
+    (folder / "mha.py").write_text(plain.replace(*SPOILED["scale.embed_dim"]), "utf-8")
+    text = run("grade", "mha.py", PYTHONIOENCODING="ascii").stdout
+
+    assert "You divided by sqrt 15 = sqrt embed_dim" in text
+    assert "softmax(q k^T /" in text
+
+
 def test_the_untouched_stub_is_told_kindly_and_known_by_its_header_under_any_name(run, folder):
     run("start", "sdpa")
     (folder / "sdpa.py").rename(folder / "my attempt.py")

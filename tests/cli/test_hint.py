@@ -20,6 +20,41 @@ def test_the_hints_come_one_after_the_other_and_the_last_one_stays(run):
     assert max(len(line) for text in given for line in text.splitlines()) <= 80
 
 
+SCALED = """\
+def scaled_dot_product_attention(q, k, v):
+    return (q @ k.transpose(-2, -1)).softmax(-1) @ v
+"""
+
+
+def test_the_next_hint_is_about_the_mistake_that_was_found(run, folder):
+    (folder / "sdpa.py").write_text(SCALED)
+    run("grade", "sdpa.py")
+    about, then = run("hint", "sdpa").stdout, run("hint", "sdpa").stdout
+
+    assert about.startswith("sdpa, hint 4 of 4, about scale.missing\n")
+    assert "The scale keeps the scores from growing" in about
+    assert "The next hint: attn-kata hint sdpa" in about
+    assert then.startswith("sdpa, hint 1 of 4\n")  # it was given, so the others follow in order
+
+
+def test_after_the_mistake_is_mended_the_hints_follow_in_order(run, folder):
+    (folder / "sdpa.py").write_text(SCALED)
+    run("grade", "sdpa.py")
+    (folder / "sdpa.py").write_text(SCALED.replace("(q @", "(q * q.shape[-1] ** -0.5 @"))
+    run("grade", "sdpa.py")
+
+    assert run("hint", "sdpa").stdout.startswith("sdpa, hint 1 of 4\n")
+
+
+def test_a_mistake_has_the_hint_of_its_id_or_of_its_family():
+    mha = catalog.find("mha")
+
+    assert "square root" in mha.hints[mha.hint_for("scale.embed_dim") - 1]
+    assert mha.hint_for("mask.inverted") == 4
+    assert catalog.find("padding_mask").hint_for("mask.shifted") == 1
+    assert mha.hint_for("inputs.modified") is None
+
+
 def test_a_kata_can_be_named(run):
     assert run("hint", "MHA").stdout.startswith("mha, hint 1 of ")
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import attn_kata.report
-from attn_kata.report import terminal
+from attn_kata.report import folded, terminal
+from attn_kata.report.ascii import in_ascii
 from attn_kata.report.formats import FORMATS, render
+from attn_kata.report.matrices import picture
 from attn_kata.report.model import Diagnosis, Example, Finding, Isolation, NamedMistake, Report
 from attn_kata.report.plain import plain
 
@@ -105,10 +107,10 @@ FAIL   no_future_leak
        0 after it
 
     out[0, 1]   (down: query, across: value feature)
-    expected            got                 difference
-    0.1000    -0.2000   0.1000    -0.2000         · ·
-    1.5000 not finite   1.4000 not finite   -0.1000 ·
-    0.3000     0.2500   0.9000     0.2500   +0.6000 ·
+    expected         got              difference
+    0.1000 -0.2000   0.1000 -0.2000         · ·
+    1.5000 nan/inf   1.4000 nan/inf   -0.1000 ·
+    0.3000  0.2500   0.9000  0.2500   +0.6000 ·
 
 ERROR  gradients
        Output at position i does not depend on keys or values after i.
@@ -273,3 +275,138 @@ def test_numbers_that_json_does_not_know_become_null():
     report = dataclasses.replace(FAILED, seconds={"total": float("nan")})
 
     assert json.loads(render(report, "json"))["seconds"]["total"] is None
+
+
+# What leads, and what is said of a diagnosis ------------------------------------------------------------------------------
+
+READY_MADE = finding(
+    "from_scratch",
+    "failed",
+    message="calls F.softmax (line 4), which is ready-made; the contract asks you to write it yourself",
+)
+RAISED = finding("mask", "failed", message="raised TypeError: no, line 3 in forward", line=3)
+
+
+def with_findings(*findings: Finding, **changes: object) -> Report:
+    return dataclasses.replace(FAILED, findings=list(findings), attempt_output="", **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("page", [terminal.render, folded.render], ids=["full", "folded"])
+def test_a_ready_made_operation_comes_before_a_mistake_in_what_was_written(page):
+    text = page(with_findings(finding("values", "failed"), READY_MADE))
+
+    assert text.index("from_scratch") < text.index("scale.embed_dim")
+    assert text.count("from_scratch") == 1
+
+
+def test_an_exception_comes_before_wrong_numbers_where_nothing_is_diagnosed():
+    wrong = finding("values", "failed", message="out[0] is 1, expected 2")
+
+    text = folded.render(with_findings(wrong, RAISED, diagnosis=[]), source=b"def forward():\n    x\n    no()\n")
+    assert "FAIL   mask" in text
+    assert "> 3      no()" in text or "> 3  no()" in text
+    assert "FAIL   values" in folded.render(with_findings(wrong, RAISED))
+
+
+def test_a_mistake_that_gives_no_number_is_only_seen():
+    assert "This mistake was seen in your code:" in terminal.render(dataclasses.replace(FAILED, reproduced=False))
+
+
+def test_what_a_mistake_does_not_explain_is_said_with_it():
+    text = " ".join(terminal.render(dataclasses.replace(FAILED, unexplained=["output_shape"])).split())
+
+    assert "exactly the numbers of your code. Something else breaks output_shape:" in text
+
+
+def test_a_picture_of_what_are_no_weights_is_not_called_so():
+    other = dataclasses.replace(EXAMPLE, what="what reaches the output")
+
+    text = terminal.render(dataclasses.replace(FAILED, pictures=[other]))
+    assert "What reaches your output" in text
+    assert "attends to" not in text
+
+
+def test_in_ascii_signs_blocks_and_names_still_say_something():
+    weights = Example(what="the weights", rows="query", columns="key", expected=[[1.0, 0.5]], got=[[0.3, 0.0]])
+    page = terminal.render(dataclasses.replace(FAILED, pictures=[weights], attempt="mañana.py"))
+    text = in_ascii(page)
+
+    assert text.isascii()
+    assert "?" not in text.replace("sum?", "")
+    assert "you divided by sqrt 64 = sqrt embed_dim" in text
+    assert "    ##++" in text  # █ and ▒
+    assert "ma\\xf1ana.py" in text
+
+
+# The short report ---------------------------------------------------------------------------------------------------------
+
+SOURCE = b"import math\n" + b"x = 1\n" * 29 + b"scores = q @ k / math.sqrt(self.embed_dim)\n" + b"y = 2\n" * 5
+FOLDED = """\
+FAILED  mha  mha.py  1.9 s   1 of 4 core properties holds
+
+This mistake gives exactly the numbers of your code:
+  Scores divided by the square root of embed_dim  (scale.embed_dim)
+    you divided by √64 = √embed_dim; the contract divides by √16 = √head_dim
+    29  x = 1
+    30  x = 1
+  > 31  scores = q @ k / math.sqrt(self.embed_dim)
+    32  y = 2
+    33  y = 2
+    ask yourself: over how many terms does one dot product sum?
+
+FAIL   no_future_leak  Output at position i does not depend on keys or values
+       after i.
+       B=2 H=3 Tq=5 Tk=5 D=2   out[0, 1, 2, 0] is -0.0858, expected -0.6111 (24
+       of 36 differ)
+    out[0, 1]   (down: query, across: value feature)
+    expected         got              difference
+    0.1000 -0.2000   0.1000 -0.2000         · ·
+    1.5000 nan/inf   1.4000 nan/inf   -0.1000 ·
+    0.3000  0.2500   0.9000  0.2500   +0.6000 ·
+1 more fails, 1 not tried: attn-kata grade mha.py --full
+Next: change it, then attn-kata grade mha.py (stuck: attn-kata hint mha)
+"""
+
+
+def test_the_short_page_of_a_failed_attempt():
+    assert folded.render(dataclasses.replace(FAILED, attempt_output=""), source=SOURCE) == FOLDED
+    assert len(FOLDED.splitlines()) <= 24
+
+
+@pytest.mark.parametrize("report", [PASSED, UNGRADED, NOT_WRITTEN], ids=lambda report: report.outcome)
+def test_where_nothing_fails_the_short_page_is_the_whole_one(report):
+    assert folded.render(report) == terminal.render(report)
+
+
+def test_more_code_is_left_out_before_a_second_screen_is_needed():
+    tall = dataclasses.replace(EXAMPLE, expected=EXAMPLE.expected * 3, got=EXAMPLE.got * 3)
+    text = folded.render(
+        with_findings(finding("values", "failed", message="out[0] is 1, expected 2", example=tall)), source=SOURCE
+    )
+
+    assert len(text.splitlines()) <= 24
+    assert "> 31  scores" in text
+    assert "33  y" not in text
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_a_picture_is_cut_at_whole_columns_and_its_heading_not_at_all(width):
+    wide = Example(
+        what="the weights of the first head",
+        rows="query",
+        columns="key of the context",
+        expected=[[None] * 12] * 3,
+        got=[[-0.123] * 12] * 3,
+    )
+    drawn = picture(wide, width - 4)
+
+    assert max(map(len, drawn)) <= width - 4
+    assert "of 12 columns)" in " ".join(drawn)
+    assert "nan/" not in {word for line in drawn for word in line.split()}
+
+
+def test_eight_numbers_that_are_not_finite_fit_eighty_columns():
+    wide = Example(what="out", rows="query", columns="feature", expected=[[1.0] * 8], got=[[None] * 8])
+
+    assert max(map(len, picture(wide, 76))) <= 76
+    assert " ".join(["nan/inf"] * 8) in "\n".join(picture(wide, 76))

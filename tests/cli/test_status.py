@@ -15,6 +15,15 @@ def test_a_new_user_sees_every_kata_and_where_to_begin(run):
     assert lines[-1] == "Next: attn-kata start sdpa"
 
 
+def test_sixty_columns_are_enough(run):
+    run("start", "sdpa")
+    run("solution", "sdpa", "--give-up")
+    lines = run("status", COLUMNS="60").stdout.splitlines()
+
+    assert any("saw the reference" in line for line in lines)
+    assert max(map(len, lines)) <= 60
+
+
 def test_the_current_kata_comes_next(run):
     run("start", "mha")
 

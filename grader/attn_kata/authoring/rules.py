@@ -14,6 +14,7 @@ from pathlib import Path
 from attn_kata import catalog, specimens, stub
 from attn_kata.authoring import handout, new, pipelines
 from attn_kata.catalog import Kata
+from attn_kata.diagnosis import catalogue
 from attn_kata.engine.client import Engine, EngineFault
 from attn_kata.errors import KataFileError, UsageError
 from attn_kata.report.model import Report
@@ -70,6 +71,7 @@ def check(kata: Kata, engine: Engine) -> Check:
         return report
 
     result.problems.extend(_unknown(kata))
+    result.problems.extend(_hints_about_nothing(kata))
     sources: list[tuple[Specimen, bytes]] = []
     try:
         found = specimens.read(kata.folder)
@@ -173,6 +175,13 @@ def _unknown(kata: Kata) -> Iterator[str]:
     for path in (*_visible(kata.folder / "right"), *_visible(kata.folder / "wrong")):
         if path.is_dir() or path.suffix != ".py":
             yield f"'{path.parent.name}/{path.name}' is unknown; {path.parent.name}/ holds Python files alone"
+
+
+def _hints_about_nothing(kata: Kata) -> Iterator[str]:
+    """A sentence for each key of [hint_for] that is neither the id of a mistake nor what stands before its dot."""
+    known = catalogue.load()
+    for key in kata.hint_numbers.keys() - known.keys() - {id.partition(".")[0] for id in known}:
+        yield f"kata.toml: hint_for.{key}: no mistake has this id, and none begins with it"
 
 
 def _visible(folder: Path) -> list[Path]:

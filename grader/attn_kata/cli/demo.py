@@ -24,15 +24,15 @@ def command() -> None:
     wrong, right = specimens.find(kata.folder, WRONG), kata.solution
     sources = wrong.source().encode(), read(right)
     with engine.started() as running:
-        from attn_kata.report import terminal  # rich is imported while torch loads
+        from attn_kata.report import folded  # rich is imported while torch loads
 
         emit(f"First, an attempt at {KATA} with a common mistake.\n\n")
         failed = running.grade(KATA, sources[0], attempt=f"{wrong.name}.py")
-        emit(terminal.render(failed, width=width(), color=color(), advice=False) + "\n")
+        emit(folded.render(failed, width=width(), color=color(), source=sources[0], advice=False) + "\n")
 
         emit("Now the reference, graded in the same way.\n\n")
         passed = running.grade(KATA, sources[1], attempt=right.name)
-        emit(terminal.render(passed, width=width(), color=color(), advice=False) + "\n")
+        emit(folded.render(passed, width=width(), color=color(), advice=False) + "\n")
     if (failed.outcome, passed.outcome) != ("failed", "passed"):
         raise OwnError("The demo's first attempt must fail and its second must pass. This installation is damaged.")
     emit("Your turn: attn-kata start sdpa")

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 class Destination:
     """A format, and stdout or a file. Raises UsageError at once when the file cannot be written.
 
-    With `advice`, the terminal report ends in the next command to type, with `options` added to it.
+    With `advice`, the terminal report ends in the next command to type, with `options` added to it. On stdout it is the short
+    one, unless `full`.
     """
 
-    def __init__(self, path: Path | None, form: str, *, attempt: Path, advice: bool, options: str) -> None:
+    def __init__(
+        self, path: Path | None, form: str, *, attempt: Path, advice: bool, options: str, full: bool = True
+    ) -> None:
         self._path = path
-        self._form = form
+        self._form = "folded" if form == "terminal" and path is None and not full else form
         self._next = {"advice": advice, "options": options} if form == "terminal" else {}
         if path is not None:
             _check(path, attempt)

@@ -36,6 +36,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="terminal", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--full", is_flag=True, help="Print every property and every picture.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
     "--seed",
@@ -73,6 +74,7 @@ def command(
     kata: str | None,
     form: str,
     as_json: bool,
+    full: bool,
     output: Path | None,
     seed: int | None,
     timeout: float,
@@ -95,7 +97,12 @@ def command(
     # The next command is for the author of the file. It must name the kata when the file does not.
     options = f"--kata {target.kata.slug}" if attempt and (kata or target.told_by) else ""
     destination = Destination(
-        output, "json" if as_json else form, attempt=target.path, advice=not untrusted, options=options
+        output,
+        "json" if as_json else form,
+        attempt=target.path,
+        advice=not untrusted,
+        options=options,
+        full=full,
     )
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from attn_kata import catalog, workspace
+from attn_kata import catalog, hints, workspace
 from attn_kata.cli import mock_interview
 from attn_kata.cli.arguments import kata_argument
 from attn_kata.cli.output import emit, paragraph, warn
@@ -15,19 +15,19 @@ from attn_kata.history import History
 @kata_argument()
 @click.option("--number", type=click.IntRange(min=1), help="Show this hint instead of the next one.")
 def command(kata: str | None, number: int | None) -> None:
-    """Give the next hint for KATA. Each hint says more than the one before, and none is the code."""
+    """Give the next hint for KATA: one about the mistake that was last found, or the next in order. None is the code."""
     mock_interview.refuse_while_running("hint", "hints")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
     count = len(found.hints)
     if number is not None and number > count:
         raise click.UsageError(f"{found.slug} has {count} hints; there is no number {number}.")
-    number = history.next_hint(found.slug, count, number)
+    hint = hints.following(found, history, number)
 
     after = f"The next hint: attn-kata hint {found.slug}"
-    if number == count:
+    if not hint.left:
         after = (
             f"That was the last hint. To read the first again: attn-kata hint {found.slug} --number 1\n"
             f"To stop here and see the reference: attn-kata solution {found.slug} --give-up"
         )
-    emit(f"{found.slug}, hint {number} of {count}\n\n{paragraph(found.hints[number - 1], '  ')}\n\n{after}")
+    emit(f"{hints.title(found, hint)}\n\n{paragraph(hint.text, '  ')}\n\n{after}")

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 from attn_kata.errors import UsageError, why
+from attn_kata.report.ascii import ERRORS, in_ascii
 from attn_kata.report.plain import plain
 
 
@@ -16,7 +17,8 @@ def emit(text: str) -> None:
     """Write `text` to stdout in any encoding. A closed pipe (`| head`) is not an error."""
     try:
         _reconfigure_for_any_text()
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        said = text if text.endswith("\n") else text + "\n"
+        sys.stdout.write(in_ascii(said) if _is_ascii_terminal() else said)
         sys.stdout.flush()
     except BrokenPipeError:
         # Without this, Python reports the error again when it flushes at exit.
@@ -93,4 +95,10 @@ def paragraph(text: str, indent: str = "") -> str:
 def _reconfigure_for_any_text() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(errors="replace")
+        reconfigure(errors=ERRORS)
+
+
+def _is_ascii_terminal() -> bool:
+    """Whether somebody who asked for the C locale reads this. Python itself writes UTF-8 there (PEP 540)."""
+    said = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
+    return said in ("C", "POSIX") and sys.stdout.isatty()

@@ -8,7 +8,7 @@ import click
 
 from attn_kata import catalog, practice
 from attn_kata.catalog import Kata
-from attn_kata.cli.output import emit, warn
+from attn_kata.cli.output import emit, paragraph, warn, width
 from attn_kata.history import Failing, History, Progress
 from attn_kata.practice import Suggestion
 
@@ -36,21 +36,21 @@ def _text(
     passed = [kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at]
     lines = [f"{len(passed)} of {len(katas)} katas passed", ""]
     longest = max(len(kata.slug) for kata in katas)
-    lines.append(f"  {'kata':<{longest}}  passed      best time  attempts  hints")
+    lines.append(f"  {'kata':<{longest}}  passed      best    tries  hints")
     for kata in katas:
         done = progress.get(kata.slug, Progress())
         mark = ">" if kata.slug == current else " "
         when = f"{done.passed_at.astimezone():%Y-%m-%d}" if done.passed_at else "-"
         best = _minutes(done.best) if done.best is not None else "-"
+        row = f"{mark} {kata.slug:<{longest}}  {when:<10}  {best:<6}  {done.attempts:>5}  {done.hints:>5}"
         given_up = "  saw the reference before passing" if done.gave_up else ""
-        lines.append(
-            f"{mark} {kata.slug:<{longest}}  {when:<10}  {best:>9}  {done.attempts:>8}  {done.hints:>5}{given_up}"
-        )
+        lines += [row + given_up] if len(row + given_up) <= width() else [row, "  " + given_up]
     if failing:
         lines += ["", "Properties that fail most"]
-        lines += [f"  {worst.kata}: {worst.property} ({worst.failed} of {worst.graded} gradings)" for worst in failing]
+        said = (f"{worst.kata}: {worst.property} ({worst.failed} of {worst.graded} gradings)" for worst in failing)
+        lines += [paragraph(line, "  ") for line in said]
     if again:
-        lines += ["", "Practise again", *(f"  {line}" for line in again)]
+        lines += ["", "Practise again", *(paragraph(line, "  ") for line in again)]
     return "\n".join([*lines, "", _next(katas, passed, current)])
 
 

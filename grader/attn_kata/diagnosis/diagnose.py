@@ -20,7 +20,7 @@ from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
-from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
 
@@ -33,6 +33,8 @@ class Diagnosed:
     pictures: list[Example] = field(default_factory=list)
     explained: bool = True
     notes: list[str] = field(default_factory=list)
+    reproduced: bool = True
+    unexplained: list[str] = field(default_factory=list)
 
 
 def diagnose(
@@ -87,11 +89,46 @@ def diagnose(
         if len(ids) == smallest
     ]
     notes = ["two calls with equal inputs gave different results"] if evidence.unsteady else []
-    if not diagnoses and not evidence.values_right:
-        notes.append("no known mistake gives these numbers; look at the properties that fail")
+    core = {finding.property for finding in findings if finding.tier == "core"}
+    numbers = [
+        name
+        for name, failure in failures.items()
+        if name in core and not isinstance(failure, (NoAnswer, RaisedAnother, ReadyMade))
+    ]
+    seen = any(answer.output is not None for one in asked for answer in one.answers)
+    if not diagnoses and numbers and seen:  # an exception, or wrong parameters, say themselves what is wrong
+        notes.append(
+            f"the values are right; no known mistake that breaks {', '.join(numbers[:3])} was seen in the code"
+            if evidence.values_right
+            else "no known mistake gives these numbers; look at the properties that fail"
+        )
     torch.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
-    return Diagnosed(diagnoses=diagnoses, pictures=drawn, explained=all(sets), notes=notes)
+    return Diagnosed(
+        diagnoses=diagnoses,
+        pictures=drawn,
+        explained=all(sets),
+        notes=notes,
+        reproduced=any(ids for one in sets for ids in one),
+        unexplained=[] if shown or not diagnoses else _unexplained(asked, findings, failures),
+    )
+
+
+_NOT_BY_NUMBERS = re.compile(r"has shape|does not raise|was changed by the call|default device|give an output of")
+
+
+def _unexplained(asked: list[ProbeResults], findings: list[Finding], failures: dict[str, PropertyFailed]) -> list[str]:
+    """The core properties that fail with no number, where every probe of the same attempt gave the numbers of the mistakes."""
+    if any(answer.output is None for one in asked for answer in one.answers):
+        return []  # the mistakes raise, too
+    failing = [each.property for each in findings if each.tier == "core" and each.outcome == "failed"]
+    return [name for name in failing if name in failures and _has_no_number(failures[name])]
+
+
+def _has_no_number(failure: PropertyFailed) -> bool:
+    if isinstance(failure, (NoAnswer, RaisedAnother, ReadyMade)):
+        return True
+    return _NOT_BY_NUMBERS.search(failure.message) is not None
 
 
 def _explain(pipeline: Pipeline, asked: ProbeResults, finite: float) -> list[frozenset[str]]:

@@ -18,6 +18,8 @@ from attn_kata.properties.handle import Handle, Module, Target
 from attn_kata.report.model import Example
 
 SEED = 104729
+ROUNDING = 1e-6
+NOT_WEIGHTS = "what reaches the output"  # where an attempt's output shows no weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,7 @@ def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> l
         if got.shape == right.shape and not torch.allclose(got, right, atol=1e-6, rtol=0):
             drawn.append(
                 Example(
-                    what=picture.what,
+                    what=picture.what if picture.numbered or _are_weights(got) else NOT_WEIGHTS,
                     rows=picture.rows,
                     columns=picture.columns,
                     expected=matrix(right),
@@ -70,6 +72,12 @@ def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> l
                 )
             )
     return drawn
+
+
+def _are_weights(got: Tensor) -> bool:
+    """Whether these can be the weights of queries (rows): from 0 to 1, and together at most 1. Empty rows may be NaN."""
+    rows = got[~got.isnan().all(dim=-1)]
+    return bool(((rows >= -ROUNDING) & (rows <= 1 + ROUNDING)).all() and (rows.sum(dim=-1) <= 1 + ROUNDING).all())
 
 
 def _ask(picture: Picture, handle: Handle) -> Tensor:

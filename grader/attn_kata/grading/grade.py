@@ -201,6 +201,8 @@ class _Grading:
             explained=diagnosed.explained,
             notes=[STOPPED.format(why=self._stopped_by), *diagnosed.notes] if self._stopped_by else diagnosed.notes,
             stopped_by=self._stopped_by,
+            reproduced=diagnosed.reproduced,
+            unexplained=diagnosed.unexplained,
         )
 
 

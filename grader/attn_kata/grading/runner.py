@@ -7,6 +7,7 @@ called here and not by pytest: its own protocol would take as long as they do.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import traceback
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from attn_kata.properties.failures import (
     NoAnswer,
     OutOfTime,
     PropertyFailed,
+    RaisedAnother,
     ReadyMade,
     Refused,
 )
@@ -28,6 +30,8 @@ from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Finding, FindingOutcome
 
 MAX_DEATHS = 3
+
+_NUMBERS = re.compile(r"\d[\d.,\s]*")  # one, or several as in a shape
 
 Found = tuple[list[Finding], dict[str, PropertyFailed]]
 
@@ -84,6 +88,7 @@ class Run:
     findings: dict[str, Finding] = field(default_factory=dict)
     failures: dict[str, PropertyFailed] = field(default_factory=dict)
     blocking: Property | None = None  # the property whose operations are blocked now
+    met: list[tuple[Property, NoAnswer | RaisedAnother]] = field(default_factory=list)  # a call that gave no answer
 
     def take(self, test: HiddenTest) -> Finding:
         """Run one test. Raises HiddenTestFault."""
@@ -102,12 +107,31 @@ class Run:
         return finding
 
     def settle(self) -> None:
+        """What only the whole run can tell: whether the blocked operations were needed, and what is one failure."""
+        self._settle_blocking()
+        self._tell_once()
+
+    def _settle_blocking(self) -> None:
         """A property that could not be looked at by itself holds where others passed while its operations were blocked."""
         tested = self.blocking
         if tested is None or self.findings[tested.name].outcome != "skipped":
             return
         if any(finding.outcome == "passed" for name, finding in self.findings.items() if name != tested.name):
             self.findings[tested.name] = _finding(tested, "passed", None)
+
+    def _tell_once(self) -> None:
+        """Properties that met the same exception are skipped, except the one that tells it. `failures` keeps them all."""
+        causes: dict[tuple[object, ...], list[tuple[Property, NoAnswer | RaisedAnother]]] = {}
+        for tested, failure in self.met:
+            if self.findings[tested.name].outcome != "passed":
+                causes.setdefault(_cause(failure), []).append((tested, failure))
+        for cause, met in causes.items():
+            # The first, but a core one if there is one, and one that needs the answer that did not come.
+            met.sort(key=lambda one: (bool(one[0].blocks), one[0].tier != "core", isinstance(one[1], RaisedAnother)))
+            (teller, _), *others = met
+            same = "met the same exception as" if cause[0] == "raised" else "the same failure as"
+            for other, _ in others:
+                self.findings[other.name] = _finding(other, "skipped", f"{same} {teller.name}")
 
     def _finding(self, test: HiddenTest) -> Finding:
         tested = test.property
@@ -121,18 +145,21 @@ class Run:
             return _finding(tested, "skipped", "not tried: the grading ran out of time")
         for place, sizes in enumerate(tested.cases):
             outcome: FindingOutcome
-            example, look_at = None, None
+            example, look_at, line = None, None, None
             try:
                 test.run(place, self.attempt, self.reference, seed=self.seed, begin=self.begin)
                 continue
             except Refused as refusal:
                 return self._refused(tested, refusal)
             except PropertyFailed as failure:
+                if isinstance(failure, (NoAnswer, RaisedAnother)):
+                    self.met.append((tested, failure))
                 not_written = isinstance(failure, AttemptRaised) and failure.not_written
                 if tested.blocks and not isinstance(failure, ReadyMade) and not not_written:
                     # It says nothing about what was called. From here on what is forbidden refuses, which will.
                     return _finding(tested, "skipped", f"not judged by itself: {failure.message}")
                 outcome, message, example = "failed", failure.message, failure.example
+                line = failure.raised.line if isinstance(failure, (AttemptRaised, RaisedAnother)) else None
                 look_at = None if isinstance(failure, NoAnswer) else tested.look_at
                 self.failures[tested.name] = failure
                 if not_written:
@@ -143,7 +170,7 @@ class Run:
                 outcome, message = "errored", death.reason
             case = None if sizes is None else sizes.as_dict()
             seconds = time.perf_counter() - started
-            return _finding(tested, outcome, message, look_at, case=case, example=example, seconds=seconds)
+            return _finding(tested, outcome, message, look_at, case=case, example=example, line=line, seconds=seconds)
         return _finding(tested, "passed", None, seconds=time.perf_counter() - started)
 
     def _refused(self, tested: Property, refusal: Refused) -> Finding:
@@ -157,6 +184,14 @@ class Run:
         return _finding(tested, "skipped", f"not judged: it {refusal.message}")
 
 
+def _cause(failure: NoAnswer | RaisedAnother) -> tuple[object, ...]:
+    """Equal for the same exception at the same line, and for the same answer that is none; numbers do not matter."""
+    if isinstance(failure, (AttemptRaised, RaisedAnother)):
+        raised = failure.raised
+        return "raised", raised.types, _NUMBERS.sub("#", raised.text), raised.line
+    return "answered", _NUMBERS.sub("#", failure.message)
+
+
 def _finding(
     tested: Property,
     outcome: FindingOutcome,
@@ -165,6 +200,7 @@ def _finding(
     *,
     case: Any = None,
     example: Any = None,
+    line: int | None = None,
     seconds: float = 0.0,
 ) -> Finding:
     return Finding(
@@ -177,5 +213,6 @@ def _finding(
         case=case,
         needs=list(tested.needs),
         example=example,
+        line=line,
         seconds=seconds,
     )

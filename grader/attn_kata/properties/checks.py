@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 
 from attn_kata.properties.compare import assert_close, assert_shape
-from attn_kata.properties.failures import AttemptRaised, PropertyFailed, ReadyMade, calls_ready_made
+from attn_kata.properties.failures import (
+    AttemptRaised,
+    PropertyFailed,
+    RaisedAnother,
+    ReadyMade,
+    calls_ready_made,
+)
 from attn_kata.properties.handle import Target
 
 # Words in the names of torch operations, for `blocks`.
@@ -168,8 +174,14 @@ def check_raises_value_error(action: Callable[[], object], what: str) -> None:
     except AttemptRaised as failure:
         if failure.not_written:
             raise
-        if "ValueError" not in failure.raised.types:
-            raise PropertyFailed(f"{what} raises {failure.raised.types[0]}, not ValueError") from None
+        raised = failure.raised
+        if "ValueError" not in raised.types:
+            kind = raised.types[0]
+            said = f"{what} raises {kind}, not ValueError"
+            if raised.frames and raised.frames[0][1] == "forward":  # the module was built, and then called
+                line, function = raised.frames[-1]
+                said = f"{what} does not raise ValueError. Its call raises {kind}: {raised.text}, line {line} in {function}"
+            raise RaisedAnother(said, raised) from None
         return
     except PropertyFailed:
         raise PropertyFailed(f"{what} does not raise ValueError") from None

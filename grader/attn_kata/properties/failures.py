@@ -87,6 +87,14 @@ class AttemptRaised(NoAnswer):
         return self.raised.types[0] == "NotImplementedError" and "is not written yet" in self.raised.text
 
 
+class RaisedAnother(PropertyFailed):
+    """The property needs an exception of one type, and the attempt raised one of another type."""
+
+    def __init__(self, message: str, raised: Raised) -> None:
+        self.raised = raised
+        super().__init__(message)
+
+
 class MissingName(NoAnswer):
     """The attempt has no function or class with the name in the contract."""
 

@@ -16,7 +16,17 @@ from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
 from attn_kata.report.listing import Line, around, lines
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain, unicode
-from attn_kata.report.summary import counts, diagnosis_lead, message, more_lines, sizes, skipped_because, verdict
+from attn_kata.report.summary import (
+    counts,
+    diagnosis_lead,
+    failing,
+    message,
+    more_lines,
+    picture_title,
+    sizes,
+    skipped_because,
+    verdict,
+)
 
 OUTPUT_LINES = 200
 OUTPUT_CHARACTERS = 20_000
@@ -101,6 +111,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
             ]
             for found in report.diagnosis
         ],
+        pictures_title=picture_title(report.pictures[0]) if report.pictures else "",
         pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
         groups=_groups(report) if graded else [],
         printed=printed,
@@ -128,7 +139,7 @@ def _groups(report: Report) -> list[_Group]:
         groups.append(
             _Group(
                 title=title,
-                open=[_shown(finding) for finding in findings if finding.outcome in ("failed", "errored")],
+                open=[_shown(finding) for finding in failing(report, tier)],
                 skipped=list(skipped.items()),
                 held=[_shown(finding) for finding in findings if finding.outcome == "passed"],
             )

@@ -53,9 +53,9 @@ def lines(source: bytes, marked: Iterable[int] = ()) -> list[Line]:
     return [Line(number=at, marked=at in wanted, parts=tuple(parts)) for at, parts in enumerate(rows, 1)]
 
 
-def around(every: list[Line], number: int) -> list[Line]:
+def around(every: list[Line], number: int, before: int = CONTEXT, after: int = CONTEXT) -> list[Line]:
     """The lines around line `number`."""
-    return every[max(0, number - 1 - CONTEXT) : number + CONTEXT]
+    return every[max(0, number - 1 - before) : number + after]
 
 
 def _decoded(source: bytes) -> str:

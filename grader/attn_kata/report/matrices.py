@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from attn_kata.report.model import Example
 from attn_kata.report.plain import one_line
 
@@ -11,9 +13,13 @@ GAP = "   "
 SHADES = " ░▒▓█"
 
 
-def picture(example: Example, width: int) -> list[str]:
-    """The example in lines of at most `width`, if possible, with as many digits as fit side by side."""
-    expected, got = _cut(example.expected), _cut(example.got)
+def picture(example: Example, width: int, *, brief: bool = False) -> list[str]:
+    """The example in lines of at most `width`, with as many digits as fit side by side, and fewer columns where none fit.
+
+    `brief` leaves out what does not fit beside the first block, and the shades.
+    """
+    most = next(most for most in range(MOST, 0, -1) if most == 1 or _widest(example, most) <= width)
+    expected, got = _cut(example.expected, most), _cut(example.got, most)
     for form in _forms(example):
         blocks = [_block("expected", _numbers(expected, form)), _block("got", _numbers(got, form))]
         difference = _difference(expected, got, form)
@@ -21,25 +27,36 @@ def picture(example: Example, width: int) -> list[str]:
             blocks.append(_block("difference", difference))
         if _across(blocks) <= width:
             break
-    if _are_weights(example) and _across(blocks) > width:
+    if (brief or _are_weights(example)) and _across(blocks) > width:
         blocks = blocks[:2]  # the shades below show the difference
-    lines = [_heading(example)[:width], *_beside(blocks, width)]
-    if _are_weights(example):
+    lines = [*textwrap.wrap(_heading(example, most), width), *_beside(blocks, width)]
+    if _are_weights(example) and not brief:
         shaded = [_block("expected", _shades(expected)), _block("got", _shades(got))]
         lines += ["", *_beside(shaded, width)]
     return lines
 
 
-def _heading(example: Example) -> str:
+def _heading(example: Example, most: int) -> str:
     rows, columns = len(example.expected), max(map(len, example.expected), default=0)
-    cut = f", the first {MOST} of {max(rows, columns)}" if max(rows, columns) > MOST else ""
+    cut = ", ".join(
+        f"the first {shown} of {count} {name}"
+        for shown, count, name in ((MOST, rows, "rows"), (most, columns, "columns"))
+        if count > shown
+    )
     what, row, column = (one_line(text, most=60) for text in (example.what, example.rows, example.columns))
     down = f"down: {row}, " if row else ""
-    return f"{what}   ({down}across: {column}{cut})"
+    return f"{what}   ({down}across: {column}{cut and f'; {cut}'})"
 
 
-def _cut(matrix: list[list[Cell]]) -> list[list[Cell]]:
-    return [row[:MOST] for row in matrix[:MOST]]
+def _widest(example: Example, most: int) -> int:
+    """The columns that the widest block needs, with the fewest digits, where `most` columns are shown."""
+    expected, got, form = _cut(example.expected, most), _cut(example.got, most), _forms(example)[-1]
+    every = (_numbers(expected, form), _numbers(got, form), _difference(expected, got, form))
+    return max(len(line) for cells in every for line in _block("", cells))
+
+
+def _cut(matrix: list[list[Cell]], columns: int) -> list[list[Cell]]:
+    return [row[:columns] for row in matrix[:MOST]]
 
 
 def _forms(example: Example) -> tuple[str, ...]:
@@ -48,7 +65,7 @@ def _forms(example: Example) -> tuple[str, ...]:
 
 
 def _numbers(matrix: list[list[Cell]], form: str) -> list[list[str]]:
-    return [["not finite" if cell is None else format(cell, form) for cell in row] for row in matrix]
+    return [["nan/inf" if cell is None else format(cell, form) for cell in row] for row in matrix]
 
 
 def _difference(expected: list[list[Cell]], got: list[list[Cell]], form: str) -> list[list[str]]:

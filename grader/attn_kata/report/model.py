@@ -37,6 +37,7 @@ class Finding:
     needs: list[str]
     example: Example | None
     seconds: float
+    line: int | None = None  # the attempt's own line that raised, 1-based
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +92,8 @@ class Report:
     explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
     stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
+    reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
+    unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
 
     @property
     def passed(self) -> bool:

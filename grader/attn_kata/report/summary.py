@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from attn_kata.report.model import Finding, Report
+from attn_kata.report.model import Example, Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 
 MESSAGE_LINES = 12
@@ -12,7 +13,9 @@ MESSAGE_CHARACTERS = 1_500
 
 VERDICTS = {"passed": "PASSED", "failed": "FAILED", "ungraded": "UNGRADED"}
 NOT_WRITTEN = "NOT WRITTEN YET"
+_MARKED = ("failed", "errored")
 _COUNTED = ("failed", "errored", "skipped")
+READY_MADE = re.compile(r"calls .*\bready-made", re.DOTALL)
 
 
 def verdict(report: Report) -> str:
@@ -85,17 +88,43 @@ def finding_text(finding: Finding) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def failing(report: Report, tier: str = "core") -> list[Finding]:
+    """The findings of a tier that do not hold, what matters most first: a ready-made operation, then the order of the tests.
+
+    Where nothing is diagnosed, an exception comes before wrong numbers.
+    """
+    found = [finding for finding in report.findings if finding.outcome in _MARKED and finding.tier == tier]
+    return sorted(found, key=lambda each: (not is_ready_made(each), each.line is None and not report.diagnosis))
+
+
+def picture_title(picture: Example) -> str:
+    """The title above a picture of the attempt's own weights, or of whatever reaches its output."""
+    return "What your code attends to" if picture.what.startswith("the weights") else "What reaches your output"
+
+
+def is_ready_made(finding: Finding) -> bool:
+    """Whether the attempt calls what the contract asks it to write."""
+    return READY_MADE.match(finding.message or "") is not None
+
+
 def diagnosis_lead(report: Report) -> str:
-    """The sentence above the mistakes: how they relate to the attempt."""
+    """The sentence above the mistakes: how they relate to the attempt, and what they do not explain."""
     sets = report.diagnosis
     together = len(sets[0].mistakes)
     if not report.explained:
         return "Seen in your code. There may be other mistakes: fix this first, then grade again."
-    if len(sets) > 1:
-        return "Each of these gives exactly the numbers of your code. It is one of them:"
-    if together > 1:
-        return f"These {together} mistakes together give exactly the numbers of your code:"
-    return "This mistake gives exactly the numbers of your code:"
+    if not report.reproduced:
+        lead = "These mistakes were seen in your code" if together > 1 else "This mistake was seen in your code"
+        lead = "One of these was seen in your code" if len(sets) > 1 else lead
+    elif len(sets) > 1:
+        lead = "Each of these gives exactly the numbers of your code. It is one of them"
+    elif together > 1:
+        lead = f"These {together} mistakes together give exactly the numbers of your code"
+    else:
+        lead = "This mistake gives exactly the numbers of your code"
+    if report.unexplained:
+        return f"{lead}. Something else breaks {listed(report.unexplained)}:"
+    return f"{lead}:"
 
 
 def diagnosis_text(report: Report) -> str:

@@ -1,28 +1,30 @@
-"""The report for a terminal: the verdict, what is wrong, what holds, and the next command.
+"""The whole report for a terminal: the verdict, what is wrong, what holds, and the next command.
 
-It works in 80 columns and without colour. Text from the attempt is shown as plain text, never as markup.
+It works in 80 columns and without colour. Text from the attempt is shown as plain text, never as markup. `folded` is the
+short form.
 """
 
 from __future__ import annotations
 
-import io
 import shlex
 from itertools import groupby
 
-from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from attn_kata.report.matrices import picture
 from attn_kata.report.model import Finding, Report
+from attn_kata.report.page import BODY, Page
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.summary import (
     MESSAGE_CHARACTERS,
     MESSAGE_LINES,
     counts,
     diagnosis_lead,
+    failing,
+    is_ready_made,
     listed,
     more_lines,
+    picture_title,
     sizes,
     skipped_because,
     verdict,
@@ -33,9 +35,8 @@ OUTPUT_LINES = 20
 OUTPUT_CHARACTERS = 2_000
 
 _STYLES = {"passed": "bold green", "failed": "bold red", "ungraded": "bold yellow"}
-_MARKS = {"failed": ("FAIL", "bold red"), "errored": ("ERROR", "bold magenta")}
-_BODY = 7  # columns before the text of a finding
-_PICTURE = 4  # and before its picture
+MARKS = {"failed": ("FAIL", "bold red"), "errored": ("ERROR", "bold magenta")}
+_PICTURE = 4  # columns before a picture
 
 
 def render(
@@ -51,63 +52,29 @@ def render(
 
     `source` is not shown: the user has it open. `options` are added to the next `grade` command.
     """
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,  # "auto" would ask TERM, which FORCE_COLOR overrides
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    page = _Page(console)
+    page = Page(width=width, color=color)
     _verdict(page, report)
     if report.outcome == "ungraded":
         _ungraded(page, report)
     elif not report.not_written:
+        first = failing(report)[:1]
+        leads = [finding for finding in first if is_ready_made(finding)]  # it matters more than any mistake
+        _failures(page, leads, 0)
         _diagnosis(page, report)
         room = _weights(page, report)
-        _findings(page, report, room)
+        _findings(page, report, room, leads)
     _attempt_output(page, report)
-    _notes(page, report)
+    notes(page, report)
     if advice:
-        _next(page, report, options)
-    written = console.file
-    assert isinstance(written, io.StringIO)
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+        page.blank()
+        if report.diagnosis:  # repeated, because it has scrolled away
+            mistake = report.diagnosis[0].mistakes[0]
+            page.line((f"At the top: {one_line(mistake.title)}. More: attn-kata explain {mistake.id}", "bold"))
+        next_command(page, report, options)
+    return "\n".join(page.lines()) + "\n"
 
 
-class _Page:
-    """Writes paragraphs of plain text, indented, and blank lines between sections."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.width = console.width
-
-    def section(self, title: str = "") -> None:
-        self.console.print()
-        if title:
-            self.console.print(Text(title, style="bold"))
-            self.console.print()
-
-    def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
-        text = Text.assemble(*parts, overflow="fold")
-        self.console.print(Padding(text, (0, 0, 0, indent), expand=False))
-
-    def hanging(self, head: tuple[str, str], text: str | Text) -> None:
-        """`head`, then `text` to its right, wrapped in its own column."""
-        rest = text if isinstance(text, Text) else Text(text)
-        rest.overflow = "fold"
-        indent = max(_BODY, len(head[0]) + 2)
-        wrapped = rest.wrap(self.console, max(20, self.width - indent))
-        for number, line in enumerate(wrapped):
-            line.rstrip()
-            start = Text(head[0].ljust(indent), style=head[1]) if number == 0 else Text(" " * indent)
-            self.console.print(Text.assemble(start, line), no_wrap=True, crop=False, overflow="ignore")
-
-
-def _verdict(page: _Page, report: Report) -> None:
+def _verdict(page: Page, report: Report) -> None:
     word, style = verdict(report), "bold yellow" if report.not_written else _STYLES[report.outcome]
     what = f"  {one_line(report.attempt)}  {report.seconds.get('total', 0.0):.1f} s"
     said = counts(report)
@@ -122,7 +89,7 @@ def _verdict(page: _Page, report: Report) -> None:
         page.line(said)
 
 
-def _ungraded(page: _Page, report: Report) -> None:
+def _ungraded(page: Page, report: Report) -> None:
     page.section()
     lines, left_out = capped(report.ungraded_because or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
     for number, line in enumerate(lines):
@@ -130,14 +97,14 @@ def _ungraded(page: _Page, report: Report) -> None:
     _left_out(page, left_out)
 
 
-def _diagnosis(page: _Page, report: Report) -> None:
+def _diagnosis(page: Page, report: Report) -> None:
     if not report.diagnosis:
         return
     page.section("Diagnosis")
     page.line(diagnosis_lead(report))
     for found in report.diagnosis:
         for number, mistake in enumerate(found.mistakes):
-            page.console.print()
+            page.blank()
             also = "and: " if number else ""
             page.line(also, (one_line(mistake.title), "bold red"), (f"  ({one_line(mistake.id)})", "dim"), indent=2)
             page.line(plain(mistake.explanation), indent=4)
@@ -147,25 +114,20 @@ def _diagnosis(page: _Page, report: Report) -> None:
             page.line(("ask yourself: ", "bold"), plain(mistake.question), indent=4)
 
 
-def _weights(page: _Page, report: Report) -> int:
+def _weights(page: Page, report: Report) -> int:
     """The first picture of the attention weights; returns how many lines of pictures may still be drawn."""
     if not report.pictures:
         return PICTURE_LINES
     drawn = picture(report.pictures[0], page.width - _PICTURE)
-    page.section("What your code attends to")
-    _draw(page, drawn)
+    page.section(picture_title(report.pictures[0]))
+    page.drawing(drawn, indent=_PICTURE)
     return PICTURE_LINES - len(drawn)
 
 
-def _draw(page: _Page, lines: list[str]) -> None:
-    for line in lines:
-        page.console.print(Text(" " * _PICTURE + line), no_wrap=True, crop=False, overflow="ignore")
-
-
-def _findings(page: _Page, report: Report, room: int) -> None:
+def _findings(page: Page, report: Report, room: int, shown: list[Finding]) -> None:
     core = [finding for finding in report.findings if finding.tier == "core"]
     edge = [finding for finding in report.findings if finding.tier == "edge"]
-    room = _failures(page, core, room)
+    room = _failures(page, [finding for finding in failing(report) if finding not in shown], room)
     _others(page, core)
     if edge:
         page.section("Beyond the bar (never decides)")
@@ -173,48 +135,48 @@ def _findings(page: _Page, report: Report, room: int) -> None:
         _others(page, edge, first=all(finding.outcome in ("passed", "skipped") for finding in edge))
 
 
-def _failures(page: _Page, findings: list[Finding], room: int, *, first: bool = False) -> int:
+def _failures(page: Page, findings: list[Finding], room: int, *, first: bool = False) -> int:
     """Every failed or errored finding; returns how many more lines of pictures may be drawn."""
     for finding in findings:
-        if finding.outcome not in _MARKS:
+        if finding.outcome not in MARKS:
             continue
         if not first:
-            page.console.print()
+            page.blank()
         first = False
         _failure(page, finding)
         drawn = picture(finding.example, page.width - _PICTURE) if finding.example else []
         if drawn and (room == PICTURE_LINES or len(drawn) <= room):
             room -= len(drawn)
-            page.console.print()
-            _draw(page, drawn)
+            page.blank()
+            page.drawing(drawn, indent=_PICTURE)
     return room
 
 
-def _failure(page: _Page, finding: Finding) -> None:
-    mark, style = _MARKS[finding.outcome]
+def _failure(page: Page, finding: Finding) -> None:
+    mark, style = MARKS[finding.outcome]
     claim = plain(finding.claim)
     name = one_line(finding.property)
-    head = f"{mark.ljust(_BODY)}{name}"
+    head = f"{mark.ljust(BODY)}{name}"
     if len(head) + 2 + len(claim) <= page.width:
-        page.line((mark.ljust(_BODY), style), (name, "bold"), f"  {claim}")
+        page.line((mark.ljust(BODY), style), (name, "bold"), f"  {claim}")
     else:
-        page.line((mark.ljust(_BODY), style), (name, "bold"))
-        page.line(claim, indent=_BODY)
+        page.line((mark.ljust(BODY), style), (name, "bold"))
+        page.line(claim, indent=BODY)
 
     case = sizes(finding)
     message, left_out = capped(finding.message or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
-    if case and message and _BODY + len(case) + 3 + len(message[0]) <= page.width:
+    if case and message and BODY + len(case) + 3 + len(message[0]) <= page.width:
         message[0] = f"{case}   {message[0]}"
     elif case:
         message.insert(0, case)
     for line in message:
-        page.line(line, indent=_BODY)
-    _left_out(page, left_out, indent=_BODY)
+        page.line(line, indent=BODY)
+    _left_out(page, left_out, indent=BODY)
     if finding.look_at:
-        page.line(("look at ", "bold"), plain(finding.look_at), indent=_BODY)
+        page.line(("look at ", "bold"), plain(finding.look_at), indent=BODY)
 
 
-def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> None:
+def _others(page: Page, findings: list[Finding], *, first: bool = False) -> None:
     """The skipped properties, by reason, and those that hold: names only."""
     holds = {finding.property for finding in findings if finding.outcome == "passed"}
     skipped: dict[str, list[str]] = {}
@@ -223,20 +185,22 @@ def _others(page: _Page, findings: list[Finding], *, first: bool = False) -> Non
             skipped.setdefault(skipped_because(finding, holds), []).append(finding.property)
     passed = [finding.property for finding in findings if finding.outcome == "passed"]
     if (skipped or passed) and not first:
-        page.console.print()
+        page.blank()
     for because, names in skipped.items():
         page.hanging(("SKIP", "bold yellow"), Text.assemble(listed(names), (f"  ({because})", "dim")))
     if passed:
         page.hanging(("PASS", "bold green"), listed(passed))
 
 
-def _attempt_output(page: _Page, report: Report) -> None:
+def printed(report: Report) -> str:
+    """What the attempt printed, with equal lines counted: a print in forward repeats on every call."""
     every = report.attempt_output.rstrip().split("\n")
-    counted = [
-        (line, sum(1 for _ in same)) for line, same in groupby(every)
-    ]  # a print in forward repeats on every call
-    repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
-    lines, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
+    counted = [(line, sum(1 for _ in same)) for line, same in groupby(every)]
+    return "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
+
+
+def _attempt_output(page: Page, report: Report) -> None:
+    lines, left_out = capped(printed(report), lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     if not lines:
         return
     page.section("Printed by your code")
@@ -245,24 +209,26 @@ def _attempt_output(page: _Page, report: Report) -> None:
     _left_out(page, left_out, indent=2)
 
 
-def _left_out(page: _Page, count: int, *, indent: int = 0) -> None:
+def _left_out(page: Page, count: int, *, indent: int = 0) -> None:
     if count:
         page.line((more_lines(count), "dim"), indent=indent)
 
 
-def _notes(page: _Page, report: Report) -> None:
+def notes(page: Page, report: Report) -> None:
+    """What else there is to know about this grading."""
     isolation = report.isolation
-    notes = [f"Note: {plain(note)}" for note in report.notes]
+    every = [f"Note: {plain(note)}" for note in report.notes]
     if isolation.tier < 1 and report.outcome != "ungraded":
         missing = " ".join(map(one_line, isolation.notes))
-        notes.append(f"Isolation: tier {isolation.tier}, for your own code only. {missing}".rstrip())
-    if notes:
-        page.console.print()
-        for note in notes:
+        every.append(f"Isolation: tier {isolation.tier}, for your own code only. {missing}".rstrip())
+    if every:
+        page.blank()
+        for note in every:
             page.line((note, "dim"))
 
 
-def _next(page: _Page, report: Report, options: str) -> None:
+def next_command(page: Page, report: Report, options: str) -> None:
+    """What to type next."""
     attempt = shlex.quote(one_line(report.attempt))
     grade = f"attn-kata grade {attempt} {options}".rstrip()
     if report.part and report.outcome == "passed":
@@ -275,8 +241,4 @@ def _next(page: _Page, report: Report, options: str) -> None:
         text = f"Next: fix this, then {grade}"
     else:
         text = f"Next: change it, then {grade} (stuck: attn-kata hint {report.kata})"
-        if report.diagnosis:  # repeated, because it has scrolled away
-            mistake = report.diagnosis[0].mistakes[0]
-            text = f"At the top: {one_line(mistake.title)}. More: attn-kata explain {mistake.id}\n{text}"
-    page.console.print()
     page.line((text, "bold"))

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 from attn_kata.report.model import Finding, Report
+from attn_kata.report.summary import is_ready_made
 
 NOTE = "Graded as another person's file: numbers, inputs and prints are left out."
 DEVICE_UNVERIFIED = "The device property is not verified: it relies on what the code reports about its own tensors."
@@ -25,7 +26,6 @@ _OUR_OWN = re.compile(
     r"|it was killed \(SIGKILL\)"
     r"|it ended its process"
 )
-_READY_MADE = re.compile(r"calls .*, which is ready-made", re.DOTALL)
 
 
 def without_hidden_inputs(report: Report) -> Report:
@@ -48,7 +48,7 @@ def _redacted(finding: Finding) -> Finding:
         ours = _OUR_OWN.match(message or "")
         if ours:
             message = ours.group()
-        elif _READY_MADE.match(message or ""):  # the name in it came from the attempt's process
+        elif is_ready_made(finding):  # the name in it came from the attempt's process
             message = "calls something ready-made"
         elif finding.outcome == "errored":
             message = "it gave no answer"
@@ -56,4 +56,4 @@ def _redacted(finding: Finding) -> Finding:
             message = "it raises an exception" if (message or "").startswith("raised ") else "it does not hold"
     elif finding.outcome == "skipped" and (message or "").startswith("not judged"):
         message = "not judged"
-    return replace(finding, message=message, case=None, example=None)
+    return replace(finding, message=message, case=None, example=None, line=None)

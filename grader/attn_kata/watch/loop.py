@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attn_kata import catalog, contract, workspace
+from attn_kata import catalog, contract, hints, workspace
 from attn_kata.errors import AttnKataError
 from attn_kata.history import History, Progress
 from attn_kata.watch.files import Seen, Watcher
@@ -87,8 +87,8 @@ class Loop:
     def hint(self) -> tuple[str, str]:
         """The next hint, as title and text."""
         kata = self.session.kata
-        number = self._history.next_hint(kata.slug, len(kata.hints))
-        return f"{kata.slug}, hint {number} of {len(kata.hints)}", kata.hints[number - 1]
+        hint = hints.following(kata, self._history)
+        return hints.title(kata, hint), hint.text
 
     def prompt(self) -> tuple[str, str]:
         """What to build, as title and text."""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import core_counts, diagnosis_lead, listed, message, more_lines, sizes, verdict
+from attn_kata.report.summary import core_counts, diagnosis_lead, failing, listed, message, more_lines, sizes, verdict
 from attn_kata.watch.session import WatchSession
 
 KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
@@ -160,18 +160,16 @@ def _report(writer: _Writer, report: Report) -> None:
         writer.add(Text("Everything still raises NotImplementedError: there is nothing to grade yet."))
         return
     _diagnosis(writer, report)
-    failing = [finding for finding in report.findings if finding.outcome in ("failed", "errored")]
-    core = [finding for finding in failing if finding.tier == "core"]
+    core = failing(report)
     for finding in core[:1]:
         writer.blank()
         _first(writer, finding)
     if core[1:]:
         _names(writer, "FAIL ", "bold red", core[1:])
-    edge = [finding for finding in failing if finding.tier == "edge"]
-    _names(writer, "BEYOND THE BAR (reported, never decides) ", "bold yellow", edge)
+    _names(writer, "BEYOND THE BAR (reported, never decides) ", "bold yellow", failing(report, "edge"))
     skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
     if skipped:
-        writer.add(Text(f"{len(skipped)} skipped: a property that they need does not hold", style="dim"))
+        writer.add(Text(f"{len(skipped)} not tried", style="dim"))
     if report.passed:
         writer.blank()
         writer.add(
