@@ -19,7 +19,7 @@ COMMANDS = {
     "start": "Write the stub of KATA, with its contract in full.",
     "grade": "Grade your attempt at the current kata, at KATA, or in FILE.",
     "watch": "Grade your attempt again on every save.",
-    "hint": "Give the next hint for KATA.",
+    "hint": "Give the next hint for KATA: about the last mistake, if it has one.",
     "explain": "Explain a mistake or a property, and why it matters.",
     "solution": "Show the reference for KATA beside your attempt.",
     "reset": "Start KATA again with a new stub; your old file is kept.",

@@ -15,7 +15,7 @@ from attn_kata.history import History
 @kata_argument()
 @click.option("--number", type=click.IntRange(min=1), help="Show this hint instead of the next one.")
 def command(kata: str | None, number: int | None) -> None:
-    """Give the next hint for KATA: one about the mistake that was last found, or the next in order. None is the code."""
+    """Give the next hint for KATA: about the last mistake, if it has one. None is the code."""
     mock_interview.refuse_while_running("hint", "hints")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
