@@ -22,7 +22,7 @@ WRONG = (
     ("mask.shifted", lambda i, j, ahead: j < i + ahead),
     ("mask.shifted", lambda i, j, ahead: j <= i + ahead + 1),
     ("mask.top_left", lambda i, j, ahead: j <= i),
-    ("mask.top_left", lambda i, j, ahead: j <= i - ahead),
+    ("mask.offset_sign", lambda i, j, ahead: j <= i - ahead),
     ("mask.inverted", lambda i, j, ahead: j > i + ahead),
     ("mask.inverted", lambda i, j, ahead: j >= i + ahead),
     ("mask.lost", lambda i, j, ahead: j >= 0 * i),

@@ -79,12 +79,15 @@ PIPELINES = (
         begin=begin_mask,
         stages={"mask": compare(lambda position, length: position < length)},
         variants=(
-            *variants("mask.inverted", {"mask": compare(lambda position, length: position >= length)}),
             *variants(
-                "mask.shifted",
+                "mask.inverted",
+                {"mask": compare(lambda position, length: position >= length)},
+                {"mask": compare(lambda position, length: position > length)},
+            ),
+            *variants(
+                "mask.padding_off_by_one",
                 {"mask": compare(lambda position, length: position <= length)},
                 {"mask": compare(lambda position, length: position < length - 1)},
-                {"mask": compare(lambda position, length: position > length)},
             ),
         ),
         probes=mask_probes,

@@ -74,9 +74,6 @@ def _transposed_by_T(evidence: Evidence) -> int | None:
     return None
 
 
-_DTYPES_MEET = r"dtype|scalar type|Float and Double|Double and Float|float != double|double != float"
-
-
 _NARROWS = r"\.float\(\)|float32|FloatTensor"
 _FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspace)\((?![^\n]*dtype)"
 
@@ -84,7 +81,7 @@ _FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspa
 def _forced_float32(evidence: Evidence) -> int | None:
     narrows = re.search(_NARROWS, evidence.code)
     for raised in evidence.all_raised():
-        if narrows and "NotImplementedError" not in raised.types and re.search(_DTYPES_MEET, raised.text):
+        if narrows and "NotImplementedError" not in raised.types and _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
     if narrows and failure is not None and "inputs of float64 give an output of float32" in failure.message:
@@ -92,14 +89,26 @@ def _forced_float32(evidence: Evidence) -> int | None:
     return None
 
 
+def _float_meets_double(text: str) -> bool:
+    """Whether an exception is about float32 beside float64. One about another dtype, as of a uint8 mask, is not."""
+    return re.search("float", text, re.IGNORECASE) is not None and re.search("double", text, re.IGNORECASE) is not None
+
+
 def _default_dtype(evidence: Evidence) -> int | None:
     if re.search(_NARROWS, evidence.code) or not re.search(_FACTORY, evidence.code):
         return None
     for raised in evidence.all_raised():
-        if re.search(_DTYPES_MEET, raised.text) and re.search("loat", raised.text) and re.search("ouble", raised.text):
+        if _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
     return 0 if failure is not None and "inputs of float64 give an output of float32" in failure.message else None
+
+
+def _not_boolean(evidence: Evidence) -> int | None:
+    for raised in evidence.all_raised():
+        if "only supports boolean masks" in raised.text:
+            return raised.line or 0
+    return None
 
 
 def _detached(evidence: Evidence) -> int | None:
@@ -180,6 +189,7 @@ EVERYWHERE = (
     Symptom(id="layout.T_of_batch", shows=_transposed_by_T),
     Symptom(id="numerics.forced_float32", shows=_forced_float32),
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
+    Symptom(id="mask.not_boolean", shows=_not_boolean),
     Symptom(id="gradient.detached", shows=_detached),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),
     Symptom(id="module.unregistered", shows=_unregistered),

@@ -39,6 +39,21 @@ def multiplies_mask_by_infinity(source: bytes) -> bool:
     return _any(masks.times_infinity, source)
 
 
+def softmax_without_dim(source: bytes) -> bool:
+    """Whether every live softmax of `source` leaves its dimension to torch."""
+    return _any(scores.without_dim, source)
+
+
+def mask_adds_almost_nothing(source: bytes) -> bool:
+    """Whether the live part of `source` adds a mask times a tiny number to the scores."""
+    return _any(masks.tiny_terms, source)
+
+
+def drops_twice(source: bytes) -> bool:
+    """Whether the live part of `source` applies dropout in two places or more."""
+    return _any(dropout.further, source)
+
+
 def leaves_the_graph(source: bytes) -> bool:
     """Whether the live part of `source` leaves autograd's graph where a gradient should pass."""
     return _any(tensors.cuts, source)
@@ -62,7 +77,14 @@ def _program(source: bytes) -> Program | None:
 
 # If one of these mistakes raises, it raises at its own line.
 WHERE_RAISED = frozenset(
-    {"context.query_length", "context.ignored", "layout.view_of_strided", "layout.T_of_batch", "numerics.large_fill"}
+    {
+        "context.query_length",
+        "context.ignored",
+        "layout.view_of_strided",
+        "layout.T_of_batch",
+        "mask.not_boolean",
+        "numerics.large_fill",
+    }
 )
 
 
@@ -79,6 +101,7 @@ FINDERS: dict[str, Finder] = {
     "score.reshaped": tensors.called("reshape", "view"),
     "softmax.query_axis": scores.wrong_dim,
     "softmax.head_axis": scores.wrong_dim,
+    "softmax.no_dim": scores.wrong_dim,
     "softmax.flattened": scores.flattened,
     "softmax.sigmoid": scores.sigmoid,
     "softmax.negated": scores.negated,
@@ -90,6 +113,7 @@ FINDERS: dict[str, Finder] = {
     "mask.lost": masks.lost,
     "mask.inverted": masks.inverted,
     "mask.zero_fill": masks.zero_fill,
+    "mask.tiny": masks.tiny,
     "mask.zero_times_inf": masks.zero_times_inf,
     "mask.after_softmax": masks.after_softmax,
     "mask.query_axis": masks.query_axis,
@@ -98,6 +122,7 @@ FINDERS: dict[str, Finder] = {
     "mask.either": masks.either,
     "mask.shifted": masks.triangle,
     "mask.top_left": masks.top_left,
+    "mask.offset_sign": masks.triangle,
     "mask.upper_triangle": masks.triangle,
     "mask.causal": masks.triangle,
     "mask.padding_off_by_one": masks.lengths,
@@ -118,6 +143,7 @@ FINDERS: dict[str, Finder] = {
     "context.ignored": projections.context_ignored,
     "dropout.before_softmax": dropout.applied,
     "dropout.on_output": dropout.applied,
+    "dropout.twice": dropout.last,
     "dropout.on_values": dropout.applied,
     "dropout.rows": dropout.applied,
     "dropout.drawn_once": dropout.drawn_once,

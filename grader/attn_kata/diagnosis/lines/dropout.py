@@ -41,6 +41,17 @@ def applied(program: Program) -> int | None:
     return only_line(_applied(program))
 
 
+def further(program: Program) -> list[ast.Call]:
+    """The applications of dropout after the first one, in the order of the lines. An unused result does not count."""
+    calls = sorted(_applied(program), key=position)
+    return [call for call in calls if not goes_nowhere(program, program.parents[call])][1:]
+
+
+def last(program: Program) -> int | None:
+    """The line of the second of two applications of dropout."""
+    return only_line(further(program))
+
+
 def drawn_once(program: Program) -> int | None:
     """The line of the one fixed seed, or of the one draw."""
     return only_line([call for call in program.calls() if callee(call) == "manual_seed"] or _applied(program))

@@ -109,6 +109,21 @@ def zero_fill(program: Program) -> int | None:
     return only_line(found)
 
 
+def tiny(program: Program) -> int | None:
+    """The line of the one product of a mask with a tiny number."""
+    return only_line(tiny_terms(program))
+
+
+def tiny_terms(program: Program) -> list[ast.AST]:
+    """The live products of a mask with a number that is not 0 and smaller than 1e-3, as in `mask * -1e-9`."""
+    found: list[ast.AST] = []
+    for use in uses(program):
+        by = fill_number(program, use) if use.kind == "times" else None
+        if by is not None and 0 < abs(by) <= 1e-3:
+            found.append(use.node)
+    return found
+
+
 def zero_times_inf(program: Program) -> int | None:
     """The line of the one product of a mask with infinity."""
     return only_line(times_infinity(program))
