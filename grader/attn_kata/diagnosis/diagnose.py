@@ -81,9 +81,11 @@ def diagnose(
         if together and together not in found:
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)
+    raised_lines = {raised.line for raised in evidence.raised}
+    raised_line = raised_lines.pop() if len(raised_lines) == 1 else None  # several exceptions: whose is not known
     entries = catalogue.load()
     diagnoses = [
-        Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id)) for id in sorted(ids)])
+        Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id) or raised_line) for id in sorted(ids)])
         for ids in found
         if len(ids) == smallest
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,35 +138,72 @@ def _unregistered(evidence: Evidence) -> int | None:
 
 
 def _rebuilt(evidence: Evidence) -> int | None:
-    made = _made_in_forward(evidence.source)
-    if made is None:
+    if not lines.makes_layers_when_called(evidence.source.encode()):
         return None
     if _told_parameters(evidence):
         return 0 if _unregistered(evidence) is None else None
     return 0 if evidence.unsteady or not evidence.values_right else None  # the copied weights are not used
 
 
-_LAYERS = ("Linear", "Parameter", "Embedding")
+def _told_parameters(evidence: Evidence) -> bool:
+    return any("its parameters" in failure.message for failure in evidence.failures.values())
 
 
-def _made_in_forward(source: str) -> int | None:
-    """The line in `forward` that makes a layer on every call, or None."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+def _default_device(evidence: Evidence) -> int | None:
+    failure = evidence.failures.get("device")
+    if failure is None or "default device" not in failure.message:
         return None
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and function.name in ("forward", "__call__"):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call):
-                    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                    if name in _LAYERS:
-                        return node.lineno
+    return 0 if _rebuilt(evidence) is None else None  # a layer that a call makes is on the default device
+
+
+def _tuple_returned(evidence: Evidence) -> int | None:
+    told = any("returned a tuple of" in failure.message for failure in evidence.failures.values())
+    return 0 if told else None
+
+
+def _named_parameters(evidence: Evidence) -> tuple[set[str], set[str]]:
+    """The parameters that the attempt lacks, and those that it has beside the contract's."""
+    for failure in evidence.failures.values():
+        told = re.search(r"its parameters are (.+); the contract names (.+)", failure.message)
+        if told is not None:
+            has, names = (set(re.findall(r"[\w.]+", part)) for part in told.groups())
+            return names - has, has - names
+    return set(), set()
+
+
+def _bias_missing(evidence: Evidence) -> int | None:
+    lacks, beside = _named_parameters(evidence)
+    return 0 if lacks and not beside and all(name.endswith(".bias") for name in lacks) else None
+
+
+def _bias_unwanted(evidence: Evidence) -> int | None:
+    lacks, beside = _named_parameters(evidence)
+    return 0 if beside and not lacks and all(name.endswith(".bias") for name in beside) else None
+
+
+def _one_layer_for_all_heads(evidence: Evidence) -> int | None:
+    for failure in evidence.failures.values():
+        told = re.search(r"_proj\.weight has shape \((\d+), \1\); the contract's has \((\d+), \2\)", failure.message)
+        if told is not None:
+            return 0 if int(told[1]) < int(told[2]) and int(told[2]) % int(told[1]) == 0 else None
     return None
 
 
-def _told_parameters(evidence: Evidence) -> bool:
-    return any("its parameters" in failure.message for failure in evidence.failures.values())
+def _probability_of_its_own(evidence: Evidence) -> int | None:
+    failure = next((evidence.failures[name] for name in _ALIKE if name in evidence.failures), None)
+    if failure is None or isinstance(failure, AttemptRaised):
+        return None
+    return 0 if lines.drops_by_a_number(evidence.source.encode()) else None
+
+
+_ALIKE = ("train_and_eval_alike", "train_and_eval_agree", "alike_in_train_and_eval")  # as katas name the property
+
+
+def heads_first(evidence: Evidence) -> int | None:
+    """The line of a constructor that takes the number of heads first, where the contract has it later."""
+    if not any(name in evidence.failures for name in ("parameters", "output_shape")):
+        return None
+    return lines.takes_heads_first(evidence.source.encode())
 
 
 def _no_maximum(evidence: Evidence) -> int | None:
@@ -196,5 +232,10 @@ EVERYWHERE = (
     Symptom(id="module.rebuilt", shows=_rebuilt),
     breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),
     Symptom(id="numerics.no_max", shows=_no_maximum),
-    breaks("device.default", "device", saying="default device"),
+    Symptom(id="device.default", shows=_default_device),
+    Symptom(id="output.tuple", shows=_tuple_returned),
+    Symptom(id="parameters.no_bias", shows=_bias_missing),
+    Symptom(id="parameters.extra_bias", shows=_bias_unwanted),
+    Symptom(id="project.shared", shows=_one_layer_for_all_heads),
+    Symptom(id="dropout.fixed", shows=_probability_of_its_own),
 )

@@ -54,6 +54,21 @@ def drops_twice(source: bytes) -> bool:
     return _any(dropout.further, source)
 
 
+def drops_by_a_number(source: bytes) -> bool:
+    """Whether the live part of `source` has dropout whose probability is a number in the code."""
+    return _any(dropout.by_a_number, source)
+
+
+def makes_layers_when_called(source: bytes) -> bool:
+    """Whether `forward`, or a function that it calls, makes a layer."""
+    return _any(modules.made_when_called, source)
+
+
+def takes_heads_first(source: bytes) -> int | None:
+    """The line of the one constructor that takes the number of heads before all else."""
+    return find("arguments.order", source)
+
+
 def leaves_the_graph(source: bytes) -> bool:
     """Whether the live part of `source` leaves autograd's graph where a gradient should pass."""
     return _any(tensors.cuts, source)
@@ -84,6 +99,7 @@ WHERE_RAISED = frozenset(
         "layout.T_of_batch",
         "mask.not_boolean",
         "numerics.large_fill",
+        "score.not_transposed",
     }
 )
 
@@ -119,6 +135,8 @@ FINDERS: dict[str, Finder] = {
     "mask.query_axis": masks.query_axis,
     "mask.broadcast": masks.only_application,
     "mask.added": masks.added,
+    "mask.folded_order": tensors.called("repeat", "repeat_interleave", "tile"),
+    "mask.right_padding_only": masks.lengths,
     "mask.either": masks.either,
     "mask.shifted": masks.triangle,
     "mask.top_left": masks.top_left,
@@ -135,6 +153,7 @@ FINDERS: dict[str, Finder] = {
     "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
     "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
     "project.swapped": projections.swapped,
+    "project.activation": tensors.called("relu", "relu_", "ReLU"),
     "project.chunk_order": projections.chunk_order,
     "project.interleaved": projections.fused_interleaved,
     "output.missing": projections.output_missing,
@@ -176,4 +195,6 @@ FINDERS: dict[str, Finder] = {
     "module.unregistered": modules.unregistered,
     "module.repeated": modules.repeated,
     "arguments.unchecked": modules.unchecked,
+    "arguments.order": modules.heads_first,
+    "dropout.fixed": dropout.fixed,
 }

@@ -6,7 +6,7 @@ import ast
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, keyword, line, on_self, only_line, position
+from attn_kata.diagnosis.lines.syntax import callee, keyword, line, number, on_self, only_line, position
 
 _RANDOM = (
     "bernoulli",
@@ -39,6 +39,23 @@ def _is_dropout(program: Program, node: ast.expr) -> bool:
 def applied(program: Program) -> int | None:
     """The line of the one application of dropout."""
     return only_line(_applied(program))
+
+
+def by_a_number(program: Program) -> list[ast.Call]:
+    """The live dropouts, functional or a layer that is made, whose probability is a number, as 0.1, or torch's own."""
+    found = []
+    for call in program.calls():
+        if callee(call) in ("Dropout", "dropout") and not on_self(call.func):
+            place = 0 if callee(call) == "Dropout" else 1
+            given = keyword(call, "p") or (call.args[place] if len(call.args) > place else None)
+            if given is None or number(given) not in (None, 0):
+                found.append(call)
+    return found
+
+
+def fixed(program: Program) -> int | None:
+    """The line of the one dropout whose probability is a number."""
+    return only_line(by_a_number(program))
 
 
 def further(program: Program) -> list[ast.Call]:
