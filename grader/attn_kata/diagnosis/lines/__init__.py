@@ -186,7 +186,7 @@ FINDERS: dict[str, Finder] = {
     "inputs.modified": tensors.modified,
     "gradient.detached": tensors.detached,
     "additive.tanh_separately": tensors.called("tanh"),
-    "pooling.counts_padding": tensors.called("mean"),
+    "pooling.counts_padding": tensors.called("mean", "avg_pool1d", "adaptive_avg_pool1d"),
     "pooling.divides_by_length": modules.divides_by_length,
     "pooling.one_token": modules.one_token,
     "embed.scaled": modules.embed_scaled,

@@ -21,12 +21,14 @@ _RANDOM = (
 
 
 def _applied(program: Program) -> list[ast.Call]:
-    """The live calls that drop something."""
+    """The live calls that drop something. What a module does when it is imported, as a demo's draw of inputs, is none."""
     found = []
     for call in program.calls():
+        if program.function(call) is None:
+            continue
         name = callee(call)
-        by_self = on_self(call.func) and ("drop" in name or _is_dropout(program, call.func))
-        if by_self or (name == "dropout" and not on_self(call.func)) or name in _RANDOM:
+        by_layer = _is_dropout(program, call.func) or (on_self(call.func) and "drop" in name)
+        if by_layer or (name == "dropout" and not on_self(call.func)) or name in _RANDOM:
             found.append(call)
     return found
 

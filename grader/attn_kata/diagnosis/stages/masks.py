@@ -58,8 +58,8 @@ def note_empty(state: State, keep: Tensor) -> None:
 
 
 def mask_inverted(state: State) -> None:
-    """True read as "ignore": the kept keys are hidden."""
-    fill(state, None if state.keep is None else ~state.keep)
+    """True read as "ignore" by the stages that follow: the kept keys are hidden."""
+    state.keep = None if state.keep is None else ~state.keep
 
 
 def mask_with_zero(state: State) -> None:
