@@ -56,6 +56,12 @@ def mask_by(keep):
     return stage
 
 
+def real_first(state):
+    """As many tokens taken for real as keep says, but always the first ones: in the attention and in the pooling."""
+    state.real = torch.arange(state.real.shape[1]) < state.real.sum(dim=1, keepdim=True)
+    state.keep = state.real[:, None, None, :]
+
+
 def pool(state):
     """The mean over real tokens."""
     kept = state.real[:, :, None].to(state.out.dtype)
@@ -168,7 +174,7 @@ PIPELINES = (
                 {"mask": s.nothing, "remask": s.fill_weights},
             ),
             *variants("mask.added", {"mask": s.mask_added}),
-            *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
+            *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}, {"sense": real_first}),
             *variants("mask.causal", {"mask": s.mask_and_causal}),
             *variants(
                 "mask.broadcast",

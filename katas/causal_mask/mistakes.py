@@ -24,7 +24,7 @@ WRONG = (
     ("mask.top_left", lambda i, j, ahead: j <= i),
     ("mask.offset_sign", lambda i, j, ahead: j <= i - ahead),
     ("mask.inverted", lambda i, j, ahead: j > i + ahead),
-    ("mask.inverted", lambda i, j, ahead: j >= i + ahead),
+    ("mask.upper_triangle", lambda i, j, ahead: j >= i + ahead),
     ("mask.lost", lambda i, j, ahead: j >= 0 * i),
 )
 

@@ -156,6 +156,12 @@ def _default_device(evidence: Evidence) -> int | None:
     return 0 if _rebuilt(evidence) is None else None  # a layer that a call makes is on the default device
 
 
+def _squeezed(evidence: Evidence) -> int | None:
+    """Right where no size is 1, as in the probes; a shape is wrong, or an exception raised, where one is."""
+    shapes = [name for name in evidence.failures if name.endswith("shape")]
+    return 0 if shapes and evidence.values_right and lines.squeezes_all(evidence.source.encode()) else None
+
+
 def _tuple_returned(evidence: Evidence) -> int | None:
     told = any("returned a tuple of" in failure.message for failure in evidence.failures.values())
     return 0 if told else None
@@ -233,6 +239,7 @@ EVERYWHERE = (
     breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),
     Symptom(id="numerics.no_max", shows=_no_maximum),
     Symptom(id="device.default", shows=_default_device),
+    Symptom(id="layout.squeeze", shows=_squeezed),
     Symptom(id="output.tuple", shows=_tuple_returned),
     Symptom(id="parameters.no_bias", shows=_bias_missing),
     Symptom(id="parameters.extra_bias", shows=_bias_unwanted),

@@ -64,6 +64,11 @@ def makes_layers_when_called(source: bytes) -> bool:
     return _any(modules.made_when_called, source)
 
 
+def squeezes_all(source: bytes) -> bool:
+    """Whether the live part of `source` squeezes without a dimension, in one place or more."""
+    return _any(tensors.squeezes, source)
+
+
 def takes_heads_first(source: bytes) -> int | None:
     """The line of the one constructor that takes the number of heads before all else."""
     return find("arguments.order", source)
