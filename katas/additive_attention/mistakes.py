@@ -114,25 +114,6 @@ def mask_by(shape):
     return stage
 
 
-def mask_added(state):
-    """keep added to the scores as 0 and 1."""
-    if state.keep is not None:
-        state.scores = state.scores + state.keep
-
-
-def right_padding_only(state):
-    """As many keys kept as keep says, but always the first ones."""
-    if state.keep is not None:
-        kept = state.keep.sum(dim=-1, keepdim=True)  # (B, 1, 1)
-        s.fill(state, torch.arange(state.keep.shape[-1]) < kept)
-
-
-def causal(state):
-    """A causal mask beside keep."""
-    s.mask(state)
-    s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
-
-
 def mix_keys(state):
     """The keys mixed instead of the values."""
     state.out = state.weights @ state.keys
@@ -156,6 +137,7 @@ PIPELINES = (
             "squash": squash(torch.tanh),
             "score": score,
             "scale": s.nothing,
+            "sense": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "remask": s.nothing,
@@ -187,15 +169,19 @@ PIPELINES = (
                 ),
             ),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
-            *variants("mask.added", {"mask": mask_added}),
-            *variants("mask.right_padding_only", {"mask": right_padding_only}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
+            *variants("mask.added", {"mask": s.mask_added}),
+            *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
             *variants("mask.query_axis", {"mask": mask_by(lambda keep: keep[:, :, None])}),
             *variants("mask.broadcast", {"mask": mask_by(lambda keep: keep)}),
-            *variants("mask.causal", {"mask": causal}),
+            *variants("mask.causal", {"mask": s.mask_and_causal}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(0)}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),

@@ -56,6 +56,12 @@ def mask_by(keep):
     return stage
 
 
+def real_first(state):
+    """As many tokens taken for real as keep says, but always the first ones: in the attention and in the pooling."""
+    state.real = torch.arange(state.real.shape[1]) < state.real.sum(dim=1, keepdim=True)
+    state.keep = state.real[:, None, None, :]
+
+
 def pool(state):
     """The mean over real tokens."""
     kept = state.real[:, :, None].to(state.out.dtype)
@@ -119,6 +125,7 @@ PIPELINES = (
             "split": s.split_heads,
             "score": s.score,
             "scale": s.scale_by_head_dim,
+            "sense": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -149,14 +156,26 @@ PIPELINES = (
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.heads", {"scale": s.scale_by_heads}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants(
+                "scale.inverted",
+                {"scale": s.scale_inverted},
+                {"scale": s.scale_squared_inverted},
+                {"scale": s.scale_inverted_embed_dim},
+            ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
+            *variants("mask.added", {"mask": s.mask_added}),
+            *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}, {"sense": real_first}),
+            *variants("mask.causal", {"mask": s.mask_and_causal}),
             *variants(
                 "mask.broadcast",
                 {"mask": mask_by(lambda state: state.real)},

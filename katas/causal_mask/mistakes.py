@@ -22,9 +22,9 @@ WRONG = (
     ("mask.shifted", lambda i, j, ahead: j < i + ahead),
     ("mask.shifted", lambda i, j, ahead: j <= i + ahead + 1),
     ("mask.top_left", lambda i, j, ahead: j <= i),
-    ("mask.top_left", lambda i, j, ahead: j <= i - ahead),
+    ("mask.offset_sign", lambda i, j, ahead: j <= i - ahead),
     ("mask.inverted", lambda i, j, ahead: j > i + ahead),
-    ("mask.inverted", lambda i, j, ahead: j >= i + ahead),
+    ("mask.upper_triangle", lambda i, j, ahead: j >= i + ahead),
     ("mask.lost", lambda i, j, ahead: j >= 0 * i),
 )
 
@@ -94,7 +94,11 @@ PIPELINES = (
             *(variant for id, rule in WRONG for variant in variants(id, {"mask": mask_by(rule)})),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),

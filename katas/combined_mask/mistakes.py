@@ -40,6 +40,11 @@ def keep_on_both(keep, causal):
     return keep_on_queries(keep, causal) & keep[:, None, None, :]
 
 
+def right_padding_only(keep, causal):
+    """As many keys kept as keep says, but always the first ones."""
+    return both(torch.arange(keep.shape[1]) < keep.sum(dim=1, keepdim=True), causal)
+
+
 def mask_probe(B, Tq, Tk):
     keep, causal = torch.rand(B, Tk) < 0.6, torch.rand(Tq, Tk) < 0.6
     keep[:, 0], causal[:, 0] = torch.arange(B) % 2 == 0, torch.arange(Tq) % 2 == 1
@@ -73,11 +78,6 @@ def mask_by(keeps, value=float("-inf")):
 def only_noted(state):
     """Nothing done to the scores; the masked places are remembered."""
     state.hidden = ~state.keep
-
-
-def add_mask(state):
-    """True adds 1 to a score, False adds 0."""
-    state.scores = state.scores + state.keep.to(state.scores.dtype)
 
 
 def remask(state):
@@ -131,6 +131,7 @@ PIPELINES = (
                 {"join": join(lambda keep, causal: both(keep, ~causal))},
             ),
             *variants("mask.query_axis", {"join": join(keep_on_queries)}, {"join": join(keep_on_both)}),
+            *variants("mask.right_padding_only", {"join": join(right_padding_only)}),
             *variants(
                 "mask.broadcast",
                 {"join": join(lambda keep, causal: keep & causal)},
@@ -167,10 +168,10 @@ PIPELINES = (
             *variants("mask.inverted", {"mask": mask_by(torch.logical_not)}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}, {"mask": mask_by(lambda mask: mask, 0.0)}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": only_noted}),
+            *variants("mask.after_softmax", {"mask": only_noted}, {"mask": only_noted, "remask": s.fill_weights}),
             *variants("mask.query_axis", {"mask": mask_by(lambda mask: mask.transpose(-2, -1))}),
             *variants("mask.broadcast", {"mask": mask_by(lambda mask: mask.unsqueeze(1))}),
-            *variants("mask.added", {"mask": add_mask}),
+            *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.causal", {"mask": causal_too}),
             *variants(
                 "mask.empty_row",

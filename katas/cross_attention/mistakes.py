@@ -5,6 +5,7 @@ import torch
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
+from attn_kata.diagnosis.symptoms import Symptom, heads_first
 from attn_kata.properties import randn
 
 
@@ -32,14 +33,16 @@ def probes():
         probe(2, 5, 5, 12, 9, 3),  # lengths alike, widths not
         probe(2, 5, 6, 12, 12, 3),  # widths alike, lengths not
         probe(4, 3, 7, 15, 8, 5, masked=False),
+        probe(2, 3, 4, 8, 6, 2),  # as many keys as features in a head: a product without a transpose raises nowhere
+        probe(4, 4, 4, 12, 5, 4),  # as many samples as heads and queries: a mask with too few dimensions raises nowhere
         probe(3, 4, 4, 10, 7, 2, masked=False),  # lengths alike, no mask: what takes the batch for time raises nowhere
     ]
 
 
-def causal(state):
-    """A causal mask beside the padding mask."""
+def mask_both(state):
+    """Padded positions masked as keys and as queries: an error where the lengths differ."""
     s.mask(state)
-    s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+    s.mask_on_queries(state)
 
 
 def project_from(q, k, v):
@@ -63,6 +66,8 @@ PIPELINES = (
             "split": s.split_heads,
             "score": s.score,
             "scale": s.scale_by_head_dim,
+            "sense": s.nothing,
+            "shape": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -87,6 +92,8 @@ PIPELINES = (
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}, {"score": s.score_swapped}),
+            *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
+            *variants("project.weight_transposed", {"project": s.project(by=s.linear_transposed)}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *variants(
@@ -95,22 +102,41 @@ PIPELINES = (
                 {"split": s.split_interleaved, "merge": s.merge_interleaved},
             ),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}, {"scale": s.scale_by_query_length}),
             *variants("scale.heads", {"scale": s.scale_by_heads}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants(
+                "scale.inverted",
+                {"scale": s.scale_inverted},
+                {"scale": s.scale_squared_inverted},
+                {"scale": s.scale_inverted_embed_dim},
+            ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
-            *variants("mask.query_axis", {"mask": s.mask_on_queries}),
-            *variants("mask.causal", {"mask": causal}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
+            *variants("mask.query_axis", {"mask": s.mask_on_queries}, {"mask": mask_both}),
+            *variants("mask.added", {"mask": s.mask_added}),
+            *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
+            *variants(
+                "mask.broadcast",
+                {"shape": s.mask_reshaped(lambda keep: keep[:, 0, 0])},  # (B, Tk) as it was given
+                {"shape": s.mask_reshaped(lambda keep: keep[:, 0])},
+            ),
+            *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
+            *variants("mask.causal", {"mask": s.mask_and_causal}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(
                 "softmax.head_axis",
@@ -126,6 +152,8 @@ PIPELINES = (
         probes=probes,
     ),
 )
+
+SYMPTOMS = (Symptom(id="arguments.order", shows=heads_first),)
 
 
 def pictures():

@@ -42,7 +42,7 @@ def probe(B, T, input_dim, output_dim):
 
 
 def probes():
-    return [probe(2, 5, 7, 6), probe(3, 4, 5, 8), probe(6, 6, 9, 3)]
+    return [probe(2, 5, 7, 6), probe(3, 4, 5, 8), probe(6, 6, 9, 3), probe(3, 4, 7, 4)]
 
 
 PIPELINES = (
@@ -55,6 +55,7 @@ PIPELINES = (
             "read": s.nothing,
             "score": s.score,
             "scale": s.scale_by_head_dim,
+            "mask": s.nothing,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
             "mix": s.mix,
@@ -74,6 +75,8 @@ PIPELINES = (
                 {"project": s.across_the_batch(cut((0, 1, 2))), "output": s.back_to_batch_first(s.nothing)},
                 {"read": s.all_tokens_together, "output": s.apart_again},
             ),
+            *variants("score.not_transposed", {"score": s.score_not_transposed}),
+            *variants("mask.causal", {"mask": s.hide_later_keys}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants(
                 "scale.embed_dim",
@@ -82,7 +85,12 @@ PIPELINES = (
             ),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants(
+                "scale.inverted",
+                {"scale": s.scale_inverted},
+                {"scale": s.scale_squared_inverted},
+                {"scale": s.scale(lambda state: float(state.input_dim) ** -0.5)},
+            ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),

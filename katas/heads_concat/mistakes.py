@@ -171,7 +171,12 @@ PIPELINES = (
             ),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants(
+                "scale.inverted",
+                {"scale": s.scale_inverted},
+                {"scale": s.scale_squared_inverted},
+                {"scale": s.scale(lambda state: float(state.input_dim) ** -0.5)},
+            ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.causal", {"mask": s.hide_later_keys}),

@@ -7,7 +7,7 @@ import torch
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
-from attn_kata.diagnosis.symptoms import Symptom, breaks
+from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
 from attn_kata.properties import randn
 
 
@@ -37,7 +37,20 @@ def probes():
         probe(3, 4, 10, 2, (3, 2, 4, 4)),
         probe(3, 7, 15, 5, (7, 7)),
         probe(2, 4, 6, 3, (3, 4, 4)),
+        probe(3, 4, 8, 2, (4, 4)),  # as many tokens as features in a head: a product without a transpose raises nowhere
+        probe(3, 4, 12, 3, (3, 1, 4, 4)),  # as many samples as heads: a mask with a dimension of its own raises nowhere
+        probe(1, 4, 10, 2, (1, 1, 4, 4)),  # nor where there is one sample
     ]
+
+
+# Dimensions that people add to a mask that broadcasts as it is.
+WITH_DIMENSIONS = (
+    lambda keep: keep.unsqueeze(0),
+    lambda keep: keep.unsqueeze(1),
+    lambda keep: keep.unsqueeze(1) if keep.dim() == 3 else keep,
+    lambda keep: keep[None, None],
+    lambda keep: keep[:, None, None, :],  # for a mask (B, T)
+)
 
 
 PIPELINES = (
@@ -50,6 +63,8 @@ PIPELINES = (
             "split": s.split_heads,
             "score": s.score,
             "scale": s.scale_by_head_dim,
+            "sense": s.nothing,
+            "shape": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -61,9 +76,19 @@ PIPELINES = (
         },
         variants=(
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
+            *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants(
+                "project.missing",
+                {"project": s.project(q=None, k=None, v=None)},
+                {"project": s.project(q=None)},
+                {"project": s.project(k=None)},
+                {"project": s.project(v=None)},
+            ),
+            *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
+            *variants("project.weight_transposed", {"project": s.project(by=s.linear_transposed)}),
             *variants(
                 "layout.batch_as_time",
                 {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
@@ -75,22 +100,40 @@ PIPELINES = (
                 {"split": s.split_interleaved, "merge": s.merge_interleaved},
             ),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("score.reshaped", {"score": s.score_reshaped}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.heads", {"scale": s.scale_by_heads}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants(
+                "scale.inverted",
+                {"scale": s.scale_inverted},
+                {"scale": s.scale_squared_inverted},
+                {"scale": s.scale_inverted_embed_dim},
+            ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
             *variants("mask.query_axis", {"mask": s.mask_transposed}),
+            *variants("mask.added", {"mask": s.mask_added}),
+            *variants("mask.causal", {"mask": s.mask_and_causal}),
+            *variants(
+                "mask.broadcast",
+                *({"shape": s.mask_reshaped(by)} for by in WITH_DIMENSIONS),
+            ),
+            *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(
                 "softmax.head_axis",
@@ -173,6 +216,7 @@ SYMPTOMS = (
     Symptom(id="dropout.keep_probability", shows=keeps_with_p),
     Symptom(id="dropout.on_output", shows=drops_the_result),
     Symptom(id="numerics.clamped", shows=bounds_the_scores),
+    Symptom(id="arguments.order", shows=heads_first),
 )
 
 

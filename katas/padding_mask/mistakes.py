@@ -65,6 +65,12 @@ def mask_by(shape):
     return stage
 
 
+def folded_in_turn(state):
+    """Batch and heads in one dimension, and the flags of the samples in turn."""
+    s.mask_folded_in_turn(state)
+    s.mask(state)
+
+
 def mask_both(state):
     """Padded positions masked as keys and as queries."""
     s.mask(state)
@@ -79,12 +85,15 @@ PIPELINES = (
         begin=begin_mask,
         stages={"mask": compare(lambda position, length: position < length)},
         variants=(
-            *variants("mask.inverted", {"mask": compare(lambda position, length: position >= length)}),
             *variants(
-                "mask.shifted",
+                "mask.inverted",
+                {"mask": compare(lambda position, length: position >= length)},
+                {"mask": compare(lambda position, length: position > length)},
+            ),
+            *variants(
+                "mask.padding_off_by_one",
                 {"mask": compare(lambda position, length: position <= length)},
                 {"mask": compare(lambda position, length: position < length - 1)},
-                {"mask": compare(lambda position, length: position > length)},
             ),
         ),
         probes=mask_probes,
@@ -96,6 +105,7 @@ PIPELINES = (
             "read": s.nothing,
             "score": s.score,
             "scale": s.scale_by_head_dim,
+            "sense": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -113,10 +123,18 @@ PIPELINES = (
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"mask": s.mask_inverted}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
+            *variants("mask.added", {"mask": s.mask_added}),
+            *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
+            *variants("mask.causal", {"mask": s.mask_and_causal}),
+            *variants("mask.folded_order", {"mask": folded_in_turn}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}, {"mask": mask_both}),
             *variants(
                 "mask.broadcast", {"mask": mask_by(lambda keep: keep)}, {"mask": mask_by(lambda keep: keep[:, None, :])}

@@ -73,6 +73,8 @@ def test_a_family_lists_its_own(run: Run) -> None:
     [
         ("scale.embed_dims", "'scale.embed_dim'"),
         ("embed_dim", "'scale.embed_dim'"),
+        ("sqrt", "'scale.no_sqrt'"),
+        ("contiguous", "'layout.view_of_strided'"),
         ("no_futur_leak", "'no_future_leak'"),
     ],
 )
@@ -82,6 +84,21 @@ def test_a_misspelt_name_gets_the_nearest(run: Run, typed: str, meant: str) -> N
     assert done.returncode == 2
     assert done.stdout == ""
     assert f"Did you mean {meant}?" in done.stderr
+
+
+def test_an_id_with_capitals_is_found_as_a_report_prints_it(run: Run) -> None:
+    done = run("explain", "layout.T_of_batch")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("layout.T_of_batch: ")
+
+
+def test_a_claim_with_numbers_of_its_file_has_them(run: Run) -> None:
+    done = run("explain", "learns", "--json")
+
+    claims = [one["claim"] for one in json.loads(done.stdout)["katas"]]
+    assert all(claims)
+    assert all("{" not in claim for claim in claims)
 
 
 def test_a_name_like_nothing_gets_the_next_command(run: Run) -> None:

@@ -710,6 +710,15 @@ REST = [
         "dropout.before_softmax",
         mha(SPLIT + "s = F.dropout(q @ k.mT, self.p, self.training)  # HERE\nw = s.softmax(-1)\n" + MERGE),
     ),
+    (
+        "dropout.before_softmax",  # the draw of a demo at the end is no dropout
+        mha(SPLIT + "s = self.drop(q @ k.mT)  # HERE\nw = s.softmax(-1)\n" + MERGE)
+        + "print(torch.rand(2, 5, 12).shape)\n",
+    ),
+    (
+        "dropout.before_softmax",
+        mha(SPLIT + "noise = nn.Dropout(0.1)\ns = noise(q @ k.mT)  # HERE\nw = s.softmax(-1)\n" + MERGE),
+    ),
     ("dropout.on_values", mha(SPLIT + "v = self.drop(v)  # HERE\nw = (q @ k.mT).softmax(-1)\n" + MERGE)),
     (
         "dropout.rows",
@@ -927,6 +936,30 @@ def test_what_leaves_the_graph_is_seen(body: str) -> None:
 @pytest.mark.parametrize("body", STAYS)
 def test_what_needs_no_gradient_does_not_leave_the_graph(body: str) -> None:
     assert not lines.leaves_the_graph(sdpa(body).encode())
+
+
+BOTH = """
+def causal_mask(num_queries, num_keys, device=None):
+    return torch.ones(num_queries, num_keys).bool().triu(num_keys - num_queries + 1)  # HERE
+
+def causal_attention(q, k, v):
+    mask = causal_mask(q.size(-2), k.size(-2))
+    return (q @ k.mT).masked_fill({used}, float("-inf")).softmax(-1) @ v
+"""
+
+
+@pytest.mark.parametrize("used", ["mask", "~mask"])
+def test_a_causal_mask_that_is_the_future_is_the_mistake_however_it_is_used(used: str) -> None:
+    source = HEAD + BOTH.format(used=used)
+
+    assert lines.find("mask.inverted", source.encode()) == source[: source.index("# HERE")].count("\n") + 1
+
+
+@pytest.mark.parametrize("call", ["x.mean(1)", "F.avg_pool1d(x.mT, x.size(1)).squeeze(-1)"])
+def test_a_mean_of_all_positions_is_found_however_it_is_called(call: str) -> None:
+    source = mha(f"return {call}  # HERE")
+
+    assert lines.find("pooling.counts_padding", source.encode()) == source[: source.index("# HERE")].count("\n") + 1
 
 
 def test_every_finder_is_of_a_known_mistake() -> None:

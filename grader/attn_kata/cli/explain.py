@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
@@ -50,6 +51,7 @@ def command(name: str | None, as_json: bool) -> None:
     """
     entries = catalogue.load()
     plain = catalog.normal(name or "").removeprefix("test_")
+    plain = next((id for id in entries if id.lower() == plain), plain)  # some ids have capitals: layout.T_of_batch
     if plain in entries:
         entry = entries[plain]
         emit(_mistake_json(entry) if as_json else _mistake_text(entry))
@@ -60,15 +62,19 @@ def command(name: str | None, as_json: bool) -> None:
         claims = _properties()[plain]
         emit(_property_json(claims) if as_json else _property_text(claims))
     else:
-        raise _unknown(name or "", plain, list(entries))
+        raise _unknown(name or "", plain, entries)
 
 
-def _unknown(name: str, plain: str, ids: list[str]) -> UsageError:
+def _unknown(name: str, plain: str, entries: dict[str, Entry]) -> UsageError:
     if plain in catalog.slugs():
         return UsageError(f"'{name}' is a kata.", next_step=f"Start it: attn-kata start {plain}")
-    short = [id for id in ids if id.partition(".")[2] == plain]
-    if short:
-        meant = " or ".join(f"'{id}'" for id in short[:3])
+    ids = list(entries)
+    short = [id for id in ids if id.partition(".")[2].lower() == plain]
+    within = [id for id in ids if plain in re.split(r"[._]", id.lower())]  # sqrt: scale.no_sqrt
+    told = [id for id, entry in entries.items() if plain in re.findall(r"\w+", f"{entry.title} {entry.plain}".lower())]
+    likely = short or within or told
+    if likely:
+        meant = " or ".join(f"'{id}'" for id in likely[:3])
         return UsageError(f"There is no mistake '{name}'. Did you mean {meant}?", next_step=_SEE_ALL)
 
     import difflib  # only here: a correct name does not need it
@@ -89,14 +95,16 @@ def _properties() -> dict[str, list[_Claim]]:
         file = katas_folder() / slug / f"test_{slug}.py"
         if not file.is_file():
             continue
-        for node in ast.parse(file.read_bytes()).body:
-            claim = _claim(slug, node) if isinstance(node, ast.FunctionDef) else None
+        body = ast.parse(file.read_bytes()).body
+        constants = _constants(body)
+        for node in body:
+            claim = _claim(slug, node, constants) if isinstance(node, ast.FunctionDef) else None
             if claim is not None:
                 found.setdefault(claim.name, []).append(claim)
     return found
 
 
-def _claim(slug: str, test: ast.FunctionDef) -> _Claim | None:
+def _claim(slug: str, test: ast.FunctionDef, constants: dict[str, ast.expr]) -> _Claim | None:
     """The arguments of `@claims(…)` on a hidden test; None without it."""
     for mark in test.decorator_list:
         if not (
@@ -108,12 +116,49 @@ def _claim(slug: str, test: ast.FunctionDef) -> _Claim | None:
         return _Claim(
             kata=slug,
             name=test.name.removeprefix("test_"),
-            claim=str(_literal(mark.args[0]) or ""),
+            claim=_text(mark.args[0], constants),
             tier=str(said.get("tier") or "core"),
             look_at=str(said["look_at"]) if said.get("look_at") else None,
             needs=(needs,) if isinstance(needs, str) else tuple(str(one) for one in needs if one),  # type: ignore[attr-defined]
         )
     return None
+
+
+def _constants(body: list[ast.stmt]) -> dict[str, ast.expr]:
+    """What a file assigns to names, also to several at once."""
+    found: dict[str, ast.expr] = {}
+    for node in body:
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[attr-defined]
+            found.update((name.id, made) for name, made in pairs if isinstance(name, ast.Name))
+    return found
+
+
+def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:
+    """A string, or an f-string of the file's constants, as the numbers of a training."""
+    if not isinstance(node, ast.JoinedStr):
+        return str(_literal(node) or "")
+    parts = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            spec = _text(part.format_spec, constants) if part.format_spec is not None else ""
+            parts.append(format(_literal(_constant(part.value, constants)), spec))
+        else:
+            parts.append(str(_literal(part)))
+    return "".join(parts)
+
+
+def _constant(node: ast.expr, constants: dict[str, ast.expr]) -> ast.expr:
+    """What a name stands for; for `LEARNING.B`, the argument `B` of the call that made LEARNING."""
+    if isinstance(node, ast.Name):
+        return constants.get(node.id, node)
+    if isinstance(node, ast.Attribute):
+        made = _constant(node.value, constants)
+        if isinstance(made, ast.Call):
+            return next((one.value for one in made.keywords if one.arg == node.attr), node)
+    return node
 
 
 def _literal(node: ast.expr) -> object:

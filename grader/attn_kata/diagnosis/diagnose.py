@@ -17,6 +17,7 @@ from attn_kata.diagnosis.gradients import differ
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
 from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
+from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
@@ -78,13 +79,15 @@ def diagnose(
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     found: list[frozenset[str]] = []
     for combination in itertools.product(*(one or [frozenset()] for one in sets)):
-        together = frozenset().union(*combination, shown)
+        together = refined(frozenset().union(*combination, shown), source)
         if together and together not in found:
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)
+    raised_lines = {raised.line for raised in evidence.raised}
+    raised_line = raised_lines.pop() if len(raised_lines) == 1 else None  # several exceptions: whose is not known
     entries = catalogue.load()
     diagnoses = [
-        Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id)) for id in sorted(ids)])
+        Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id) or raised_line) for id in sorted(ids)])
         for ids in found
         if len(ids) == smallest
     ]

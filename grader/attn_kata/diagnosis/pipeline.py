@@ -102,7 +102,7 @@ def variants(id: str, *replacements: Mapping[str, Stage], shows_in_values: bool 
     """The variants of one mistake, one for each mapping from stage names to what replaces them.
 
     *variants("softmax.query_axis", {"softmax": s.softmax_over_queries}),
-    *variants("scale.heads", {"scale": s.scale_by_heads}, {"scale": s.scale_by_embed_dim}),
+    *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
     """
     return tuple(Variant(id=id, stages=stages, shows_in_values=shows_in_values) for stages in replacements)
 

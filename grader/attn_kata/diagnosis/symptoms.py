@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,9 +73,6 @@ def _transposed_by_T(evidence: Evidence) -> int | None:
     return None
 
 
-_DTYPES_MEET = r"dtype|scalar type|Float and Double|Double and Float|float != double|double != float"
-
-
 _NARROWS = r"\.float\(\)|float32|FloatTensor"
 _FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspace)\((?![^\n]*dtype)"
 
@@ -84,7 +80,7 @@ _FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspa
 def _forced_float32(evidence: Evidence) -> int | None:
     narrows = re.search(_NARROWS, evidence.code)
     for raised in evidence.all_raised():
-        if narrows and "NotImplementedError" not in raised.types and re.search(_DTYPES_MEET, raised.text):
+        if narrows and "NotImplementedError" not in raised.types and _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
     if narrows and failure is not None and "inputs of float64 give an output of float32" in failure.message:
@@ -92,14 +88,26 @@ def _forced_float32(evidence: Evidence) -> int | None:
     return None
 
 
+def _float_meets_double(text: str) -> bool:
+    """Whether an exception is about float32 beside float64. One about another dtype, as of a uint8 mask, is not."""
+    return re.search("float", text, re.IGNORECASE) is not None and re.search("double", text, re.IGNORECASE) is not None
+
+
 def _default_dtype(evidence: Evidence) -> int | None:
     if re.search(_NARROWS, evidence.code) or not re.search(_FACTORY, evidence.code):
         return None
     for raised in evidence.all_raised():
-        if re.search(_DTYPES_MEET, raised.text) and re.search("loat", raised.text) and re.search("ouble", raised.text):
+        if _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
     return 0 if failure is not None and "inputs of float64 give an output of float32" in failure.message else None
+
+
+def _not_boolean(evidence: Evidence) -> int | None:
+    for raised in evidence.all_raised():
+        if "only supports boolean masks" in raised.text:
+            return raised.line or 0
+    return None
 
 
 def _detached(evidence: Evidence) -> int | None:
@@ -130,35 +138,78 @@ def _unregistered(evidence: Evidence) -> int | None:
 
 
 def _rebuilt(evidence: Evidence) -> int | None:
-    made = _made_in_forward(evidence.source)
-    if made is None:
+    if not lines.makes_layers_when_called(evidence.source.encode()):
         return None
     if _told_parameters(evidence):
         return 0 if _unregistered(evidence) is None else None
     return 0 if evidence.unsteady or not evidence.values_right else None  # the copied weights are not used
 
 
-_LAYERS = ("Linear", "Parameter", "Embedding")
+def _told_parameters(evidence: Evidence) -> bool:
+    return any("its parameters" in failure.message for failure in evidence.failures.values())
 
 
-def _made_in_forward(source: str) -> int | None:
-    """The line in `forward` that makes a layer on every call, or None."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+def _default_device(evidence: Evidence) -> int | None:
+    failure = evidence.failures.get("device")
+    if failure is None or "default device" not in failure.message:
         return None
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and function.name in ("forward", "__call__"):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call):
-                    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                    if name in _LAYERS:
-                        return node.lineno
+    return 0 if _rebuilt(evidence) is None else None  # a layer that a call makes is on the default device
+
+
+def _squeezed(evidence: Evidence) -> int | None:
+    """Right where no size is 1, as in the probes; a shape is wrong, or an exception raised, where one is."""
+    shapes = [name for name in evidence.failures if name.endswith("shape")]
+    return 0 if shapes and evidence.values_right and lines.squeezes_all(evidence.source.encode()) else None
+
+
+def _tuple_returned(evidence: Evidence) -> int | None:
+    told = any("returned a tuple of" in failure.message for failure in evidence.failures.values())
+    return 0 if told else None
+
+
+def _named_parameters(evidence: Evidence) -> tuple[set[str], set[str]]:
+    """The parameters that the attempt lacks, and those that it has beside the contract's."""
+    for failure in evidence.failures.values():
+        told = re.search(r"its parameters are (.+); the contract names (.+)", failure.message)
+        if told is not None:
+            has, names = (set(re.findall(r"[\w.]+", part)) for part in told.groups())
+            return names - has, has - names
+    return set(), set()
+
+
+def _bias_missing(evidence: Evidence) -> int | None:
+    lacks, beside = _named_parameters(evidence)
+    return 0 if lacks and not beside and all(name.endswith(".bias") for name in lacks) else None
+
+
+def _bias_unwanted(evidence: Evidence) -> int | None:
+    lacks, beside = _named_parameters(evidence)
+    return 0 if beside and not lacks and all(name.endswith(".bias") for name in beside) else None
+
+
+def _one_layer_for_all_heads(evidence: Evidence) -> int | None:
+    for failure in evidence.failures.values():
+        told = re.search(r"_proj\.weight has shape \((\d+), \1\); the contract's has \((\d+), \2\)", failure.message)
+        if told is not None:
+            return 0 if int(told[1]) < int(told[2]) and int(told[2]) % int(told[1]) == 0 else None
     return None
 
 
-def _told_parameters(evidence: Evidence) -> bool:
-    return any("its parameters" in failure.message for failure in evidence.failures.values())
+def _probability_of_its_own(evidence: Evidence) -> int | None:
+    failure = next((evidence.failures[name] for name in _ALIKE if name in evidence.failures), None)
+    if failure is None or isinstance(failure, AttemptRaised):
+        return None
+    return 0 if lines.drops_by_a_number(evidence.source.encode()) else None
+
+
+_ALIKE = ("train_and_eval_alike", "train_and_eval_agree", "alike_in_train_and_eval")  # as katas name the property
+
+
+def heads_first(evidence: Evidence) -> int | None:
+    """The line of a constructor that takes the number of heads first, where the contract has it later."""
+    if not any(name in evidence.failures for name in ("parameters", "output_shape")):
+        return None
+    return lines.takes_heads_first(evidence.source.encode())
 
 
 def _no_maximum(evidence: Evidence) -> int | None:
@@ -180,11 +231,18 @@ EVERYWHERE = (
     Symptom(id="layout.T_of_batch", shows=_transposed_by_T),
     Symptom(id="numerics.forced_float32", shows=_forced_float32),
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
+    Symptom(id="mask.not_boolean", shows=_not_boolean),
     Symptom(id="gradient.detached", shows=_detached),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),
     Symptom(id="module.unregistered", shows=_unregistered),
     Symptom(id="module.rebuilt", shows=_rebuilt),
     breaks("inputs.modified", "inputs_unmodified", saying="was changed by the call"),
     Symptom(id="numerics.no_max", shows=_no_maximum),
-    breaks("device.default", "device", saying="default device"),
+    Symptom(id="device.default", shows=_default_device),
+    Symptom(id="layout.squeeze", shows=_squeezed),
+    Symptom(id="output.tuple", shows=_tuple_returned),
+    Symptom(id="parameters.no_bias", shows=_bias_missing),
+    Symptom(id="parameters.extra_bias", shows=_bias_unwanted),
+    Symptom(id="project.shared", shows=_one_layer_for_all_heads),
+    Symptom(id="dropout.fixed", shows=_probability_of_its_own),
 )

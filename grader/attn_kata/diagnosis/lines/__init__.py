@@ -39,6 +39,41 @@ def multiplies_mask_by_infinity(source: bytes) -> bool:
     return _any(masks.times_infinity, source)
 
 
+def softmax_without_dim(source: bytes) -> bool:
+    """Whether every live softmax of `source` leaves its dimension to torch."""
+    return _any(scores.without_dim, source)
+
+
+def mask_adds_almost_nothing(source: bytes) -> bool:
+    """Whether the live part of `source` adds a mask times a tiny number to the scores."""
+    return _any(masks.tiny_terms, source)
+
+
+def drops_twice(source: bytes) -> bool:
+    """Whether the live part of `source` applies dropout in two places or more."""
+    return _any(dropout.further, source)
+
+
+def drops_by_a_number(source: bytes) -> bool:
+    """Whether the live part of `source` has dropout whose probability is a number in the code."""
+    return _any(dropout.by_a_number, source)
+
+
+def makes_layers_when_called(source: bytes) -> bool:
+    """Whether `forward`, or a function that it calls, makes a layer."""
+    return _any(modules.made_when_called, source)
+
+
+def squeezes_all(source: bytes) -> bool:
+    """Whether the live part of `source` squeezes without a dimension, in one place or more."""
+    return _any(tensors.squeezes, source)
+
+
+def takes_heads_first(source: bytes) -> int | None:
+    """The line of the one constructor that takes the number of heads before all else."""
+    return find("arguments.order", source)
+
+
 def leaves_the_graph(source: bytes) -> bool:
     """Whether the live part of `source` leaves autograd's graph where a gradient should pass."""
     return _any(tensors.cuts, source)
@@ -62,7 +97,15 @@ def _program(source: bytes) -> Program | None:
 
 # If one of these mistakes raises, it raises at its own line.
 WHERE_RAISED = frozenset(
-    {"context.query_length", "context.ignored", "layout.view_of_strided", "layout.T_of_batch", "numerics.large_fill"}
+    {
+        "context.query_length",
+        "context.ignored",
+        "layout.view_of_strided",
+        "layout.T_of_batch",
+        "mask.not_boolean",
+        "numerics.large_fill",
+        "score.not_transposed",
+    }
 )
 
 
@@ -79,6 +122,7 @@ FINDERS: dict[str, Finder] = {
     "score.reshaped": tensors.called("reshape", "view"),
     "softmax.query_axis": scores.wrong_dim,
     "softmax.head_axis": scores.wrong_dim,
+    "softmax.no_dim": scores.wrong_dim,
     "softmax.flattened": scores.flattened,
     "softmax.sigmoid": scores.sigmoid,
     "softmax.negated": scores.negated,
@@ -90,14 +134,18 @@ FINDERS: dict[str, Finder] = {
     "mask.lost": masks.lost,
     "mask.inverted": masks.inverted,
     "mask.zero_fill": masks.zero_fill,
+    "mask.tiny": masks.tiny,
     "mask.zero_times_inf": masks.zero_times_inf,
     "mask.after_softmax": masks.after_softmax,
     "mask.query_axis": masks.query_axis,
     "mask.broadcast": masks.only_application,
     "mask.added": masks.added,
+    "mask.folded_order": tensors.called("repeat", "repeat_interleave", "tile"),
+    "mask.right_padding_only": masks.lengths,
     "mask.either": masks.either,
     "mask.shifted": masks.triangle,
     "mask.top_left": masks.top_left,
+    "mask.offset_sign": masks.triangle,
     "mask.upper_triangle": masks.triangle,
     "mask.causal": masks.triangle,
     "mask.padding_off_by_one": masks.lengths,
@@ -110,6 +158,7 @@ FINDERS: dict[str, Finder] = {
     "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
     "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
     "project.swapped": projections.swapped,
+    "project.activation": tensors.called("relu", "relu_", "ReLU"),
     "project.chunk_order": projections.chunk_order,
     "project.interleaved": projections.fused_interleaved,
     "output.missing": projections.output_missing,
@@ -118,6 +167,7 @@ FINDERS: dict[str, Finder] = {
     "context.ignored": projections.context_ignored,
     "dropout.before_softmax": dropout.applied,
     "dropout.on_output": dropout.applied,
+    "dropout.twice": dropout.last,
     "dropout.on_values": dropout.applied,
     "dropout.rows": dropout.applied,
     "dropout.drawn_once": dropout.drawn_once,
@@ -141,7 +191,7 @@ FINDERS: dict[str, Finder] = {
     "inputs.modified": tensors.modified,
     "gradient.detached": tensors.detached,
     "additive.tanh_separately": tensors.called("tanh"),
-    "pooling.counts_padding": tensors.called("mean"),
+    "pooling.counts_padding": tensors.called("mean", "avg_pool1d", "adaptive_avg_pool1d"),
     "pooling.divides_by_length": modules.divides_by_length,
     "pooling.one_token": modules.one_token,
     "embed.scaled": modules.embed_scaled,
@@ -150,4 +200,6 @@ FINDERS: dict[str, Finder] = {
     "module.unregistered": modules.unregistered,
     "module.repeated": modules.repeated,
     "arguments.unchecked": modules.unchecked,
+    "arguments.order": modules.heads_first,
+    "dropout.fixed": dropout.fixed,
 }

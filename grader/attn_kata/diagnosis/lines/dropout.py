@@ -6,7 +6,7 @@ import ast
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, keyword, line, on_self, only_line, position
+from attn_kata.diagnosis.lines.syntax import callee, keyword, line, number, on_self, only_line, position
 
 _RANDOM = (
     "bernoulli",
@@ -21,12 +21,14 @@ _RANDOM = (
 
 
 def _applied(program: Program) -> list[ast.Call]:
-    """The live calls that drop something."""
+    """The live calls that drop something. What a module does when it is imported, as a demo's draw of inputs, is none."""
     found = []
     for call in program.calls():
+        if program.function(call) is None:
+            continue
         name = callee(call)
-        by_self = on_self(call.func) and ("drop" in name or _is_dropout(program, call.func))
-        if by_self or (name == "dropout" and not on_self(call.func)) or name in _RANDOM:
+        by_layer = _is_dropout(program, call.func) or (on_self(call.func) and "drop" in name)
+        if by_layer or (name == "dropout" and not on_self(call.func)) or name in _RANDOM:
             found.append(call)
     return found
 
@@ -39,6 +41,34 @@ def _is_dropout(program: Program, node: ast.expr) -> bool:
 def applied(program: Program) -> int | None:
     """The line of the one application of dropout."""
     return only_line(_applied(program))
+
+
+def by_a_number(program: Program) -> list[ast.Call]:
+    """The live dropouts, functional or a layer that is made, whose probability is a number, as 0.1, or torch's own."""
+    found = []
+    for call in program.calls():
+        if callee(call) in ("Dropout", "dropout") and not on_self(call.func):
+            place = 0 if callee(call) == "Dropout" else 1
+            given = keyword(call, "p") or (call.args[place] if len(call.args) > place else None)
+            if given is None or number(given) not in (None, 0):
+                found.append(call)
+    return found
+
+
+def fixed(program: Program) -> int | None:
+    """The line of the one dropout whose probability is a number."""
+    return only_line(by_a_number(program))
+
+
+def further(program: Program) -> list[ast.Call]:
+    """The applications of dropout after the first one, in the order of the lines. An unused result does not count."""
+    calls = sorted(_applied(program), key=position)
+    return [call for call in calls if not goes_nowhere(program, program.parents[call])][1:]
+
+
+def last(program: Program) -> int | None:
+    """The line of the second of two applications of dropout."""
+    return only_line(further(program))
 
 
 def drawn_once(program: Program) -> int | None:

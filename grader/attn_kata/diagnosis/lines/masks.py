@@ -81,13 +81,29 @@ def _applications(program: Program) -> list[Use]:
 
 
 def inverted(program: Program) -> int | None:
-    """The line of the one use of a mask that may be inverted; else the line that makes the one mask."""
+    """The line of the one use of a mask that may be inverted; else the line that makes the one mask.
+
+    A function causal_mask that returns the future is the mistake, also where the attempt uses its mask consistently.
+    """
+    future = [call for call in program.calls() if callee(call) == "triu" and _is_causal_mask(program, call)]
+    if future:
+        return only_line(future)
     doubtful = [use.node for use in _applications(program) if sense(program, use) is not True]
     plainly = [use.node for use in _applications(program) if sense(program, use) is False]
     if doubtful:
         return only_line(plainly or doubtful)
     beyond = [node for node in comparisons(program) if _keeps_beyond(program, node)]
     return only_line(beyond) if beyond else triangle(program)
+
+
+def _is_causal_mask(program: Program, made: ast.Call) -> bool:
+    """Whether a call makes what the function `causal_mask` returns, as it is."""
+    function = program.function(made)
+    return (
+        function is not None
+        and getattr(function, "name", "") == "causal_mask"
+        and isinstance(program.parents.get(made), ast.Return)
+    )
 
 
 def _keeps_beyond(program: Program, node: ast.Compare) -> bool:
@@ -107,6 +123,21 @@ def zero_fill(program: Program) -> int | None:
         if weak or named or (use.kind == "times" and use.fill is None):
             found.append(use.node)
     return only_line(found)
+
+
+def tiny(program: Program) -> int | None:
+    """The line of the one product of a mask with a tiny number."""
+    return only_line(tiny_terms(program))
+
+
+def tiny_terms(program: Program) -> list[ast.AST]:
+    """The live products of a mask with a number that is not 0 and smaller than 1e-3, as in `mask * -1e-9`."""
+    found: list[ast.AST] = []
+    for use in uses(program):
+        by = fill_number(program, use) if use.kind == "times" else None
+        if by is not None and 0 < abs(by) <= 1e-3:
+            found.append(use.node)
+    return found
 
 
 def zero_times_inf(program: Program) -> int | None:

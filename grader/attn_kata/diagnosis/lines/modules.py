@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.scores import scalings, softmaxes
@@ -11,13 +12,25 @@ from attn_kata.diagnosis.lines.syntax import callee, line, mentions, number, on_
 _LAYERS = {"Linear", "Parameter", "Embedding", "Conv1d", "LayerNorm", "Bilinear"}
 
 
+def made_when_called(program: Program) -> list[ast.Call]:
+    """The layers made in `forward`, or in a function that it calls."""
+    functions = {node.name: node for node in program.nodes if isinstance(node, ast.FunctionDef)}
+    reached: set[str] = set()
+    further = {"forward", "__call__"} & set(functions)
+    while further:
+        reached |= further
+        calls = [node for name in further for node in ast.walk(functions[name]) if isinstance(node, ast.Call)]
+        further = {callee(call) for call in calls} & set(functions) - reached - {"__init__"}
+    return [
+        call
+        for call in program.calls()
+        if callee(call) in _LAYERS and (function := program.function(call)) is not None and function.name in reached
+    ]
+
+
 def rebuilt(program: Program) -> int | None:
     """The first layer made outside __init__, if all such layers are in one function."""
-    found = []
-    for call in program.calls():
-        function = program.function(call)
-        if callee(call) in _LAYERS and function is not None and function.name in ("forward", "__call__"):
-            found.append(call)
+    found = made_when_called(program)
     return line(found[0]) if found and len({program.scope(one) for one in found}) == 1 else None
 
 
@@ -52,6 +65,15 @@ def repeated(program: Program) -> int | None:
 def unchecked(program: Program) -> int | None:
     """The line of the one assert."""
     return only_line(list(program.each(ast.Assert)))
+
+
+_HEADS = re.compile(r"(num_?|n_?|nr_)?heads?|h|nhead", re.IGNORECASE)
+
+
+def heads_first(program: Program) -> int | None:
+    """The line of the one __init__ whose first argument is the number of heads."""
+    made = [node for node in program.nodes if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    return only_line([each for each in made if len(each.args.args) > 2 and _HEADS.fullmatch(each.args.args[1].arg)])
 
 
 # -------------------------------------------------------------------------------------------------------- pooling

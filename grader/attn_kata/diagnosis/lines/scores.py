@@ -174,6 +174,12 @@ def _dim(call: ast.Call) -> ast.expr | None:
     return others[0] if others else None
 
 
+def without_dim(program: Program) -> list[ast.Call]:
+    """All live softmaxes, if none of them is given a dimension."""
+    calls = softmaxes(program)
+    return [] if any(_dim(call) is not None for call in calls) else calls
+
+
 def wrong_dim(program: Program) -> int | None:
     """The line of the one softmax, or of the one sum by hand, whose dimension is not clearly the last."""
     calls = softmaxes(program)

@@ -49,13 +49,16 @@ def transposed_by_T(program: Program) -> int | None:
 
 def squeeze(program: Program) -> int | None:
     """The line of the one squeeze without a dimension."""
-    return only_line(
-        [
-            call
-            for call in program.calls()
-            if callee(call) in ("squeeze", "squeeze_") and not other_arguments(call) and not call.keywords
-        ]
-    )
+    return only_line(squeezes(program))
+
+
+def squeezes(program: Program) -> list[ast.Call]:
+    """The live squeezes without a dimension."""
+    return [
+        call
+        for call in program.calls()
+        if callee(call) in ("squeeze", "squeeze_") and not other_arguments(call) and not call.keywords
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------- numbers

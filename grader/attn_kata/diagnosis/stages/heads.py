@@ -49,14 +49,28 @@ def context_by_query_length(state: State) -> None:
 
 
 def merge_heads(state: State) -> None:
-    """(B, H, T, Dv) to (B, T, H * Dv), heads side by side."""
-    state.out = state.out.transpose(1, 2).flatten(2)
+    """(B, H, T, Dv) to (B, T, H * Dv), heads side by side.
+
+    A mask with dimensions of its own gives the heads more of them: read as (B, T, H * Dv) where that has as many numbers.
+    """
+    merged = state.out.transpose(1, 2)
+    if merged.dim() == 4:
+        state.out = merged.flatten(2)
+    else:
+        batch, length = state.x.shape[:2]
+        state.out = merged.reshape(batch, length, state.H * merged.shape[-1])
 
 
 def merge_no_transpose(state: State) -> None:
     """(B, H, T, Dv) read as (B, T, H * Dv) as it lies in memory."""
     batch, _, length, _ = state.out.shape
     state.out = state.out.contiguous().reshape(batch, length, -1)
+
+
+def merge_transposed_last(state: State) -> None:
+    """(B, H, T, Dv) with T and Dv exchanged, read as (B, T, H * Dv) as it lies in memory."""
+    batch, _, length, _ = state.out.shape
+    state.out = state.out.transpose(-1, -2).reshape(batch, length, -1)
 
 
 def merge_interleaved(state: State) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.pipeline import State
+from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def mask(state: State) -> None:
@@ -50,12 +52,14 @@ def weigh_later(state: State) -> None:
 def note_empty(state: State, keep: Tensor) -> None:
     """Set `empty` True for the rows in which no key is kept: their output depends on the fill."""
     empty = ~keep.any(dim=-1, keepdim=True)  # (..., Tq, 1)
+    if not bool(empty.any()):
+        return
     state.empty = empty if getattr(state, "empty", None) is None else state.empty | empty
 
 
 def mask_inverted(state: State) -> None:
-    """True read as "ignore": the kept keys are hidden."""
-    fill(state, None if state.keep is None else ~state.keep)
+    """True read as "ignore" by the stages that follow: the kept keys are hidden."""
+    state.keep = None if state.keep is None else ~state.keep
 
 
 def mask_with_zero(state: State) -> None:
@@ -84,6 +88,43 @@ def mask_on_queries(state: State) -> None:
     fill(state, keep)
 
 
+def mask_reshaped(by: Callable[[Tensor], Tensor]) -> Stage:
+    """The stage that gives the mask dimensions as `by` says. Where it then does not fit the scores, a later stage raises."""
+
+    def stage(state: State) -> None:
+        state.keep = None if state.keep is None else by(state.keep)
+
+    return stage
+
+
+def mask_folded_in_turn(state: State) -> None:
+    """Masks (B, H, …) folded with the samples in turn, (H, B, …), and read as if each sample's heads stood together."""
+    if state.keep is None:
+        return
+    batch, heads = state.scores.shape[:2]
+    keep = state.keep.expand(batch, heads, *state.keep.shape[-2:])
+    state.keep = keep.transpose(0, 1).reshape(keep.shape)
+
+
+def mask_added(state: State) -> None:
+    """The mask added to the scores: True adds 1, False adds 0."""
+    if state.keep is not None:
+        state.scores = state.scores + state.keep.to(state.scores.dtype)
+
+
+def mask_right_padding_only(state: State) -> None:
+    """As many keys kept as a key mask (..., 1, Tk) says, but always the first ones."""
+    if state.keep is not None:
+        kept = state.keep.sum(dim=-1, keepdim=True)
+        fill(state, torch.arange(state.keep.shape[-1]) < kept)
+
+
+def mask_and_causal(state: State) -> None:
+    """A causal mask that the contract does not ask for, beside the one that it does."""
+    mask(state)
+    fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+
+
 def hide_later_keys(state: State) -> None:
     """A causal mask that the contract does not ask for; no row becomes empty."""
     later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
@@ -94,3 +135,9 @@ def mask_weights(state: State) -> None:
     """Weights multiplied by the mask and not normalised again."""
     if state.keep is not None:
         state.weights = state.weights * state.keep
+
+
+def fill_weights(state: State) -> None:
+    """The weights of masked keys become -inf, after the softmax."""
+    if state.keep is not None:
+        state.weights = state.weights.masked_fill(~state.keep, float("-inf"))

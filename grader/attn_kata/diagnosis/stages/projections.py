@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Stage, State
@@ -14,15 +16,32 @@ def linear(state: State, name: str, value: Tensor) -> Tensor:
     return out if bias is None else out + bias
 
 
-def project(q: str = "q_proj", k: str = "k_proj", v: str = "v_proj", *, swap_sources: bool = False) -> Stage:
-    """The stage that makes q from `x`, and k and v from `context`, by the layers of these names.
+def linear_transposed(state: State, name: str, value: Tensor) -> Tensor:
+    """`value` times the layer's weight, and not its transpose. Raises RuntimeError where the sizes do not meet."""
+    out: Tensor = value @ state.parameters[f"{name}.weight"]
+    bias = state.parameters.get(f"{name}.bias")
+    return out if bias is None else out + bias
 
-    `swap_sources` makes the mistake: q from the context, k and v from x.
-    """
+
+def linear_rectified(state: State, name: str, value: Tensor) -> Tensor:
+    """`value` through the layer `name` and a ReLU."""
+    return linear(state, name, value).relu()
+
+
+def project(
+    q: str | None = "q_proj",
+    k: str | None = "k_proj",
+    v: str | None = "v_proj",
+    *,
+    by: Callable[[State, str, Tensor], Tensor] = linear,
+) -> Stage:
+    """The stage that makes q from `x`, and k and v from `context`, by the layers of these names. None is no layer."""
 
     def stage(state: State) -> None:
-        source, context = (state.context, state.x) if swap_sources else (state.x, state.context)
-        state.q, state.k, state.v = linear(state, q, source), linear(state, k, context), linear(state, v, context)
+        state.q, state.k, state.v = (
+            source if name is None else by(state, name, source)
+            for name, source in ((q, state.x), (k, state.context), (v, state.context))
+        )
 
     return stage
 

@@ -20,6 +20,11 @@ def score_swapped(state: State) -> None:
     state.scores = state.k @ state.q.transpose(-2, -1)
 
 
+def score_not_transposed(state: State) -> None:
+    """q k: raises RuntimeError but where there are as many keys as features."""
+    state.scores = state.q @ state.k
+
+
 def score_transposed_when_square(state: State) -> None:
     """q kᵀ, transposed where there are as many queries as keys, so that nothing raises."""
     score(state)
@@ -59,6 +64,7 @@ scale_by_query_length = scale(lambda state: math.sqrt(state.q.shape[-2]))
 scale_by_heads = scale(lambda state: math.sqrt(state.H))
 scale_no_sqrt = scale(lambda state: float(state.q.shape[-1]))
 scale_inverted = scale(lambda state: 1 / root_head_dim(state))
+scale_inverted_embed_dim = scale(lambda state: 1 / math.sqrt(state.q.shape[-1] * state.H))
 scale_squared_inverted = scale(lambda state: 1 / float(state.q.shape[-1]))
 
 
