@@ -71,7 +71,7 @@ def diagnose(
         if line is not None and symptom.id not in shown:
             shown[symptom.id] = line or None
     for place, pipeline in enumerate(pipelines):
-        if ZERO_TIMES_INF in shown and not sets[place]:  # it explains every NaN, and hides other mistakes in them
+        if ZERO_TIMES_INF in shown:  # it explains every NaN, and hides other mistakes in them
             told = asked[place].without_nan()
             sets[place] = _explain(pipeline, told, finite) if told.answers else [frozenset()]
         for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
