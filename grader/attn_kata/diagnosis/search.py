@@ -16,7 +16,7 @@ from attn_kata.diagnosis.stages.masks import FINITE, MASKING, weigh_later
 EQUAL = 1e-5  # absolute plus relative: the precision of float32 arithmetic
 RIVAL = 1e-3  # a set that is not equal must be at least this far away, or there is no diagnosis
 MOST = 3  # mistakes in one set
-TRIPLES = 10_000  # sets of three that are tried at most: counted, so that an attempt has one diagnosis on every machine
+TRIPLES = 4_000  # sets of three that are tried at most: counted, so that an attempt has one diagnosis on every machine
 
 
 @dataclass(frozen=True, kw_only=True)
