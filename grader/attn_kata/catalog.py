@@ -9,6 +9,8 @@ The format of `kata.toml`. Every key is required; an error names file and key:
     entries = ["MultiHeadAttention"] # the names that the hidden tests call
     hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
 
+    shapes = ["output_shape"]        # optional: properties that an interview shows
+
     [hint_for]                       # optional: the hint, by number, that is about a mistake
     scale = 3                        # about every mistake whose id begins with "scale."
     "mask.inverted" = 2              # about this one, rather than what `mask` says
@@ -41,6 +43,7 @@ class Kata:
     summary: str
     entries: tuple[str, ...]
     hints: tuple[str, ...]
+    shapes: tuple[str, ...]
     hint_numbers: dict[str, int]  # by the id of a mistake, or by its family
     folder: Path
 
@@ -123,6 +126,7 @@ def load(folder: Path) -> Kata:
         summary=table.text("summary"),
         entries=table.identifiers("entries"),
         hints=table.texts("hints", at_least=3),
+        shapes=table.identifiers("shapes") if table.has("shapes") else ("output_shape",),
         hint_numbers=_hint_numbers(table.table("hint_for")),
         folder=folder,
     )

@@ -33,7 +33,7 @@ def problems_when_run(kata: Kata, engine: Engine) -> Iterator[str]:
         kata.slug,
         reference + check.encode(),
         attempt="the reference",
-        properties=smoke.shape_properties(kata.slug),
+        properties=kata.shapes,
         diagnose=False,
     )
     if report.ungraded_because or report.stopped_by:

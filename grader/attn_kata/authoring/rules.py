@@ -23,6 +23,16 @@ from attn_kata.specimens import Specimen
 from attn_kata.workspace import shown
 
 MIN_RIGHT, MIN_WRONG = 6, 10
+# Properties that every kata has under these names: the diagnosis reads some of them.
+REQUIRED = (
+    "gradients",
+    "output_dtype",
+    "float32",
+    "inputs_unmodified",
+    "device",
+    "half_precision",
+    "float64_throughout",
+)
 # And test_<slug>.py.
 _FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml", "mistakes.toml")
 _FOLDERS = ("right", "wrong")
@@ -112,6 +122,9 @@ def check(kata: Kata, engine: Engine) -> Check:
         unknown = [need for need in finding.needs if need not in result.broken]
         if unknown:
             say(f"{finding.property} needs {unknown[0]}, which is no property")
+    for name in (*REQUIRED, *kata.shapes):
+        if name not in result.broken:
+            say(f"test_{kata.slug}.py has no property '{name}': every kata has it under this name")
 
     given = handout.problems(kata)
     result.problems.extend(given)

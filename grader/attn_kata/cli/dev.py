@@ -66,6 +66,16 @@ def show(kata: str, name: str | None) -> None:
         emit(specimens.find(folder, name).source())
 
 
+@dev.command()
+@click.argument("part", type=click.Choice(["stages", "mistakes", "formulas"]))
+def library(part: str) -> None:
+    """List what a kata can be made of: stages of a pipeline, ids of mistakes, or formulas of numeric follow-ups."""
+    from attn_kata.authoring import library
+
+    for name, said in library.PARTS[part]():
+        emit(f"{name:<34} {said}")
+
+
 def _count(problems: list[str]) -> str:
     return f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
 

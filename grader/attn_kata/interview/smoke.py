@@ -41,7 +41,7 @@ class Smoke:
 
 def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0) -> Smoke:
     """Run the smoke check. Raises EngineFault where the engine itself fails, never for anything the attempt does."""
-    mark, asked = f"-- {secrets.token_hex(8)} --", shape_properties(slug)
+    mark, asked = f"-- {secrets.token_hex(8)} --", catalog.find(slug).shapes
     report = engine.grade(
         slug,
         source + _added(slug, mark),
@@ -70,12 +70,6 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
     case = " ".join(f"{name}={value}" for name, value in (shape.case or {}).items())
     at = f" at {case}" if case else ""
     return Smoke(outcome="failed", shape=_seen(f"Shapes{at}: {shape.message or shape.outcome}"), output=output)
-
-
-def shape_properties(slug: str) -> tuple[str, ...]:
-    """The properties that are about shapes alone: a kata with several entry points may have several."""
-    names = catalog.properties(catalog.find(slug))
-    return ("output_shape",) if "output_shape" in names else tuple(name for name in names if name.endswith("_shape"))
 
 
 def _added(slug: str, mark: str) -> bytes:

@@ -42,12 +42,13 @@ def score_of_keys_reshaped(state: State) -> None:
     state.scores = (state.k @ state.q.transpose(-2, -1)).reshape(*state.q.shape[:-1], state.k.shape[-2])
 
 
-def scale(by: Callable[[State], float]) -> Stage:
-    """The stage that divides the scores by `by(state)`."""
+def scale(by: Callable[[State], float], said: str = "") -> Stage:
+    """The stage that divides the scores by `by(state)`; `said` describes it."""
 
     def stage(state: State) -> None:
         state.scores = state.scores / by(state)
 
+    stage.__doc__ = said
     return stage
 
 
@@ -56,16 +57,18 @@ def root_head_dim(state: State) -> float:
     return math.sqrt(state.q.shape[-1])
 
 
-scale_by_head_dim = scale(root_head_dim)
-scale_by_value_dim = scale(lambda state: math.sqrt(state.v.shape[-1]))
-scale_by_embed_dim = scale(lambda state: math.sqrt(state.q.shape[-1] * state.H))
-scale_by_key_length = scale(lambda state: math.sqrt(state.k.shape[-2]))
-scale_by_query_length = scale(lambda state: math.sqrt(state.q.shape[-2]))
-scale_by_heads = scale(lambda state: math.sqrt(state.H))
-scale_no_sqrt = scale(lambda state: float(state.q.shape[-1]))
-scale_inverted = scale(lambda state: 1 / root_head_dim(state))
-scale_inverted_embed_dim = scale(lambda state: 1 / math.sqrt(state.q.shape[-1] * state.H))
-scale_squared_inverted = scale(lambda state: 1 / float(state.q.shape[-1]))
+scale_by_head_dim = scale(root_head_dim, "The scores divided by sqrt(D): right.")
+scale_by_value_dim = scale(lambda state: math.sqrt(state.v.shape[-1]), "The scores divided by sqrt(Dv).")
+scale_by_embed_dim = scale(lambda state: math.sqrt(state.q.shape[-1] * state.H), "The scores divided by sqrt(H * D).")
+scale_by_key_length = scale(lambda state: math.sqrt(state.k.shape[-2]), "The scores divided by sqrt(Tk).")
+scale_by_query_length = scale(lambda state: math.sqrt(state.q.shape[-2]), "The scores divided by sqrt(Tq).")
+scale_by_heads = scale(lambda state: math.sqrt(state.H), "The scores divided by sqrt(H).")
+scale_no_sqrt = scale(lambda state: float(state.q.shape[-1]), "The scores divided by D.")
+scale_inverted = scale(lambda state: 1 / root_head_dim(state), "The scores multiplied by sqrt(D).")
+scale_inverted_embed_dim = scale(
+    lambda state: 1 / math.sqrt(state.q.shape[-1] * state.H), "The scores multiplied by sqrt(H * D)."
+)
+scale_squared_inverted = scale(lambda state: 1 / float(state.q.shape[-1]), "The scores multiplied by D.")
 
 
 def scale_floor_division(state: State) -> None:

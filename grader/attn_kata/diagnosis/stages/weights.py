@@ -18,6 +18,7 @@ def softmax_over(dim: int | None) -> Stage:
         guessed = 0 if rank in (0, 1, 3) else 1
         state.weights = state.scores.softmax(dim=guessed if dim is None else dim)
 
+    stage.__doc__ = "Softmax where no dim is given." if dim is None else f"Softmax along dimension {dim} of the scores."
     return stage
 
 
