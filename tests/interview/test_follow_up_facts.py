@@ -126,7 +126,7 @@ def last_exponent_above_zero() -> float:
             lambda: parameters(linear(512, 256, bias=False), linear(1024, 256, bias=False), linear(256, 1, bias=False)),
         ),
         ("attention_classifier", "Before training", lambda: F.cross_entropy(torch.zeros(1, 10), torch.tensor([0])).item()),
-        ("attention_dropout", "With p = 0.2", lambda: (0.4 * F.dropout(torch.ones(99), 0.2)).max().item()),
+        ("attention_dropout", "p = 0.2", lambda: (0.4 * F.dropout(torch.ones(99), 0.2)).max().item()),
         (
             "attention_dropout",
             "A query has 4 keys",

@@ -53,6 +53,7 @@ def reply(
         (BUILD, reply(wire.OK, ("a", "b"), 2, flags=wire.ABSENT)),
         (WEIGHTS, reply(wire.OK)),
         (LOAD, reply(wire.OK)),
+        (LOAD, reply(wire.OK, ("TypeError", "the demo failed", "3 <module>"))),
         (LOAD, reply(wire.SYNTAX, ("invalid syntax", "1", "x ="))),
         (BLOCK, reply(wire.OK)),
     ],
@@ -82,7 +83,7 @@ def test_a_reply_of_the_right_parts_answers(request_: Request, given_: wire.Repl
         (BUILD, reply(wire.OK, ("a", "a"), 2, flags=wire.ABSENT)),
         (BUILD, reply(wire.OK, ("a",), 1)),
         (WEIGHTS, reply(wire.OK, count=1)),
-        (LOAD, reply(wire.OK, ("text",))),
+        (LOAD, reply(wire.OK, count=1)),
         (BLOCK, reply(wire.OK, count=1)),
     ],
 )

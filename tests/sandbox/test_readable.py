@@ -12,5 +12,5 @@ def test_the_package_is_denied_and_not_the_folder_that_it_lies_in():
     """Installed, it lies in site-packages, beside torch."""
     package = Path(attn_kata.__file__).resolve().parent
 
-    assert str(package) in readable.ours()
-    assert str(package.parent) not in readable.ours()
+    assert str(package) in readable.own_files()
+    assert str(package.parent) not in readable.own_files()

@@ -103,7 +103,7 @@ def test_an_evening(folder, environment, tmp_path):
     save(file, WRONG)
     watch.until("now fails  ", 3)
     watch.child.send("h")
-    watch.until("sdpa, hint 1 of ", 0)
+    watch.until("sdpa, hint 4 of 4, about scale.missing", 0)
     watch.child.send("x")
     watch.until("FAILED", 1)
     watch.child.send("f")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -63,7 +64,7 @@ class Devices(TorchFunctionMode):
     """
 
     def __init__(
-        self, *, reads_device_type: bool = False, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
+        self, *, reads_device_type: bool, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
     ) -> None:
         super().__init__()
         self.mixed: list[str] = []
@@ -79,10 +80,6 @@ class Devices(TorchFunctionMode):
     def look_for_legacy_constructors(self) -> None:
         """A tensor that appears during the call, but not as a result of an operation, is stray: `torch.FloatTensor(…)`."""
         self._old = {id(value) for value in gc.get_objects() if type(value) is Tensor}
-
-    def strays(self) -> list[Tensor]:
-        """The tensors that are stray now."""
-        return list(self._stray.values())
 
     def is_stray(self, value: Any) -> bool:
         return id(value) in self._stray
@@ -112,11 +109,16 @@ class Devices(TorchFunctionMode):
             self._check_mixing(func, args, tensors, out)
         return out
 
+    def _is_new(self, value: Tensor) -> bool:
+        """Whether it appeared in this call, and not as a result of an operation."""
+        assert self._old is not None
+        return type(value) is Tensor and id(value) not in self._old and id(value) not in self._known
+
     def _note_legacy(self, tensors: list[Tensor], out: Any) -> None:
         if self._old is None:
             return
         for value in tensors:
-            if type(value) is Tensor and id(value) not in self._old and id(value) not in self._known:
+            if self._is_new(value) and not value._is_view() and threading.active_count() == 1:
                 self._mark_stray(value)
         for value in tensors_in(out):
             self._known[id(value)] = value

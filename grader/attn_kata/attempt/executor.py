@@ -10,7 +10,7 @@ import contextlib
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from attn_kata.attempt import blocked, exceptions
-from attn_kata.attempt.devices import Devices, tensors_in
+from attn_kata.attempt.devices import Devices
 from attn_kata.attempt.modules import copy_weights, named_parameters, parameters
 from attn_kata.attempt.recorder import Recorder
 from attn_kata.attempt.results import (
@@ -38,6 +38,9 @@ _manual_seed = (
 )  # torch.manual_seed formats three stack traces for devices that nobody uses
 
 _READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
+
+# As in torch.FloatTensor([1.0]): no function mode sees it.
+_LEGACY_CONSTRUCTOR = re.compile(rb"\b(?:Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)?Tensor\s*\(")
 
 MODULE_NAME = "attempt"
 
@@ -70,6 +73,7 @@ class Executor:
         self._filename = filename
         self._modules: dict[int, _Built] = {}
         self._reads_device_type = False
+        self._calls_legacy_constructors = False
         self._made_on_default: list[Tensor] = []  # while the attempt was loaded, and while modules were built
         self._operations: dict[type[Request], Callable[[Any], Content]] = {
             Load: self._load,
@@ -112,6 +116,7 @@ class Executor:
         source = wire.storage_bytes(request.tensors[0])  # (bytes,) uint8
         self._filename = request.filename
         self._reads_device_type = _READS_A_TYPE.search(source) is not None
+        self._calls_legacy_constructors = _LEGACY_CONSTRUCTOR.search(source) is not None
         undecodable = exceptions.not_decodable(source)
         if undecodable:
             raise _NotPython((undecodable, "0", ""))
@@ -123,11 +128,11 @@ class Executor:
         self._namespace.__file__ = self._filename
         sys.modules[self._namespace.__name__] = self._namespace
         stopped: Exception | None = None
-        with self._noting_devices():
-            try:
-                exec(code, self._namespace.__dict__)
-            except Exception as error:
-                stopped = error
+        try:
+            exec(code, self._namespace.__dict__)
+        except Exception as error:
+            stopped = error
+        self._made_on_default += _kept_tensors(self._namespace.__dict__.values())
         missing = [name for name in request.wanted if not callable(self._namespace.__dict__.get(name))]
         if stopped is not None and (missing or exceptions.is_out_of_memory(stopped)):
             raise stopped
@@ -143,17 +148,14 @@ class Executor:
     def _build(self, request: Build) -> Content:
         """Build a module. Returns the names and shapes of its parameters."""
         _seed(request.seed)
-        entry = self._entry(request.name)
-        with self._noting_devices():
-            module = entry(*_arguments(request.args, request.tensors))
+        module = self._entry(request.name)(*_arguments(request.args, request.tensors))
         if not isinstance(module, nn.Module):
             raise BadResult(f"{request.name}(…) is {describe_type(module)}, not an nn.Module")
         built = _Built(module=module, contract=request.weights)
         self._modules[request.module] = built
-        # A plain attribute does not move with its module, whatever made it (`torch.FloatTensor` is seen by no mode).
-        for part in module.modules():
+        for part in module.modules():  # a plain attribute does not move with its module, whatever made it
             plain = [value for name, value in vars(part).items() if name not in ("_parameters", "_buffers", "_modules")]
-            self._made_on_default += tensors_in(plain)
+            self._made_on_default += _kept_tensors(plain)
         if request.weights:
             weights = _weights(request)
             found = {name: value.shape for name, value in built.parameters()}
@@ -188,6 +190,8 @@ class Executor:
                     made_before=self._made_on_default,
                     inputs=[*given, *moves_along],
                 )
+                if self._calls_legacy_constructors:
+                    devices.look_for_legacy_constructors()
                 with Recorder(devices) as recorder:
                     output = target(*arguments)
                 result = checked_tensor(output)
@@ -207,13 +211,6 @@ class Executor:
         return texts, tuple(parts)
 
     # ---------------------------------------------------------------------------------------------------- look-up
-
-    @contextlib.contextmanager
-    def _noting_devices(self) -> Iterator[None]:
-        """Note what is made on the default device meanwhile, and is no part of a module."""
-        with Devices() as devices:
-            yield
-        self._made_on_default += devices.strays()
 
     def _target(self, request: Call) -> tuple[Any, _Built | None]:
         """The function or module to call. A module is put into the mode of the request and gets its weights."""
@@ -274,6 +271,16 @@ def _seed(seed: int | None) -> None:
 def _weights(request: Build | LoadWeights | Call) -> dict[str, Tensor]:
     """The weights of a request by name: its last tensors."""
     return dict(zip(request.weights, request.tensors[-len(request.weights) :], strict=True))
+
+
+def _kept_tensors(values: Iterable[Any]) -> list[Tensor]:
+    """The plain tensors among values, and one level down in their lists, tuples and dictionaries."""
+    found = []
+    for value in values:
+        if type(value) is dict:
+            value = list(value.values())
+        found += [part for part in (value if type(value) in (list, tuple) else [value]) if type(part) is Tensor]
+    return found
 
 
 def _arguments(described: tuple[tuple[str, Any], ...], tensors: tuple[Tensor, ...]) -> list[Any]:

@@ -96,7 +96,6 @@ class Recorder:
         self._named: dict[types.CodeType, str] = dict(_CODE)
 
     def __enter__(self) -> Recorder:
-        self._devices.look_for_legacy_constructors()
         self._profile.__enter__()
         self._devices.__enter__()  # type: ignore[no-untyped-call]
         sys.setprofile(self._python_call)

@@ -97,11 +97,11 @@ def inverted(program: Program) -> int | None:
 
 
 def _is_causal_mask(program: Program, made: ast.Call) -> bool:
-    """Whether a call makes what the function `causal_mask` returns, as it is."""
+    """Whether a call makes what a function called causal… returns, as it is."""
     function = program.function(made)
     return (
         function is not None
-        and getattr(function, "name", "") == "causal_mask"
+        and getattr(function, "name", "").startswith("causal")
         and isinstance(program.parents.get(made), ast.Return)
     )
 
