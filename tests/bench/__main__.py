@@ -165,7 +165,7 @@ def main() -> None:
     print(row("memory at the peak of grading mha, PSS of all processes", memory))
     for tier, values in warm.items():
         print(row(f"a warm engine grades mha, tier {tier}", [value / base for value in values]))
-    print("\n".join(tiers.rows(tiers.measured(3 * rounds))))
+    print(tiers.row(tiers.measured(3 * rounds)))
     print(f"\nattn-kata watch holds after {saves // 10} and after {saves} more saves:")
     print(f"{early.processes} and {late.processes} processes, {early.descriptors} and {late.descriptors} descriptors,")
     print(f"{early.memory:.0f} and {late.memory:.0f} MiB of its own, {early.files} and {late.files} temporary files.")
