@@ -319,6 +319,7 @@ def test_one_real_key(attempt, sizes):
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
     look_at="how (B, Tk) is aligned with (B, H, Tq, Tk)",
+    needs="values",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):
