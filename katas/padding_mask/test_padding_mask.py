@@ -24,6 +24,7 @@ MASKS = (
     Sizes(B=1, max_len=6),
     Sizes(B=5, max_len=5),
     Sizes(B=7, max_len=300),
+    Sizes(B=2, max_len=1100),
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
