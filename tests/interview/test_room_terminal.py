@@ -117,7 +117,9 @@ def test_where_the_last_words_lie_is_said_the_next_time(terminal, folder, tmp_pa
     (kept,) = elsewhere.glob("*sdpa*.py")
 
     assert kept.read_text().startswith("# last words ")
-    again = terminal(TMPDIR=str(elsewhere), columns=400)  # the path fits into one line, so nothing stands between its parts
+    again = terminal(
+        TMPDIR=str(elsewhere), columns=400
+    )  # the path fits into one line, so nothing stands between its parts
     again.shows("Text that a room could not save")
     again.child.send("\x1bOS")  # F4: a notice goes away
     again.shows("Text that a room could not save in your file is in")
