@@ -25,7 +25,7 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-SIZES = {"B": 2, "T": 5, "Tq": 4, "Tk": 6, "E": 12, "H": 3, "D": 4, "C": 7, "Din": 8, "Dk": 6, "Dv": 5}
+SIZES = {"B": 2, "T": 5, "Tq": 7, "Tk": 6, "E": 12, "H": 3, "D": 4, "C": 7, "Din": 8, "Dk": 9, "Dv": 5}
 SIZES |= {"Qd": 5, "Kd": 7, "Hd": 6, "p": 0.0}
 ENTRIES = {
     "mha": "MultiHeadAttention",
@@ -73,10 +73,11 @@ def rand(*shape: int) -> Tensor:
 
 
 class Adapted:
-    """The piece `text`, built and called as `row` says."""
+    """The piece `text`, built and called as `row` says. `open_mask`: with a mask that hides nothing but what is causal."""
 
-    def __init__(self, row: dict[str, Any], text: str) -> None:
+    def __init__(self, row: dict[str, Any], text: str, *, open_mask: bool = False) -> None:
         torch.manual_seed(0)
+        self.open_mask = open_mask
         self.row, self.kata = row, row["kata"]
         self.sizes = dict(SIZES)
         one_size = {"key_dim, value_dim": ("Dv",), "input_dim, key_dim, value_dim": ("Din", "Dv")}
@@ -118,6 +119,15 @@ class Adapted:
         for step in filter(None, self.row.get("after", "").split(", ")):
             out = out + given["x"] if step == "residual" else getattr(self.f, step)(out)
         return out
+
+    def expected_with_mask(self, diagonal: int) -> Tensor:
+        """For one head, which has no mask in its contract: the pipeline's result with a causal mask up to this diagonal."""
+
+        def hide(state: Any) -> None:
+            later = torch.ones(self.sizes["T"], self.sizes["T"], dtype=torch.bool).triu(diagonal + 1)
+            state.scores = state.scores.masked_fill(later, float("-inf"))
+
+        return self.expected((Variant(id="mask.shifted", stages={"mask": hide}),))
 
     def parameters(self) -> dict[str, Tensor]:
         """The piece's parameters under the contract's names, weights as (out, in)."""
@@ -219,17 +229,20 @@ class Adapted:
         return keep & causal if self.row.get("causal") else keep
 
     def _random_mask(self, shape: str) -> Tensor:
-        """True keeps. The first key is always kept, and so is the diagonal."""
+        """True keeps. Every query has a key to attend to, and one that it may not attend to."""
         s = SimpleNamespace(**self.sizes)
         keys = s.T if self.kata == "mha" else s.Tk
         if shape == "B":
-            self.lengths = torch.tensor([keys - 1, keys - 3])
+            self.lengths = torch.tensor([keys, keys] if self.open_mask else [keys - 1, keys - 3])
             return torch.arange(keys) < self.lengths[:, None]
         sizes = [1 if one == "1" else self.sizes[one] for one in shape.split(", ")]
         keep = torch.rand(*sizes) > 0.45
-        keep[..., 0] = True
-        keep.view(-1)[-1] = False
-        return keep | torch.eye(keys, dtype=torch.bool) if shape.endswith("T, T") else keep
+        if shape.endswith("T, T"):
+            own = torch.eye(keys, dtype=torch.bool)
+            keep = (keep | own) & ~own.roll(2, -1)
+        else:
+            keep[..., 0], keep[..., -1] = True, False
+        return keep | self.open_mask
 
     # --------------------------------------------------------------------------------------------------- the piece's side
 
