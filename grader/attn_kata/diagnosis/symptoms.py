@@ -167,6 +167,11 @@ def _tuple_returned(evidence: Evidence) -> int | None:
     return 0 if any(told) else None
 
 
+def _alone(evidence: Evidence) -> int | None:
+    told = any("returned one tensor; the contract asks for (" in failure.message for failure in evidence.failures.values())
+    return 0 if told else None
+
+
 def _named_parameters(evidence: Evidence) -> tuple[set[str], set[str]]:
     """The parameters that the attempt lacks, and those that it has beside the contract's."""
     for failure in evidence.failures.values():
@@ -241,6 +246,7 @@ EVERYWHERE = (
     Symptom(id="device.default", shows=_default_device),
     Symptom(id="layout.squeeze", shows=_squeezed),
     Symptom(id="output.tuple", shows=_tuple_returned),
+    Symptom(id="output.alone", shows=_alone),
     Symptom(id="parameters.no_bias", shows=_bias_missing),
     Symptom(id="parameters.extra_bias", shows=_bias_unwanted),
     Symptom(id="project.shared", shows=_one_layer_for_all_heads),
