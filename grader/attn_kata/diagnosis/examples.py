@@ -49,10 +49,9 @@ def _of_katas() -> dict[str, Example]:
         for specimen in specimens.read(file.parent) if own else ():
             for id in specimen.mistakes & own.keys():
                 if specimen.mistakes == {id} and specimen.edits and id not in found:
-                    found[id] = Example(
-                        kata=file.parent.name, name=specimen.name, breaks=tuple(sorted(specimen.breaks))
-                    )
-    return found
+                    breaks = tuple(sorted(specimen.breaks))
+                    found[id] = Example(kata=file.parent.name, name=specimen.name, breaks=breaks)
+    return {id: found[id] for file in catalogue.of_katas() for id in catalogue.of_file(file) if id in found}
 
 
 def wrong_lines(specimen: Specimen) -> str:

@@ -163,7 +163,12 @@ def _squeezed(evidence: Evidence) -> int | None:
 
 
 def _tuple_returned(evidence: Evidence) -> int | None:
-    told = any("returned a tuple of" in failure.message for failure in evidence.failures.values())
+    told = (re.search(r"returned a tuple of \d+; .* asks for one", one.message) for one in evidence.failures.values())
+    return 0 if any(told) else None
+
+
+def _alone(evidence: Evidence) -> int | None:
+    told = any("returned one tensor; the contract asks for (" in failure.message for failure in evidence.failures.values())
     return 0 if told else None
 
 
@@ -251,6 +256,7 @@ EVERYWHERE = (
     Symptom(id="device.default", shows=_default_device),
     Symptom(id="layout.squeeze", shows=_squeezed),
     Symptom(id="output.tuple", shows=_tuple_returned),
+    Symptom(id="output.alone", shows=_alone),
     Symptom(id="parameters.no_bias", shows=_bias_missing),
     Symptom(id="parameters.extra_bias", shows=_bias_unwanted),
     Symptom(id="project.shared", shows=_one_layer_for_all_heads),

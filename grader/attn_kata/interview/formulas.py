@@ -75,6 +75,11 @@ def kv_cache_bytes(*, layers: int, G: int, D: int, T: int, B: int, size: int) ->
     return 2 * layers * G * D * T * B * size
 
 
+def rows_without_cache(*, T: int) -> float:
+    """The rows that a projection reads in T steps of decoding, if each step projects all tokens so far."""
+    return T * (T + 1) // 2
+
+
 def causal_pairs(*, Tq: int, Tk: int) -> float:
     """How many (query, key) pairs are allowed when the queries are the last Tq of Tk positions."""
     return Tq * Tk - Tq * (Tq - 1) // 2
@@ -121,6 +126,7 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         projection_flops,
         even_length,
         kv_cache_bytes,
+        rows_without_cache,
         causal_pairs,
         masked_share,
         padded_share,
