@@ -41,3 +41,24 @@ def test_gqa_is_what_torch_gives_with_enable_gqa(H: int, G: int) -> None:
         ready = F.scaled_dot_product_attention(*parts, attn_mask=given, enable_gqa=True)
 
         close(module(x, given), module.o_proj(ready.transpose(1, 2).flatten(2)))
+
+
+@pytest.mark.parametrize(("Tq", "Tk", "window", "sinks"), [(7, 7, 3, 0), (4, 9, 2, 2), (1, 6, 9, 1)])
+def test_sliding_window_is_what_torch_gives_under_two_triangles(Tq: int, Tk: int, window: int, sinks: int) -> None:
+    q, k, v = randn(2, 3, Tq, 5), randn(2, 3, Tk, 5), randn(2, 3, Tk, 4)
+    whole = torch.ones(Tk, Tk, dtype=torch.bool).tril()
+    band = whole.triu(1 - window)
+    band[:, :sinks] |= whole[:, :sinks]
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=band[Tk - Tq :])
+
+    close(solution("sliding_window").sliding_window_attention(q, k, v, window, sinks), expected)
+
+
+@pytest.mark.parametrize(("H", "Tq", "Tk"), [(4, 6, 6), (6, 3, 8), (1, 1, 5)])
+def test_alibi_is_what_torch_gives_with_a_float_mask(H: int, Tq: int, Tk: int) -> None:
+    q, k, v = randn(2, H, Tq, 5), randn(2, H, Tk, 5), randn(2, H, Tk, 4)
+    slopes = {4: [1 / 4, 1 / 16, 1 / 64, 1 / 256], 6: [1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 2, 1 / 8], 1: [1 / 256]}[H]
+    bias = torch.tensor(slopes, dtype=torch.float64)[:, None, None] * torch.arange(Tk)  # (H, 1, Tk), as slope * j
+    bias = bias + torch.full((Tq, Tk), float("-inf"), dtype=torch.float64).triu(Tk - Tq + 1)
+
+    close(solution("alibi").alibi_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, attn_mask=bias))

@@ -43,6 +43,14 @@ def padding(lengths: list[int]) -> float:
     return 100 * padded.double().mean().item()
 
 
+def reach(layers: int, W: int) -> int:
+    """Follows the mask from the last position through the layers."""
+    first = last = layers * W
+    for _ in range(layers):
+        first = next(key for key in range(first + 1) if first - key < W)
+    return last - first
+
+
 COUNTED = {
     "score_bytes": scores,
     "square_score_bytes": lambda B, H, T, size: scores(B, H, T, T, size),
@@ -69,6 +77,10 @@ COUNTED = {
     ).sum(-1).std().item(),
     "first_weight": lambda gap: torch.tensor([float(gap), 0.0]).softmax(0)[0].item(),
     "leaked_weight": lambda keys, padded: 100 * torch.zeros(keys).softmax(0)[:padded].sum().item(),
+    "window_pairs": lambda T, W: int(torch.ones(T, T).tril().triu(1 - W).sum()),
+    "window_reach": lambda layers, W: reach(layers, W),
+    "alibi_first_divisor": lambda H: torch.logspace(-8 / H, -8, H, base=2)[0].reciprocal().item(),
+    "alibi_horizon": lambda H: int((torch.arange(2000.0).div(-H).exp() > 0.01).sum()),
 }  # fmt: skip
 
 

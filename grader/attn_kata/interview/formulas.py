@@ -105,6 +105,26 @@ def leaked_weight(*, keys: int, padded: int) -> float:
     return 100 * padded / keys
 
 
+def window_pairs(*, T: int, W: int) -> float:
+    """How many (query, key) pairs a causal window of W keys allows in T tokens, W <= T; the own position is one of W."""
+    return T * W - W * (W - 1) // 2
+
+
+def window_reach(*, layers: int, W: int) -> float:
+    """How many tokens before its own one position can be informed of through layers with a window of W keys."""
+    return layers * (W - 1)
+
+
+def alibi_first_divisor(*, H: int) -> float:
+    """1 over the first ALiBi slope of H heads, H a power of two."""
+    return float(2 ** (8 / H))
+
+
+def alibi_horizon(*, H: int) -> float:
+    """The distance at which a slope of 1/H takes a weight down to 1 %."""
+    return H * math.log(100)
+
+
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
@@ -127,6 +147,10 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         score_deviation,
         first_weight,
         leaked_weight,
+        window_pairs,
+        window_reach,
+        alibi_first_divisor,
+        alibi_horizon,
     )
 }
 
