@@ -11,6 +11,10 @@ The format of `kata.toml`. Every key is required; an error names file and key:
 
     shapes = ["output_shape"]        # optional: properties that an interview shows
 
+    [returns]                        # optional: the parts of a result that is a tuple, by entry point
+    attend = ["out", "lse"]          # two tensors
+    step = ["out", "opaque cache"]   # a tensor, and a value of the attempt's own, which comes back in a later call
+
     [hint_for]                       # optional: the hint, by number, that is about a mistake
     scale = 3                        # about every mistake whose id begins with "scale."
     "mask.inverted" = 2              # about this one, rather than what `mask` says
@@ -44,6 +48,7 @@ class Kata:
     entries: tuple[str, ...]
     hints: tuple[str, ...]
     shapes: tuple[str, ...]
+    returns: dict[str, tuple[str, ...]]  # by entry point, if its result is a tuple
     hint_numbers: dict[str, int]  # by the id of a mistake, or by its family
     folder: Path
 
@@ -127,6 +132,7 @@ def load(folder: Path) -> Kata:
         entries=table.identifiers("entries"),
         hints=table.texts("hints", at_least=3),
         shapes=table.identifiers("shapes") if table.has("shapes") else ("output_shape",),
+        returns=_returns(table.table("returns"), table) if table.has("returns") else {},
         hint_numbers=_hint_numbers(table.table("hint_for")),
         folder=folder,
     )
@@ -141,6 +147,16 @@ def load(folder: Path) -> Kata:
     if "\n" in kata.summary or len(kata.summary) > 60:
         raise table.wrong("summary", "must be one line of at most 60 characters")
     return kata
+
+
+def _returns(parts: Table, whole: Table) -> dict[str, tuple[str, ...]]:
+    returns = {entry: parts.texts(entry, at_least=1) for entry in parts.names()}
+    for entry, names in returns.items():
+        if entry not in whole.identifiers("entries"):
+            raise whole.wrong(f"returns.{entry}", "is no entry point: 'entries' has their names")
+        if names[0].startswith("opaque ") or not all(name.removeprefix("opaque ").isidentifier() for name in names):
+            raise whole.wrong(f"returns.{entry}", "must have names, with 'opaque ' before some; the first is a tensor")
+    return returns
 
 
 def _hint_numbers(table: Table) -> dict[str, int]:

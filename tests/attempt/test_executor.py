@@ -69,7 +69,7 @@ def test_the_inputs_come_back_as_the_call_left_them(executor):
 
 
 def test_gradients_are_those_of_the_result_times_the_cotangent(executor):
-    asked = call("double", cotangent=1, tensors=(X.clone(), torch.tensor([1.0, 10, 100])))
+    asked = call("double", cotangents=(1,), tensors=(X.clone(), torch.tensor([1.0, 10, 100])))
 
     assert numbers(executor, asked) == [[0, 2, 4], [2, 20, 200]]
 

@@ -13,7 +13,7 @@ from attn_kata.protocol import replies, wire
 from attn_kata.protocol.messages import Block, Build, Call, Load, LoadWeights, Request
 
 CALL = Call(name="f", args=(("tensor", 0),), tensors=(torch.ones(3),))
-GRADIENTS = replace(CALL, cotangent=1, tensors=(torch.ones(3), torch.ones(3)))
+GRADIENTS = replace(CALL, cotangents=(1,), tensors=(torch.ones(3), torch.ones(3)))
 AFTER = replace(CALL, inputs_after=True)
 ON_A_DEVICE = replace(CALL, args=(*CALL.args, ("device", "meta")))
 RECORDED = replace(CALL, record=True)

@@ -18,7 +18,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -62,6 +62,7 @@ _REFUSE = "__attn_kata_refuse__"  # the name of `_refuse` in the globals of a Py
 
 _refusals: list[tuple[str, int]] = []  # (operation, the attempt's line or 0), since the last `take_refusals`
 _filename = ""
+_autograd = False  # whether autograd is blocked: then it is off in every call, too
 
 
 class Refused(BaseException):
@@ -73,8 +74,9 @@ def block(words: Iterable[str], filename: str) -> None:
 
     `filename` is the attempt's file as its code objects name it. With it a refusal can be reported with the attempt's line.
     """
-    global _filename
+    global _autograd, _filename
     _filename = filename
+    _autograd = _autograd or any("autograd" in word for word in words)
     is_forbidden = re.compile("|".join(map(re.escape, words))).search
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about every overridden kernel
@@ -98,6 +100,20 @@ def take_refusals() -> list[tuple[str, int]]:
     taken = _refusals[:]
     _refusals.clear()
     return taken
+
+
+@contextlib.contextmanager
+def autograd_off_if_blocked() -> Iterator[None]:
+    """Where autograd is blocked: it is off, and an operation that records for it all the same is refused."""
+    if not _autograd:
+        yield
+        return
+
+    def refuse(_: Any) -> Any:
+        _refuse("torch.autograd.grad_mode.enable_grad")
+
+    with torch.no_grad(), torch.autograd.graph.saved_tensors_hooks(refuse, refuse):
+        yield
 
 
 @functools.cache

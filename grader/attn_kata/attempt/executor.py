@@ -18,12 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from attn_kata.attempt import blocked, exceptions
-from attn_kata.attempt.devices import Devices
+from attn_kata.attempt.devices import Devices, tensors_in
+from attn_kata.attempt.meter import Meter
 from attn_kata.attempt.modules import copy_weights, named_parameters, parameters
+from attn_kata.attempt.opaque import OpaqueParts, form, tensors_of
 from attn_kata.attempt.recorder import Recorder
 from attn_kata.attempt.results import (
     BadResult,
-    checked_tensor,
+    checked_parts,
     cross_entropy_gradient,
     describe_type,
     gradients,
@@ -72,6 +74,7 @@ class Executor:
         self._namespace = namespace or types.ModuleType(MODULE_NAME)
         self._filename = filename
         self._modules: dict[int, _Built] = {}
+        self._opaque = OpaqueParts()
         self._reads_device_type = False
         self._calls_legacy_constructors = False
         self._made_on_default: list[Tensor] = []  # while the attempt was loaded, and while modules were built
@@ -148,7 +151,7 @@ class Executor:
     def _build(self, request: Build) -> Content:
         """Build a module. Returns the names and shapes of its parameters."""
         _seed(request.seed)
-        module = self._entry(request.name)(*_arguments(request.args, request.tensors))
+        module = self._entry(request.name)(*self._arguments(request))
         if not isinstance(module, nn.Module):
             raise BadResult(f"{request.name}(…) is {describe_type(module)}, not an nn.Module")
         built = _Built(module=module, contract=request.weights)
@@ -171,44 +174,55 @@ class Executor:
     def _call(self, request: Call) -> Content:
         """Call a function or a module. Returns the result, then what else `Call` asks for, in its order."""
         target, built = self._target(request)
-        arguments = _arguments(request.args, request.tensors)
+        arguments = self._arguments(request)
         given = [value for value in arguments if isinstance(value, Tensor)]
         _seed(request.seed)
-        cotangent = None if request.cotangent is None else request.tensors[request.cotangent]
+        cotangents = [None if place is None else request.tensors[place] for place in request.cotangents]
         labels = None if request.labels is None else request.tensors[request.labels]
-        differentiated = cotangent is not None or labels is not None
+        differentiated = bool(cotangents) or labels is not None
         leaves = [value for value in given if value.is_floating_point()] if differentiated else []
         for leaf in leaves:
             leaf.requires_grad_()
 
         texts: tuple[str, ...] = ()
-        with _lenient_views() if request.lenient_views else contextlib.nullcontext():
+        lenient = _lenient_views() if request.lenient_views else contextlib.nullcontext()
+        with lenient, blocked.autograd_off_if_blocked():
+            moves_along: list[Tensor] = []
+            if built is not None and (request.record or request.measure):
+                moves_along = [*built.module.parameters(), *built.module.buffers()]
             if request.record:
-                moves_along = [] if built is None else [*built.module.parameters(), *built.module.buffers()]
                 devices = Devices(
                     reads_device_type=self._reads_device_type,
                     made_before=self._made_on_default,
-                    inputs=[*given, *moves_along],
+                    inputs=[*tensors_in(arguments), *moves_along],
                 )
                 if self._calls_legacy_constructors:
                     devices.look_for_legacy_constructors()
                 with Recorder(devices) as recorder:
                     output = target(*arguments)
-                result = checked_tensor(output)
-                texts = recorder.told(result)
+                texts = recorder.told(tensors_in(output))
+            elif request.measure:
+                with torch.no_grad(), Meter([*tensors_in(arguments), *moves_along]) as meter:
+                    output = target(*arguments)
+                texts = meter.texts()
             else:
-                result = checked_tensor(target(*arguments))
-        if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
-            raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
-        parts = [with_sharing(result, given)]
+                output = target(*arguments)
+        results, opaque = checked_parts(output, request.returns)
+        if request.number is not None:
+            self._opaque.keep(request.number, opaque)
+        for result in results:
+            if result.device.type != "cpu" and not any(isinstance(value, torch.device) for value in arguments):
+                raise BadResult(f"returned a tensor on the device {result.device}; its inputs are on the CPU")
+        parts = [with_sharing(result, given) for result in results]
+        parts += [(tensor, wire.ABSENT) for value in opaque for tensor in tensors_of(value)]
         if request.inputs_after:
             parts += [(value.detach(), 0) for value in given]
         if labels is not None:
-            cotangent = cross_entropy_gradient(result, labels)
-        if cotangent is not None:
+            cotangents = [cross_entropy_gradient(results[0], labels)]
+        if cotangents:
             weights: list[Tensor] = [] if built is None else [value for _, value in built.parameters()]
-            parts += gradients(result, leaves + weights, cotangent)
-        return texts, tuple(parts)
+            parts += gradients(results, leaves + weights, cotangents)
+        return (*map(form, opaque), *texts), tuple(parts)
 
     # ---------------------------------------------------------------------------------------------------- look-up
 
@@ -222,6 +236,16 @@ class Executor:
         if request.training is not None:
             built.module.train(request.training)
         return built.module, built
+
+    def _arguments(self, request: Build | Call) -> list[Any]:
+        """The arguments that a request describes. Raises BadResult for an opaque part that is not what it must be."""
+        makers: dict[str, Callable[[Any], Any]] = {
+            "tensor": lambda place: request.tensors[place],
+            "device": torch.device,
+            "value": lambda value: value,
+            "opaque": self._opaque.recall,
+        }
+        return [makers[what](value) for what, value in request.args]
 
     def _entry(self, name: str) -> Any:
         found = self._namespace.__dict__.get(name)
@@ -281,13 +305,3 @@ def _kept_tensors(values: Iterable[Any]) -> list[Tensor]:
             value = list(value.values())
         found += [part for part in (value if type(value) in (list, tuple) else [value]) if type(part) is Tensor]
     return found
-
-
-def _arguments(described: tuple[tuple[str, Any], ...], tensors: tuple[Tensor, ...]) -> list[Any]:
-    """The arguments that a request describes."""
-    makers: dict[str, Callable[[Any], Any]] = {
-        "tensor": lambda place: tensors[place],
-        "device": torch.device,
-        "value": lambda value: value,
-    }
-    return [makers[what](value) for what, value in described]

@@ -62,10 +62,10 @@ def prewarm() -> None:
         for request in (replace(call, module=number), replace(call, name="single")):
             _answer(executor, request)
         cotangent = torch.ones(2, 3, 4, 6)
-        _answer(executor, replace(call, module=number, cotangent=2, tensors=(numbers, kept, cotangent)))
+        _answer(executor, replace(call, module=number, cotangents=(2,), tensors=(numbers, kept, cotangent)))
         _answer(executor, replace(call, name="single", record=dtype is torch.float64))
     rows = torch.ones(2, _LONG, 6, dtype=torch.float64)
-    _answer(executor, Call(name="long", args=args[:1], cotangent=1, tensors=(rows, torch.ones(2, _LONG, _LONG))))
+    _answer(executor, Call(name="long", args=args[:1], cotangents=(1,), tensors=(rows, torch.ones(2, _LONG, _LONG))))
     operation_names()
     functions_in_python()
     torch.default_generator.set_state(state)

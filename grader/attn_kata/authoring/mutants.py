@@ -9,13 +9,16 @@ from typing import Any
 
 import torch
 
-from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
+from attn_kata import catalog
+from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant, load
+from attn_kata.diagnosis.probing import output_of
 from attn_kata.diagnosis.search import EQUAL, Answer, distance, outcome
 from attn_kata.grading.hidden_tests import Begin, HiddenTest
 from attn_kata.grading.hidden_tests import load as load_tests
 from attn_kata.grading.local import Local, load_namespace, local_handle
 from attn_kata.grading.runner import Run
 from attn_kata.properties.handle import Handle, random_weights
+from attn_kata.resources import katas_folder
 
 SEED = 0
 
@@ -25,7 +28,7 @@ def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipe
 
     A pair that computes the same as a single variant is left out too.
     """
-    reference = local_handle(solution)
+    reference = local_handle(solution, catalog.load(folder).returns)
     for pipeline in load(folder).PIPELINES:
         torch.manual_seed(SEED)
         begun = _initial_states(pipeline, reference)
@@ -49,13 +52,13 @@ def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipe
 
 
 def handle(solution: Path, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> Handle:
-    """A handle on the reference with these mistakes in this entry point."""
+    """A handle on the reference with these mistakes in this entry point. The name of the solution is the kata's."""
     namespace = load_namespace(solution)
     if pipeline.module:
         setattr(namespace, pipeline.entry, _module(getattr(namespace, pipeline.entry), pipeline, chosen))
     else:
-        setattr(namespace, pipeline.entry, lambda *args: pipeline.result(pipeline.begin(*args), chosen).out)
-    return Handle(Local(namespace))
+        setattr(namespace, pipeline.entry, lambda *args: pipeline.call(pipeline.begin(*args), chosen).out)
+    return Handle(Local(namespace), catalog.load(katas_folder() / solution.stem).returns)
 
 
 def _module(reference: Any, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> type:
@@ -64,11 +67,10 @@ def _module(reference: Any, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> 
             super().__init__(*args)
             self.built_with = args
 
-        def forward(self, *args: Any) -> torch.Tensor:
+        def forward(self, *args: Any) -> Any:
             begun = pipeline.begin(dict(self.named_parameters()), self.built_with, *args)
             begun.training = self.training
-            out: torch.Tensor = pipeline.result(begun, chosen).out
-            return out
+            return pipeline.call(begun, chosen).out
 
     return Mutant
 
@@ -113,18 +115,17 @@ def _initial_states(pipeline: Pipeline, reference: Handle) -> list[State]:
     return [state for state, _ in reference_outputs(pipeline, reference)]
 
 
-def reference_outputs(pipeline: Pipeline, reference: Handle) -> Iterator[tuple[State, torch.Tensor]]:
+def reference_outputs(pipeline: Pipeline, reference: Handle) -> Iterator[tuple[State, Output]]:
     """For each probe the pipeline's first state, and what the reference gives there (in eval())."""
     for probe in pipeline.probes():
         target = getattr(reference, pipeline.entry)
+        weights: dict[str, torch.Tensor] = {}
         if pipeline.module:
-            module = target(*probe.build)
-            weights = random_weights(module.parameters)
-            module.load(weights)
-            state = pipeline.begin(weights, probe.build, *probe.args)
-            yield state, module.run(*probe.args, training=False).output
-        else:
-            yield pipeline.begin(*probe.args), target(*probe.args)
+            target = target(*probe.build)
+            weights = random_weights(target.parameters)
+            target.load(weights)
+            target = target._with({"training": False})
+        yield pipeline.first_state(weights, probe), output_of(pipeline, target, reference, probe)
 
 
 def _outcomes(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[State | str]:

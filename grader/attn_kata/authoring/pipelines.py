@@ -52,7 +52,7 @@ def _unlike_the_reference(kata: Kata, module: types.ModuleType) -> Iterator[str]
             continue
         try:
             torch.manual_seed(mutants.SEED)
-            reference = local_handle(kata.solution)
+            reference = local_handle(kata.solution, kata.returns)
             for place, (state, expected) in enumerate(mutants.reference_outputs(pipeline, reference), start=1):
                 if distance(Answer(output=expected), pipeline.result(state)) > EQUAL:
                     yield f"mistakes.py: without a mistake, '{pipeline.entry}' is not the reference on probe {place}"

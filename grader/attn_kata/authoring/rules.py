@@ -249,5 +249,5 @@ def _killed(kata: Kata, *, pairs: bool, first: bool) -> Iterator[tuple[str, list
     answers = ReferenceCache(Local(load_namespace(kata.solution)))  # hundreds of mutants ask it the same
     for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=pairs):
         mutant = mutants.handle(kata.solution, pipeline, chosen)
-        killed = mutants.killers(tests, mutant, Handle(answers), first=first, begin=answers.begin)
+        killed = mutants.killers(tests, mutant, Handle(answers, kata.returns), first=first, begin=answers.begin)
         yield " + ".join(variant.id for variant in chosen), killed

@@ -25,6 +25,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from torch import Tensor
+
+Output = Tensor | tuple[Tensor, ...]  # what is compared: one tensor, or those of a result in parts
 State = SimpleNamespace  # passed through the stages; a stage sets attributes to new tensors and never modifies one
 Stage = Callable[[State], None]
 
@@ -61,11 +64,15 @@ class Pipeline:
 
     `begin` makes the first state. For a function, it gets the call's arguments; for a module, the parameters (by name),
     the constructor's arguments, and the call's arguments. `state.training` is set afterwards.
-    `stages` run in order and put the result into `state.out`. A stage may set `state.empty` (bool, broadcastable to the
-    result) for queries without any key: there the result depends on the fill, and is not compared.
+    `stages` run in order and put the result into `state.out`: a tensor, or the tuple of its parts. A stage may set
+    `state.empty` (bool, broadcastable to the result) for queries without any key: there the result depends on the fill, and is
+    not compared.
     `probes` makes new probes, the cheapest first.
     `beside` is for mistakes that show in values only together with another mistake: by id, the stages that they replace.
     A renormalisation after dropout changes nothing in eval, unless the softmax is wrong too.
+    `ask` is for probes that take several calls, of a module with a cache, say: `ask(target, *args)` makes them and returns what
+    is compared. `target` is the module; for functions it has every function of the kata. `stages` compute one call, and
+    `others` has the kata's other functions, without mistakes, by name.
     """
 
     entry: str
@@ -75,9 +82,33 @@ class Pipeline:
     probes: Callable[[], list[Probe]]
     module: bool = field(default=False)
     beside: Mapping[str, Mapping[str, Stage]] = field(default_factory=dict)
+    ask: Callable[..., Output] | None = None
+    others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def first_state(self, weights: Mapping[str, Tensor], probe: Probe) -> State:
+        """The state of a probe before the first stage. `weights` are those of the module."""
+        if self.ask is not None:
+            return State(weights=weights, probe=probe)
+        return self._begin(weights, probe.build, probe.args)
+
+    def _begin(self, weights: Mapping[str, Tensor], build: tuple[Any, ...], args: tuple[Any, ...]) -> State:
+        return self.begin(weights, build, *args) if self.module else self.begin(*args)
 
     def result(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
-        """The final state after all stages, with these mistakes made; `.out` is the output. Raises what a stage raises."""
+        """The final state of a probe with these mistakes made; `.out` is the output. Raises what a stage raises."""
+        if self.ask is None:
+            return self.call(begun, mistakes)
+        chosen = tuple(mistakes)
+        weights, probe = begun.weights, begun.probe
+
+        def call(*args: Any) -> Any:
+            return self.call(self._begin(weights, probe.build, args), chosen).out
+
+        target = call if self.module else SimpleNamespace(**{**self.others, self.entry: call})
+        return State(out=self.ask(target, *probe.args))
+
+    def call(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
+        """The state after all stages of one call, with these mistakes made."""
         stages = dict(self.stages)
         for mistake in mistakes:
             stages.update(mistake.stages)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State
-from attn_kata.diagnosis.search import EQUAL, Answer
+from attn_kata.diagnosis.pipeline import Output, Pipeline, Probe, State
+from attn_kata.diagnosis.search import EQUAL, Answer, tensors
 from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
 from attn_kata.properties.handle import Handle, Module, Target, random_weights
 
@@ -56,7 +56,7 @@ class ProbeResults:
 
 
 def _nothing_but_nan(answer: Answer) -> bool:
-    return answer.output is not None and bool(answer.output.isnan().all())
+    return answer.output is not None and all(bool(part.isnan().all()) for part in tensors(answer.output))
 
 
 def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
@@ -66,7 +66,7 @@ def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
     asked = ProbeResults(sizes=probes[0].sizes)
     for place, probe in enumerate(probes):
         weights = _weights(pipeline, reference, probe)
-        begun = pipeline.begin(weights, probe.build, *probe.args) if pipeline.module else pipeline.begin(*probe.args)
+        begun = pipeline.first_state(weights, probe)
         try:
             put = ProbeCall(probe=probe, weights=weights)
             answer = _answer(asked, pipeline, attempt, put, twice=place == 0)
@@ -89,10 +89,15 @@ def _answer(asked: ProbeResults, pipeline: Pipeline, attempt: Handle, put: Probe
             asking = target(pipeline, attempt, put, dtype)
             if isinstance(asking, Module):
                 asked.parameters = asking.parameters
-            answer = _call(asking, put.probe, dtype, lenient)
+            options = {"training": False if isinstance(asking, Module) else None, "lenient_views": lenient}
+            asking, everything = asking._with(options), attempt._with(options)
+            answer = Answer(output=output_of(pipeline, asking, everything, put.probe, dtype))
             if twice:
-                asked.unsteady = _differs(answer, _call(asking, put.probe, dtype, lenient))
+                again = Answer(output=output_of(pipeline, asking, everything, put.probe, dtype))
+                asked.unsteady = _differs(answer, again)
             return answer
+        except (RuntimeError, IndexError, ValueError) as failure:  # what the attempt returned cannot be put together
+            answer = Answer(output=None, raised=str(failure))
         except AttemptRaised as failure:
             asked.raised.append(failure.raised)
             answer = Answer(output=None, raised=failure.raised.text)
@@ -119,18 +124,28 @@ def target(pipeline: Pipeline, attempt: Handle, put: ProbeCall, dtype: torch.dty
     return module
 
 
-def _call(target: Target, probe: Probe, dtype: torch.dtype, lenient: bool) -> Answer:
+def output_of(
+    pipeline: Pipeline, target: Target, everything: Handle, probe: Probe, dtype: torch.dtype = torch.float64
+) -> Output:
+    """What `target`, or for a probe of several calls every function of `everything`, gives on a probe, in `dtype`."""
     args = [
         value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
         for value in probe.args
     ]
-    training = False if isinstance(target, Module) else None
-    return Answer(output=target.run(*args, training=training, lenient_views=lenient).output)
+    if pipeline.ask is not None:
+        return pipeline.ask(target if pipeline.module else everything, *args)
+    output: Output = target(*args)
+    return output
 
 
 def _differs(one: Answer, other: Answer) -> bool:
-    if one.output is None or other.output is None or one.output.shape != other.output.shape:
+    if one.output is None or other.output is None:
         return True
-    first, second = one.output.double(), other.output.double()
-    same = ((first - second).abs() <= EQUAL) | (first == second) | (first.isnan() & second.isnan())
-    return not bool(same.all())
+    for mine, again in zip(tensors(one.output), tensors(other.output), strict=True):
+        if mine.shape != again.shape:
+            return True
+        first, second = mine.double(), again.double()
+        same = ((first - second).abs() <= EQUAL) | (first == second) | (first.isnan() & second.isnan())
+        if not bool(same.all()):
+            return True
+    return False

@@ -6,11 +6,12 @@ import copy
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
+from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant
 from attn_kata.diagnosis.stages.masks import FINITE, MASKING, weigh_later
 
 EQUAL = 1e-5  # absolute plus relative: the precision of float32 arithmetic
@@ -21,9 +22,9 @@ TRIPLES = 4_000  # sets of three that are tried at most: counted, so that an att
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An attempt's answer to a probe: a tensor, or an exception."""
+    """An attempt's answer to a probe: a tensor, the tensors of a result in parts, or an exception."""
 
-    output: Tensor | None
+    output: Output | None
     raised: str = ""  # the exception's message
 
 
@@ -61,11 +62,25 @@ def distance(answer: Answer, result: State | str) -> float:
     if answer.output is None or isinstance(result, str):
         alike = answer.output is None and isinstance(result, str) and error_kind(answer.raised) == result
         return 0.0 if alike else float("inf")
-    state = result
-    got, expected = answer.output.to(torch.float64), state.out.to(torch.float64)
+    got, expected = tensors(answer.output), tensors(result.out)
+    if len(got) != len(expected):
+        return float("inf")
+    worst = 0.0
+    for mine, right in zip(got, expected, strict=True):
+        worst = max(worst, _apart(mine.to(torch.float64), right.to(torch.float64), getattr(result, "empty", None)))
+        if worst >= RIVAL:
+            break
+    return worst
+
+
+def tensors(output: Any) -> tuple[Tensor, ...]:
+    """The tensors of an output that may be in parts."""
+    return tuple(part for part in (output if isinstance(output, tuple) else (output,)) if isinstance(part, Tensor))
+
+
+def _apart(got: Tensor, expected: Tensor, empty: Tensor | None) -> float:
     if got.shape != expected.shape:
         return float("inf")
-    empty = getattr(state, "empty", None)
     apart = (got - expected).abs()
     if empty is None and apart.numel():  # a cheaper test that most answers end at; not for NaN and infinity
         least = float(apart.max()) / (1 + float(expected.abs().max()))
@@ -83,9 +98,12 @@ def comparable(state: State | str) -> bool:
     """Whether the result has anything to compare: a number in a row that is not empty."""
     if isinstance(state, str):
         return False
-    told = ~state.out.to(torch.float64).isnan()
     empty = getattr(state, "empty", None)
-    return bool((told if empty is None else told & ~_rows_like(empty, state.out)).any())
+    for out in tensors(state.out):
+        told = ~out.to(torch.float64).isnan()
+        if bool((told if empty is None else told & ~_rows_like(empty, out)).any()):
+            return True
+    return False
 
 
 def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
@@ -137,7 +155,7 @@ def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], li
 
     def lacks(place: int) -> tuple[bool, bool]:
         output = answers[place].output
-        return output is None or bool(output.isnan().any()), _masked([begun[place]])
+        return output is None or any(bool(part.isnan().any()) for part in tensors(output)), _masked([begun[place]])
 
     order = sorted(range(len(begun)), key=lacks)
     return [begun[place] for place in order], [answers[place] for place in order]
@@ -171,18 +189,30 @@ def _masking(begun: list[State], way: str, finite: float) -> list[State]:
 
 def outcome(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> State | str:
     """The pipeline's result with these mistakes made, or the kind of error that they raise."""
+    if pipeline.ask is not None:
+        try:
+            return pipeline.result(begun, chosen)
+        except (RuntimeError, IndexError, ValueError) as error:
+            return error_kind(str(error))
     return _advance(pipeline, begun, list(pipeline.stages), chosen)
 
 
 def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
     """Every set of `count` variants that replace different stages, with the first probe's result.
 
-    Stages before the first replaced one are computed once: the states after each prefix are shared down the tree.
+    Stages before the first replaced one are computed once: the states after each prefix are shared down the tree. Where a probe
+    takes several calls, nothing is shared.
     """
     names = list(pipeline.stages)
     place = {name: index for index, name in enumerate(names)}
     shown = (variant for variant in pipeline.variants if variant.shows_in_values)
     ordered = sorted(shown, key=lambda variant: _first(variant, place))
+    if pipeline.ask is not None:
+        for chosen in itertools.combinations(ordered, count):
+            taken = [name for variant in chosen for name in variant.stages]
+            if len(taken) == len(set(taken)):
+                yield chosen, outcome(pipeline, begun, chosen)
+        return
 
     def walk(
         state: State, done: int, chosen: tuple[Variant, ...], start: int

@@ -163,8 +163,8 @@ def _squeezed(evidence: Evidence) -> int | None:
 
 
 def _tuple_returned(evidence: Evidence) -> int | None:
-    told = any("returned a tuple of" in failure.message for failure in evidence.failures.values())
-    return 0 if told else None
+    told = (re.search(r"returned a tuple of \d+; .* asks for one", one.message) for one in evidence.failures.values())
+    return 0 if any(told) else None
 
 
 def _named_parameters(evidence: Evidence) -> tuple[set[str], set[str]]:

@@ -68,7 +68,7 @@ class Loaded:
             self.answers.begin(case)
             self.prefetch.begin(case)
 
-        attempt, reference = Handle(self.prefetch), Handle(self.answers)
+        attempt, reference = (Handle(answers, self.kata.returns) for answers in (self.prefetch, self.answers))
         findings, failures = runner.run(self.tests, attempt, reference, seed=0, begin=begin)
         if self.mistakes is not None:
             source = self.solution.read_bytes()
@@ -91,6 +91,7 @@ class _Grading:
         self._folder = Path(job.katas) / job.slug
         self._solution = Path(job.solutions) / f"{job.slug}.py"
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
+        self._returns = kata.returns
         request = messages.Load(
             filename=Path(job.attempt).name or "attempt.py",
             wanted=kata.entries,
@@ -116,8 +117,11 @@ class _Grading:
             return self._ungraded(_why_not_loaded(loaded))
         self._stopped_by = _why_stopped(loaded)
         folder = self._folder
-        handle = Handle(self.attempt)
-        reference = local_handle(self._solution) if self._loaded is None else Handle(self._loaded.answers)
+        handle = Handle(self.attempt, self._returns)
+        if self._loaded is None:
+            reference = local_handle(self._solution, self._returns)
+        else:
+            reference = Handle(self._loaded.answers, self._returns)
         started = time.perf_counter()
         findings, failures = self._run_hidden_tests(reference)
         self._seconds["properties"] = time.perf_counter() - started
@@ -153,7 +157,7 @@ class _Grading:
         tests = hidden_tests.load(_tests_of(self._folder)) if self._loaded is None else self._loaded.tests
         return runner.run(
             tests,
-            Handle(self.attempt),
+            Handle(self.attempt, self._returns),
             reference,
             seed=self._job.seed,
             only=self._job.properties,

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import torch
 
+from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.claims import Property
 from attn_kata.properties.failures import AttemptDied, NoAnswer, PropertyFailed
 from attn_kata.properties.handle import Handle, number_for
@@ -89,10 +90,15 @@ class HiddenTest:
             said = f"its output cannot be used as the contract says ({type(error).__name__}: {error})"
             raise NoAnswer(said) from error
 
+    def sizes(self, place: int, seed: int) -> Sizes | None:
+        """The sizes of the case at `place`, drawn if the case says so."""
+        case = self.property.cases[place]
+        return case.draw(_number(seed, self.property, place)) if isinstance(case, Drawn) else case
+
     def _call(self, place: int, attempt: Handle, reference: Handle, seed: int, begin: Begin) -> None:
         begin((seed, self.property.name, place))
         seed_case(seed, self.property, place)
-        given = {"attempt": attempt, "reference": reference, "sizes": self.property.cases[place]}
+        given = {"attempt": attempt, "reference": reference, "sizes": self.sizes(place, seed)}
         self.call(**{name: value for name, value in given.items() if name in self.asks})
 
 
@@ -178,7 +184,12 @@ class _Collector:
 
 def seed_case(seed: int, tested: Property, place: int) -> None:
     """Seed torch for one case, so that a case's numbers depend on nothing but the seed and the case."""
-    case = zlib.crc32(f"{seed} {tested.name} {place}".encode())
+    case = _number(seed, tested, place)
     # Not torch.manual_seed, which takes 2 ms: it formats three stacks for the sake of devices that are not used here.
     torch.default_generator.manual_seed(case)
     number_for(case)
+
+
+def _number(seed: int, tested: Property, place: int) -> int:
+    """A number of 32 bits for one case."""
+    return zlib.crc32(f"{seed} {tested.name} {place}".encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,9 +51,9 @@ class Local:
         return wire.Reply(status=status, texts=texts, tensors=told)
 
 
-def local_handle(source: Path) -> Handle:
-    """A handle on one of our own source files, run in this process."""
-    return Handle(Local(load_namespace(source)))
+def local_handle(source: Path, returns: Mapping[str, tuple[str, ...]] | None = None) -> Handle:
+    """A handle on one of our own source files, run in this process. `returns` as in `catalog.Kata`."""
+    return Handle(Local(load_namespace(source)), returns)
 
 
 def load_namespace(source: Path) -> types.ModuleType:

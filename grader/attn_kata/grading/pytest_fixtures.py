@@ -15,7 +15,7 @@ import pytest
 from attn_kata import catalog
 from attn_kata.grading.hidden_tests import HiddenTest, HiddenTestFault, hidden_test
 from attn_kata.grading.local import local_handle
-from attn_kata.properties.cases import Sizes
+from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.claims import Property
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed
 from attn_kata.properties.handle import Handle
@@ -25,7 +25,8 @@ SEED = 0
 
 @functools.cache
 def _reference(folder: Path) -> Handle:
-    return local_handle(catalog.load(folder).solution)
+    kata = catalog.load(folder)
+    return local_handle(kata.solution, kata.returns)
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +40,11 @@ def attempt(request: pytest.FixtureRequest) -> Handle:
     """The handle on the file given by --attempt, or on the reference."""
     given = request.config.getoption("--attempt")  # pytest_plugin has looked that the file is there
     path = None if given is None else request.config.invocation_params.dir / str(given)
-    if path is None:
-        return local_handle(catalog.load(request.path.parent).solution)
+    kata = catalog.load(request.path.parent)
     try:
-        return local_handle(path)
+        return local_handle(path or kata.solution, kata.returns)
     except Exception as error:
-        if request.config.option.fulltrace:
+        if path is None or request.config.option.fulltrace:
             raise
         pytest.fail(f"{path.name} raises while it is imported: {type(error).__name__}: {error}", pytrace=False)
 
@@ -87,11 +87,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     options = item.config.option
     if test is not None and isinstance(failure, PropertyFailed) and not (options.fulltrace or options.usepdb):
         sizes = getattr(item, "funcargs", {}).get("sizes")
+        if isinstance(sizes, Drawn):
+            sizes = test.sizes(test.property.cases.index(sizes), SEED)
         report.longrepr = _told(test.property, sizes, failure)
     return report
 
 
-def _told(tested: Property, sizes: Sizes | None, failure: PropertyFailed) -> str:
+def _told(tested: Property, sizes: Sizes | Drawn | None, failure: PropertyFailed) -> str:
     not_written = isinstance(failure, AttemptRaised) and failure.not_written
     message = "not written yet: it raises NotImplementedError" if not_written else failure.message
     lines = [tested.claim, f"    {sizes}   {message}" if sizes is not None else f"    {message}"]
@@ -112,5 +114,7 @@ def _property(function: Any) -> Property | None:
     return marked if isinstance(marked, Property) else None
 
 
-def _id(sizes: Sizes | None) -> str:
+def _id(sizes: Sizes | Drawn | None) -> str:
+    if isinstance(sizes, Drawn):
+        return "drawn"
     return "all" if sizes is None else "-".join(f"{name}={value}" for name, value in sizes.as_dict().items())

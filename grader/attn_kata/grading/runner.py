@@ -143,7 +143,7 @@ class Run:
             return _finding(tested, "skipped", f"not tried: the attempt's process died {MAX_DEATHS} times")
         if time.monotonic() > self.deadline:
             return _finding(tested, "skipped", "not tried: the grading ran out of time")
-        for place, sizes in enumerate(tested.cases):
+        for place in range(len(tested.cases)):
             outcome: FindingOutcome
             example, look_at, line = None, None, None
             try:
@@ -168,6 +168,7 @@ class Run:
                 outcome, message = "errored", late.reason
             except AttemptDied as death:
                 outcome, message = "errored", death.reason
+            sizes = test.sizes(place, self.seed)
             case = None if sizes is None else sizes.as_dict()
             seconds = time.perf_counter() - started
             return _finding(tested, outcome, message, look_at, case=case, example=example, line=line, seconds=seconds)

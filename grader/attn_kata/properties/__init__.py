@@ -7,13 +7,14 @@ uses the asserts and checks of this library.
 Describing a property
     claims            marks a test: its claim, where to look, its needs, its cases, and the operations that it blocks
     Sizes, randn      the sizes of one case by name; random inputs in float64
+    Drawn             a case whose sizes are drawn anew for each seed
     flags_first, flags_with_gaps    flags of kept keys, (B, Tk), without empty rows
     standard          the properties that most katas share: from_scratch, gradients, train_and_eval_alike, output_dtype,
                       float32, half_precision, float64_throughout, inputs_unmodified, non_contiguous_inputs, device, own_memory
 
 Calling the attempt
     Handle            `attempt.some_function(q, k, v)`, `attempt.SomeModule(E, H)`; `.run(...)` for gradients, modes, recordings
-    Result            the result of `.run`
+    Result, Opaque    the result of `.run`; a part of it that stays in the attempt's process, such as a cache
     build_pair        the attempt's module and the reference's, with the same random weights
     random_weights    random weights for parameters of given shapes
     fit               trains a module by full-batch Adam
@@ -24,14 +25,15 @@ Failing
     check_raises_value_error                                    an action raises ValueError
     PropertyFailed, AttemptRaised                               a failure; an exception in the attempt
 
-    FORBIDDEN_ATTENTIONS, FORBIDDEN_SOFTMAXES                   words for `blocks`
+    FORBIDDEN_ATTENTIONS, FORBIDDEN_SOFTMAXES, FORBIDDEN_AUTOGRAD    words for `blocks`
     strided                                                     the same numbers in a non-contiguous tensor
 """
 
 from attn_kata.properties import standard
-from attn_kata.properties.cases import Sizes, flags_first, flags_with_gaps, randn
+from attn_kata.properties.cases import Drawn, Sizes, flags_first, flags_with_gaps, randn
 from attn_kata.properties.checks import (
     FORBIDDEN_ATTENTIONS,
+    FORBIDDEN_AUTOGRAD,
     FORBIDDEN_SOFTMAXES,
     check_gradients,
     check_leaves_inputs,
@@ -42,14 +44,18 @@ from attn_kata.properties.checks import (
 from attn_kata.properties.claims import claims
 from attn_kata.properties.compare import assert_close, assert_equal, assert_holds, assert_shape
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed
-from attn_kata.properties.handle import Handle, Result, build_pair, random_weights
+from attn_kata.properties.handle import Handle, build_pair, random_weights
+from attn_kata.properties.results import Opaque, Result
 from attn_kata.properties.training import fit
 
 __all__ = [
     "FORBIDDEN_ATTENTIONS",
+    "FORBIDDEN_AUTOGRAD",
     "FORBIDDEN_SOFTMAXES",
     "AttemptRaised",
+    "Drawn",
     "Handle",
+    "Opaque",
     "PropertyFailed",
     "Result",
     "Sizes",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,6 +34,29 @@ class Sizes:
 
     def __repr__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self._sizes.items())
+
+
+class Drawn:
+    """A case whose sizes are drawn anew for each seed, each from a range: `Drawn(B=(1, 4), D=(1, 90))`.
+
+    `make` makes the Sizes, if they depend on one another or other values go with them. The sizes depend on nothing but the
+    seed of the grading, the property and the case.
+    """
+
+    def __init__(self, make: Callable[..., Sizes] = Sizes, **ranges: tuple[int, int]) -> None:
+        self._make, self._ranges = make, ranges
+
+    def draw(self, seed: int) -> Sizes:
+        """The sizes for this seed. Both ends of a range may be drawn."""
+        generator = torch.Generator().manual_seed(seed)
+        drawn: dict[str, Any] = {
+            name: int(torch.randint(least, most + 1, (), generator=generator))
+            for name, (least, most) in self._ranges.items()
+        }
+        return self._make(**drawn)
+
+    def __repr__(self) -> str:
+        return "drawn"
 
 
 def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:

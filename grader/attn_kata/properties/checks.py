@@ -21,6 +21,7 @@ from attn_kata.properties.failures import (
     calls_ready_made,
 )
 from attn_kata.properties.handle import Target
+from attn_kata.properties.results import Result
 
 # Words in the names of torch operations, for `blocks`.
 FORBIDDEN_ATTENTIONS = (
@@ -41,6 +42,8 @@ FORBIDDEN_ATTENTIONS = (
     "torch.onnx.ops",
     "onnx::Attention",
 )
+# Autograd, for a backward pass by hand. Where it is blocked, it is also off in every call.
+FORBIDDEN_AUTOGRAD = ("torch.autograd.",)
 FORBIDDEN_SOFTMAXES = ("softmax", "softmin", "Softmax", "Softmin", "log_softmax", "_safe_softmax")
 
 
@@ -59,15 +62,29 @@ def check_from_scratch(ours: Target, *args: Any, forbidden: tuple[str, ...], tra
             raise ReadyMade(calls_ready_made(name))
 
 
-def check_gradients(ours: Target, theirs: Target, *args: Any, atol: float = 1e-5, training: bool | None = None) -> None:
-    """Gradients to every floating input and every parameter are the reference's, for one random cotangent.
+def check_gradients(
+    ours: Target,
+    theirs: Target,
+    *args: Any,
+    atol: float = 1e-5,
+    training: bool | None = None,
+    of: tuple[str, ...] = (),
+) -> None:
+    """Gradients to every floating input and every parameter are the reference's, for random cotangents.
 
-    The cotangent has the output's shape. The differentiated scalar is `(output * cotangent).sum()`.
+    The cotangents have the shapes of the result's tensors, or of those with the names `of`. The differentiated scalar is the
+    sum of all `(tensor * cotangent).sum()`.
     """
-    cotangent = torch.randn(theirs.run(*args, training=training).output.shape, dtype=torch.float64)
+    cotangent = {
+        name: torch.randn(tensor.shape, dtype=torch.float64)
+        for name, tensor in theirs.run(*args, training=training).tensors.items()
+        if not of or name in of
+    }
     right = theirs.run(*args, cotangent=cotangent, training=training)
     result = ours.run(*args, cotangent=cotangent, training=training)
-    assert_shape(result.output, tuple(right.output.shape), what="the output")
+    for name in cotangent:
+        what = "the output" if len(right.parts) == 1 else name
+        assert_shape(result.tensors[name], tuple(right.tensors[name].shape), what=what)
     for place, (got, wanted) in enumerate(zip(result.input_gradients, right.input_gradients, strict=True), start=1):
         _compare_gradient(got, wanted, f"argument {place}", atol)
     for name, wanted in right.parameter_gradients.items():
@@ -111,9 +128,14 @@ def what_changed(given: list[Tensor], after: list[Tensor]) -> str | None:
 
 def check_keeps_dtype(ours: Target, *args: Any, dtype: torch.dtype) -> None:
     """If the inputs are in `dtype`, the output is in `dtype` too."""
-    output = ours(*converted(args, dtype))
-    if output.dtype != dtype:
-        raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
+    _check_dtypes(ours.run(*converted(args, dtype)), dtype)
+
+
+def _check_dtypes(result: Result, dtype: torch.dtype) -> None:
+    for name, tensor in result.tensors.items():
+        if tensor.dtype != dtype:
+            its = "an output" if len(result.parts) == 1 else f"as {name} a tensor"
+            raise PropertyFailed(f"inputs of {_name(dtype)} give {its} of {_name(tensor.dtype)}")
 
 
 def check_computes_in_dtype(
@@ -122,21 +144,19 @@ def check_computes_in_dtype(
     *args: Any,
     dtype: torch.dtype,
     terms: int,
-    rows: str = "query",
-    columns: str = "feature",
+    close: Callable[..., None],
 ) -> None:
     """In `dtype` the output has that dtype and is right up to about sqrt(terms) roundings of numbers near 1.
 
     `theirs` computes in float64 on the same rounded numbers. The tolerance is 8 eps sqrt(terms), with at least 4 terms:
-    the errors of independent roundings add up like a random walk (Higham and Mary, 2019).
+    the errors of independent roundings add up like a random walk (Higham and Mary, 2019). `close(actual, expected, atol=…)`
+    compares two results.
     """
     rounded = converted(args, dtype)
-    right = theirs(*converted(rounded, torch.float64))
-    output = ours(*rounded)
-    if output.dtype != dtype:
-        raise PropertyFailed(f"inputs of {_name(dtype)} give an output of {_name(output.dtype)}")
-    tolerance = 8 * torch.finfo(dtype).eps * max(terms, 4) ** 0.5
-    assert_close(output, right, atol=tolerance, rtol=tolerance, rows=rows, columns=columns)
+    right = theirs.run(*converted(rounded, torch.float64))
+    result = ours.run(*rounded)
+    _check_dtypes(result, dtype)
+    close(result, right, atol=8 * torch.finfo(dtype).eps * max(terms, 4) ** 0.5)
 
 
 def check_own_memory(ours: Target, *args: Any) -> None:

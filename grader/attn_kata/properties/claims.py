@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from attn_kata.properties.cases import Sizes
+from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.report.model import Tier
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -21,7 +21,7 @@ class Property:
     tier: Tier
     look_at: str | None
     needs: tuple[str, ...]
-    cases: tuple[Sizes | None, ...]
+    cases: tuple[Sizes | Drawn | None, ...]
     blocks: tuple[str, ...] = ()
 
 
@@ -31,7 +31,7 @@ def claims(
     look_at: str | None = None,
     needs: str | Iterable[str] = (),
     tier: Tier = "core",
-    cases: Iterable[Sizes] = (),
+    cases: Iterable[Sizes | Drawn] = (),
     blocks: Iterable[str] = (),
 ) -> Callable[[Test], Test]:
     """Mark `test_<name>` as the test of the property <name>.

@@ -28,23 +28,29 @@ def assert_close(
     what: str = "out",
     rows: str = "query",
     columns: str = "feature",
+    infinities: bool = False,
 ) -> None:
     """Fail unless |actual - expected| <= atol + rtol |expected| everywhere, in float64. Nothing is close to NaN or infinity.
 
     Both have the same shape, which may be any shape. The default of `rtol` is `atol`. `what` names the tensor in the message.
-    `rows` and `columns` name its last two dimensions for the picture. Raises PropertyFailed with the first index that differs.
+    `rows` and `columns` name its last two dimensions for the picture. With `infinities`, an infinity that is expected must be
+    there, with its sign. Raises PropertyFailed with the first index that differs.
     """
     assert_shape(actual, tuple(expected.shape), what=what)
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
     near = (got - wanted).abs() <= atol + (atol if rtol is None else rtol) * wanted.abs()
     wrong = ~near | ~wanted.isfinite()  # a comparison with NaN is False, and every number is near infinity
+    if infinities:
+        wrong = torch.where(wanted.isinf(), got != wanted, wrong)
     if not bool(wrong.any()):
         return
     index = [int(i) for i in wrong.nonzero()[0]]
     at = f"{what}[{', '.join(map(str, index))}]" if index else what
     count = int(wrong.sum())
     mine, right = float(got[tuple(index)]), float(wanted[tuple(index)])
-    if not math.isfinite(right):  # `expected` is another output of the attempt: the reference's outputs are finite
+    if not math.isfinite(right) and not (
+        infinities and math.isinf(right)
+    ):  # `expected` is another output of the attempt: the reference's outputs are finite
         other = "and so is the output that it is compared with"
         if number(mine) != number(right):
             other = f"but the output that it is compared with is {number(right)}"

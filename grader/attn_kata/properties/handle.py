@@ -1,22 +1,27 @@
 """The handle that hidden tests and the diagnosis have on an attempt, or on the reference: the same for both.
 
 `handle.some_function(q, k, v)` calls a function; `handle.SomeModule(embed_dim, num_heads)` builds a module, which is then
-called. `run` instead of a call gives gradients, the inputs as the call left them, or what ran.
+called. `run` instead of a call gives gradients, the inputs as the call left them, what ran, or what it cost.
+
+If the contract asks for a tuple (`[returns]` in kata.toml), a call gives the tuple of its parts. A part is a tensor, or an
+`Opaque`: a value of the attempt's own, which stays in its process, and may be an argument of a later call.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from attn_kata.properties.failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised, Refused
-from attn_kata.properties.recording import Recording, recording
+from attn_kata.properties.recording import cost, recording
+from attn_kata.properties.results import Opaque, Result, opaque, received
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
+from attn_kata.protocol.messages import OPAQUE, Argument, Build, Call, LoadWeights, Request
 
 _MOST_OF_A_CASE = 1 << 16
 _numbers = itertools.count()  # of modules and of seeds, over all handles of this process
@@ -39,53 +44,51 @@ class Transport(Protocol):
     def block(self, words: tuple[str, ...]) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """The result of one call. What was not asked for is empty.
-
-    output: the tensor that was returned.
-    shares_input: whether it shares memory with an argument.
-    on_meta: whether it is on the meta device, and so has a shape and no numbers.
-    inputs_after: the tensor arguments as the call left them.
-    input_gradients: of the floating arguments, in order; None where no gradient arrives.
-    parameter_gradients: by name; None where no gradient arrives.
-    recording: which operations ran.
-    """
-
-    output: Tensor
-    shares_input: bool
-    on_meta: bool = False
-    inputs_after: list[Tensor] = field(default_factory=list)
-    input_gradients: list[Tensor | None] = field(default_factory=list)
-    parameter_gradients: dict[str, Tensor | None] = field(default_factory=dict)
-    recording: Recording | None = None
-
-
 class Handle:
     """An attempt, or the reference, by the names that the contract gives.
 
     `handle.softmax` is a Function, `handle.SelfAttention` (a name in CapWords) is a Class. Where the attempt has no such name,
-    a call raises MissingName.
+    a call raises MissingName. `returns` has the names of the parts of each entry point whose result is a tuple.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, returns: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self._transport = transport
+        self._returns = returns or {}
+        self._options: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return Class(self._transport, name) if name[0].isupper() else Function(self._transport, name)
+        target = Class if name[0].isupper() else Function
+        return target(self._transport, name, self._returns.get(name, ()))._with(self._options)
+
+    def _with(self, options: dict[str, Any]) -> Handle:
+        """A copy whose functions and modules run with these options of `Target.run` when they are called."""
+        other = copy.copy(self)
+        other._options = options
+        return other
 
     def _block(self, words: tuple[str, ...]) -> None:
         """From now on have operations refuse whose names contain one of these words."""
         self._transport.block(words)
 
 
+SomeTarget = TypeVar("SomeTarget", bound="Target")
+
+
 class Target:
     """What a function and a built module have in common."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, returns: tuple[str, ...]) -> None:
         self._transport = transport
+        self._returns = returns
+        self._options: dict[str, Any] = {}
+
+    def _with(self: SomeTarget, options: dict[str, Any]) -> SomeTarget:
+        """A copy that runs with these options of `run` when it is called."""
+        other = copy.copy(self)
+        other._options = options
+        return other
 
     def _called(self) -> tuple[str | None, int | None]:
         """The function's name, or the module's number."""
@@ -97,40 +100,48 @@ class Target:
     def _hold(self, weights: dict[str, Tensor]) -> None:
         raise NotImplementedError
 
-    def __call__(self, *args: Any) -> Tensor:
-        return self.run(*args).output
+    def __call__(self, *args: Any) -> Any:
+        result = self.run(*args, **self._options)
+        return tuple(result.parts.values()) if self._returns else result.output
 
     def run(
         self,
         *args: Any,
-        cotangent: Tensor | None = None,
+        cotangent: Tensor | dict[str, Tensor] | None = None,
         labels: Tensor | None = None,
         weights: dict[str, Tensor] | None = None,
         inputs_after: bool = False,
         record: bool = False,
+        measure: bool = False,
         training: bool | None = None,
         seed: int | None = None,
         lenient_views: bool = False,
     ) -> Result:
-        """Call with `args` (tensors, numbers, None, strings, torch.device), and answer what is asked for.
+        """Call with `args` (tensors, numbers, None, strings, torch.device, Opaque), and answer what is asked for.
 
             result = module.run(x, cotangent=randn(2, 3, 8), training=True)
             result.output, result.input_gradients, result.parameter_gradients
 
-        `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; `labels`, one for each row of
+        `cotangent`, of the output's shape, asks for gradients of `(output * cotangent).sum()`; of a result in parts it has
+        a tensor by name for each part that is differentiated; `labels`, one for each row of
         the output, for those of the mean cross-entropy; `weights`, made of answers, are loaded first; `training` sets the
         module's mode first; `seed` is that of torch's generator during the call, one of its own unless given; `record` asks
-        for what ran; `lenient_views` has `view` copy where it would raise.
+        for what ran, `measure` for what it cost (not both); `lenient_views` has `view` copy where it would raise.
         Raises AttemptRaised, Refused, PropertyFailed for a result that is no tensor, AttemptDied.
         """
         name, module = self._called()
         tensors, described = describe_arguments(args)
         given = list(tensors)
-        differentiated: dict[str, int] = {}
-        for what, value in (("cotangent", cotangent), ("labels", labels)):
-            if value is not None:
-                differentiated[what] = len(tensors)
-                tensors.append(value)
+        names = [part for part in self._returns or ("out",) if not part.startswith(OPAQUE)]
+        differentiated: dict[str, Any] = {}
+        if cotangent is not None:
+            of_parts = cotangent if isinstance(cotangent, dict) else {names[0]: cotangent}
+            places = iter(range(len(tensors), len(tensors) + len(of_parts)))
+            differentiated["cotangents"] = tuple(next(places) if part in of_parts else None for part in names)
+            tensors += [of_parts[part] for part in names if part in of_parts]
+        if labels is not None:
+            differentiated["labels"] = len(tensors)
+            tensors.append(labels)
         if weights is not None:
             self._hold(weights)
             tensors += weights.values()
@@ -144,37 +155,51 @@ class Target:
             seed=next(_numbers) if seed is None else seed,
             inputs_after=inputs_after,
             record=record,
+            measure=measure,
+            returns=self._returns,
+            number=next(_numbers) if len(names) < len(self._returns) else None,
             lenient_views=lenient_views,
             of_answers=weights is not None,
             **differentiated,
         )
         reply = ask(self._transport, request)
-        answered = list(reply.tensors)
-        result = answered.pop(0)
-        output = torch.empty(result.shape, dtype=result.dtype, device="meta") if result.data is None else result.data
+        answered, texts = list(reply.tensors), list(reply.texts)
+        results = [answered.pop(0) for _ in names]
+        found = iter(map(received, results))
+        parts: dict[str, Tensor | Opaque] = {}
+        for place, part in enumerate(part for part in self._returns if part.startswith(OPAQUE)):
+            parts[part.removeprefix(OPAQUE)] = opaque(texts.pop(0), answered, request.number or 0, place)
+        parts = {
+            part.removeprefix(OPAQUE): parts[part.removeprefix(OPAQUE)] if part.startswith(OPAQUE) else next(found)
+            for part in self._returns or ("out",)
+        }
+        output = parts[names[0]]
+        assert isinstance(output, Tensor)
         after = [part.data for part in answered[: len(given)] if part.data is not None] if inputs_after else []
         answered = answered[len(given) :] if inputs_after else answered
         floating = sum(tensor.is_floating_point() for tensor in given)
-        names = sorted(self._parameter_names())
+        parameters = sorted(self._parameter_names())
         gradients = [part.data for part in answered]
-        if differentiated and len(gradients) != floating + len(names):
+        if differentiated and len(gradients) != floating + len(parameters):
             raise PropertyFailed("its parameters changed during the call")
         return Result(
             output=output,
-            shares_input=result.shares_input,
-            on_meta=result.device == wire.META,
+            parts=parts,
+            shares_input=any(part.shares_input for part in results),
+            on_meta=results[0].device == wire.META,
             inputs_after=after,
             input_gradients=gradients[:floating],
-            parameter_gradients=dict(zip(names, gradients[floating:], strict=True)) if differentiated else {},
-            recording=recording(reply.texts) if record else None,
+            parameter_gradients=dict(zip(parameters, gradients[floating:], strict=True)) if differentiated else {},
+            recording=recording(tuple(texts)) if record else None,
+            cost=cost(tuple(texts)) if measure else None,
         )
 
 
 class Function(Target):
-    """A function of the attempt's: call it for its output, a tensor, or `run` it for more."""
+    """A function of the attempt's: call it for its output, or `run` it for more."""
 
-    def __init__(self, transport: Transport, name: str) -> None:
-        super().__init__(transport)
+    def __init__(self, transport: Transport, name: str, returns: tuple[str, ...]) -> None:
+        super().__init__(transport, returns)
         self._name = name
 
     def _called(self) -> tuple[str | None, int | None]:
@@ -184,29 +209,40 @@ class Function(Target):
 class Class:
     """A module class of the attempt's: call it to build one."""
 
-    def __init__(self, transport: Transport, name: str) -> None:
+    def __init__(self, transport: Transport, name: str, returns: tuple[str, ...]) -> None:
         self._transport = transport
-        self._name = name
+        self._name, self._returns = name, returns
+        self._options: dict[str, Any] = {}
+
+    def _with(self, options: dict[str, Any]) -> Class:
+        other = copy.copy(self)
+        other._options = options
+        return other
 
     def __call__(self, *args: Any) -> Module:
-        return Module(self._transport, self._name, args)
+        return Module(self._transport, self._name, args, returns=self._returns)._with(self._options)
 
     def loaded(self, weights: dict[str, Tensor], *args: Any) -> Module:
         """As a call, then `load`, asked for at once. Raises what both raise."""
-        return Module(self._transport, self._name, args, weights)
+        return Module(self._transport, self._name, args, weights, self._returns)._with(self._options)
 
 
 class Module(Target):
-    """A built module: call it for its output, a tensor, or `run` it for more. `parameters` has shapes by name.
+    """A built module: call it for its output, or `run` it for more. `parameters` has shapes by name.
 
     It is in train() until `run` sets another mode. It is built again, with the same weights, when the attempt's process had to
     be replaced.
     """
 
     def __init__(
-        self, transport: Transport, name: str, args: tuple[Any, ...], weights: dict[str, Tensor] | None = None
+        self,
+        transport: Transport,
+        name: str,
+        args: tuple[Any, ...],
+        weights: dict[str, Tensor] | None = None,
+        returns: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(transport)
+        super().__init__(transport, returns)
         self._name, self._args = name, args
         self._weights = weights or {}
         self._build()
@@ -298,6 +334,8 @@ def describe_arguments(args: tuple[Any, ...]) -> tuple[list[Tensor], tuple[Argum
             tensors.append(value)
         elif isinstance(value, torch.device):
             described.append(("device", str(value)))
+        elif isinstance(value, Opaque):
+            described.append(("opaque", (value.number, value.place, value.operations)))
         else:
             described.append(("value", value))
     return tensors, tuple(described)

@@ -1,4 +1,4 @@
-"""What ran during a call, read from the texts in which the attempt's process tells it."""
+"""What ran during a call, and what it cost, read from the texts in which the attempt's process tells it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,30 @@ class Recording:
     calls: tuple[str, ...]
     products: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # (operation, operands' sizes), in order
     strays: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What the operations of a call cost, as the attempt's process tells it. Without gradients, in one thread.
+
+    made: the elements of all tensors with new storage. Views, `expand`, slices and writing in place make none.
+    largest: the elements of the largest of them.
+    multiplied: the multiplications of matrix products and of elementwise products.
+    """
+
+    made: int
+    largest: int
+    multiplied: int
+
+
+def cost(texts: tuple[str, ...]) -> Cost:
+    """What the texts of a reply tell. What they do not tell is 0."""
+    told = {"made": 0, "largest": 0, "multiplied": 0}
+    for text in texts:
+        name, _, number = text.partition(" ")
+        if name in told and number.isdecimal() and len(number) < 19:
+            told[name] = int(number)
+    return Cost(**told)
 
 
 def recording(texts: tuple[str, ...]) -> Recording:

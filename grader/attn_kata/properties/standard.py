@@ -19,18 +19,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attn_kata.properties import checks
-from attn_kata.properties.cases import Sizes
+from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.claims import claims
 from attn_kata.properties.compare import assert_close
 from attn_kata.properties.handle import Handle, Target
+from attn_kata.properties.results import Result
 from attn_kata.report.model import Tier
 
 Arguments = tuple[Any, ...]
@@ -47,7 +49,8 @@ class EntryPoint:
     attempt's in `dtype` and the reference's in float64. `calls(sizes)` gives the arguments of each call, floating tensors
     in float64. `inputs` names them in a sentence. `modes` are the modes of a module for the calls: True is train(), False
     is eval(). `terms(sizes)` is the number of rounded terms in one number of the output. `rows` and `columns` name the
-    last two dimensions of the output.
+    last two dimensions of the output, and `axes` those of the other tensors of a result in parts, by name. `differentiated`
+    are the parts whose gradients the contract asks for; empty means all tensors.
     """
 
     pair: Pair
@@ -57,6 +60,8 @@ class EntryPoint:
     terms: Callable[[Sizes], int] = lambda sizes: 1
     rows: str = "query"
     columns: str = "feature"
+    axes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    differentiated: tuple[str, ...] = ()
 
     def arguments(self, sizes: Sizes) -> Iterator[Arguments]:
         """The arguments of each call. Raises TypeError for a call that is not a tuple or a list."""
@@ -67,9 +72,12 @@ class EntryPoint:
                 )
             yield tuple(args)
 
-    def close(self, actual: Tensor, expected: Tensor, *, atol: float, what: str = "out") -> None:
-        """`assert_close`, with the names of this output's dimensions."""
-        assert_close(actual, expected, atol=atol, what=what, rows=self.rows, columns=self.columns)
+    def close(self, actual: Result, expected: Result, *, atol: float, what: str = "out") -> None:
+        """`assert_close` for each tensor of two results, with the names of its dimensions. `what` says "out" for its name."""
+        for place, (name, tensor) in enumerate(expected.tensors.items()):
+            rows, columns = (self.rows, self.columns) if place == 0 else self.axes.get(name, ("row", "column"))
+            said = what if name == "out" else re.sub(r"\bout\b", name, what)
+            assert_close(actual.tensors[name], tensor, atol=atol, what=said, rows=rows, columns=columns)
 
 
 def function(name: str, calls: Calls, **described: Any) -> EntryPoint:
@@ -97,7 +105,7 @@ class StandardProperty:
         self,
         *entries: EntryPoint,
         needs: str | Iterable[str] = (),
-        cases: Iterable[Sizes] = (),
+        cases: Iterable[Sizes | Drawn] = (),
         claim: str | None = None,
         look_at: str | None = None,
         calls: Calls | None = None,
@@ -149,7 +157,7 @@ def gradients(entry: EntryPoint, attempt: Handle, reference: Handle, sizes: Size
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
         for mode in entry.modes:
-            checks.check_gradients(ours, theirs, *args, training=mode)
+            checks.check_gradients(ours, theirs, *args, training=mode, of=entry.differentiated)
 
 
 @_standard("train() and eval() give the same output.", look_at="dropout, or anything else that depends on the mode")
@@ -157,9 +165,9 @@ def train_and_eval_alike(entry: EntryPoint, attempt: Handle, reference: Handle, 
     """A module gives the same output in both modes, to 1e-5, and the same output twice in train()."""
     ours, _ = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
-        evaluated = ours.run(*args, training=False).output
+        evaluated = ours.run(*args, training=False)
         for _ in range(2):  # random numbers may agree once by luck
-            trained = ours.run(*args, training=True).output
+            trained = ours.run(*args, training=True)
             entry.close(trained, evaluated, atol=1e-5, what="out in train(), compared with eval(): out")
 
 
@@ -187,9 +195,7 @@ def _computes_in(
     for dtype in dtypes:
         ours, theirs = entry.pair(attempt, reference, sizes, dtype)
         for args in entry.arguments(sizes):
-            checks.check_computes_in_dtype(
-                ours, theirs, *args, dtype=dtype, terms=count, rows=entry.rows, columns=entry.columns
-            )
+            checks.check_computes_in_dtype(ours, theirs, *args, dtype=dtype, terms=count, close=entry.close)
 
 
 @_standard(
@@ -215,7 +221,7 @@ def float64_throughout(entry: EntryPoint, attempt: Handle, reference: Handle, si
     """In float64 the output is right to 1e-9."""
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
-        entry.close(ours(*args), theirs(*args), atol=1e-9)
+        entry.close(ours.run(*args), theirs.run(*args), atol=1e-9)
 
 
 @_standard("The call does not change {inputs}.", look_at="in-place operations on the arguments")
@@ -235,7 +241,8 @@ def non_contiguous_inputs(entry: EntryPoint, attempt: Handle, reference: Handle,
     ours, theirs = entry.pair(attempt, reference, sizes, torch.float64)
     for args in entry.arguments(sizes):
         for how, laid_out in layouts(args):
-            entry.close(ours(*laid_out), theirs(*contiguous(laid_out)), atol=1e-5, what=f"out of inputs {how}: out")
+            right = theirs.run(*contiguous(laid_out))
+            entry.close(ours.run(*laid_out), right, atol=1e-5, what=f"out of inputs {how}: out")
 
 
 @_standard("Every tensor is on the device of the inputs.", look_at="tensors made without device=")

@@ -48,8 +48,11 @@ class Job:
 
 # ------------------------------------------------------------------------------------ requests to an attempt process
 
-# An argument of a call: ("tensor", its index in the request's tensors), ("device", its name) or ("value", the value).
+# An argument of a call: ("tensor", its index in the request's tensors), ("device", its name), ("value", the value) or
+# ("opaque", (number, place, operations)), an opaque part that an earlier call returned.
 Argument = tuple[str, Any]
+
+OPAQUE = "opaque "  # the first word of the name of a part that stays in the attempt process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +104,18 @@ class LoadWeights(Request):
 class Call(Request):
     """Call the function `name`, or the built module `module`, with `args`.
 
-    cotangent        index of a tensor: also return gradients of (result * cotangent).sum(), for each floating-point argument
-                     and then for each parameter by name
+    returns          names of the parts of a result that is a tuple or a list; empty if the result is one tensor. A part
+                     "opaque NAME" stays in the attempt process, and only its form is returned
+    number           the number under which opaque parts are kept
+    cotangents       for each tensor of the result the index of a tensor or None: also return gradients of the sum of all
+                     (tensor * cotangent).sum(), for each floating-point argument and then for each parameter by name
     labels           index of a tensor: return gradients of the mean cross-entropy instead
     weights          the last tensors are weights with these names; copy them in first
     seed             seed torch's generator with it first
     training         set the module's mode first
     inputs_after     also return the arguments as the call left them
     record           also return a record of the operations
+    measure          also return what the operations cost; runs without gradients
     lenient_views    `Tensor.view` copies instead of raising
     of_answers       its tensors are made from earlier answers, so it cannot be prefetched
     """
@@ -116,13 +123,16 @@ class Call(Request):
     name: str | None = None
     module: int | None = None
     args: tuple[Argument, ...] = ()
-    cotangent: int | None = None
+    returns: tuple[str, ...] = ()
+    number: int | None = None
+    cotangents: tuple[int | None, ...] = ()
     labels: int | None = None
     weights: tuple[str, ...] = ()
     seed: int | None = None
     training: bool | None = None
     inputs_after: bool = False
     record: bool = False
+    measure: bool = False
     lenient_views: bool = False
     of_answers: bool = False
 

@@ -6,8 +6,14 @@ without a shape.
 
 from __future__ import annotations
 
+import re
+
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Build, Call, Load, Request
+from attn_kata.protocol.messages import OPAQUE, Build, Call, Load, Request
+
+# What an opaque part is: a tuple or a list with a word for each item, or else what it is instead.
+ITEMS = ("tensor", "none", "bool", "number", "other")
+_FORM = re.compile(rf"(tuple|list):((?:{'|'.join(ITEMS)})(?:,(?:{'|'.join(ITEMS)}))*)?|other:.*", re.DOTALL)
 
 
 def answers(request: Request, reply: wire.Reply) -> bool:
@@ -28,17 +34,31 @@ def answers(request: Request, reply: wire.Reply) -> bool:
 
 
 def _answers_call(request: Call, reply: wire.Reply) -> bool:
-    """The tensors must be the result, then the inputs after the call if requested, then the gradients if requested."""
-    parts = reply.tensors
-    if not parts or (reply.texts and not request.record):
+    """The tensors must be the result and its opaque parts', then the inputs after the call, then the gradients if requested."""
+    opaque = sum(name.startswith(OPAQUE) for name in request.returns)
+    results = len(request.returns or "1") - opaque
+    parts, forms = reply.tensors, reply.texts[:opaque]
+    told = len(reply.texts) == opaque or request.record or request.measure
+    if len(forms) < opaque or not all(map(_FORM.fullmatch, forms)) or not told:
+        return False
+    described = sum(form_items(form).count("tensor") for form in forms)
+    if len(parts) < results + described:
         return False
     device_requested = any(kind == "device" for kind, _ in request.args)
-    if parts[0].data is None and (parts[0].device == wire.CPU or not device_requested):
+    for part in parts[:results]:
+        if part.data is None and (part.device == wire.CPU or not device_requested):
+            return False
+    if any(part.data is not None for part in parts[results : results + described]):
         return False
     given = [request.tensors[value] for kind, value in request.args if kind == "tensor"]
-    inputs_after = len(given) if request.inputs_after else 0
-    if request.cotangent is None and request.labels is None:
-        return len(parts) == 1 + inputs_after
+    gradients = len(parts) - results - described - (len(given) if request.inputs_after else 0)
+    if not request.cotangents and request.labels is None:
+        return gradients == 0
     inputs = sum(tensor.is_floating_point() for tensor in given)
-    gradients = len(parts) - 1 - inputs_after
     return gradients == inputs if request.module is None else gradients >= inputs
+
+
+def form_items(form: str) -> tuple[str, ...]:
+    """The words for the items of an opaque part, in order; none if it is neither a tuple nor a list."""
+    kind, _, items = form.partition(":")
+    return tuple(items.split(",")) if kind != "other" and items else ()
