@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -13,8 +14,14 @@ from attn_kata.properties import (
     standard,
 )
 
+
+def drawn(*, Tq, past, **sizes):
+    return Sizes(**sizes, Tq=Tq, Tk=Tq + past)
+
+
 HEADS = tuple(Sizes(H=H) for H in (8, 4, 1, 2, 16, 64))
 OTHER_HEADS = tuple(Sizes(H=H) for H in (3, 6, 5, 7, 12, 20, 48))
+ANY_HEADS = Drawn(H=(1, 80))
 SIZES = (
     Sizes(B=2, H=4, Tq=3, Tk=3, D=5, Dv=6),
     Sizes(B=3, H=2, Tq=4, Tk=6, D=7, Dv=5),
@@ -26,6 +33,7 @@ SIZES = (
     Sizes(B=2, H=5, Tq=3, Tk=4, D=2, Dv=1),
     Sizes(B=1, H=12, Tq=3, Tk=4, D=70, Dv=66),
     Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=2),
+    Drawn(drawn, B=(1, 3), H=(1, 9), Tq=(1, 30), past=(0, 9), D=(1, 90), Dv=(1, 90)),
 )
 SMALL = SIZES[:2]  # as many queries as keys; then fewer
 
@@ -78,7 +86,7 @@ def test_slopes(attempt, reference, sizes):
     "For other numbers of heads: the slopes of the power of two below, then every other one of the power of two above.",
     look_at="which slopes are added, and in which order",
     needs="slopes",
-    cases=OTHER_HEADS,
+    cases=(*OTHER_HEADS, ANY_HEADS),
 )
 def test_slopes_of_other_numbers(attempt, reference, sizes):
     right = reference.alibi_slopes(sizes.H)
@@ -227,5 +235,5 @@ def test_large_scores(attempt, reference, sizes):
 
 
 test_half_precision = standard.half_precision(attention, needs="values", cases=SMALL, terms=lambda sizes: sizes.Tk)
-test_float64_throughout = standard.float64_throughout(attention, needs="values", cases=SIZES[:3])
+test_float64_throughout = standard.float64_throughout(attention, needs="values", cases=(SIZES[0], SIZES[8]))
 test_own_memory = standard.own_memory(attention, needs="output_shape", cases=(SIZES[0], SIZES[4], SIZES[5]))

@@ -1,9 +1,12 @@
 """Hidden tests of gqa: each tests one property of the contract in prompt.md."""
 
+import math
+
 import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -22,6 +25,10 @@ def sized(*, B, H, G, T, D):
     return Sizes(B=B, H=H, G=G, T=T, E=H * D, D=D)
 
 
+def grouped(*, B, G, each, T, D):
+    return sized(B=B, H=G * each, G=G, T=T, D=D)
+
+
 SIZES = (
     sized(B=2, H=4, G=2, T=3, D=5),
     sized(B=3, H=6, G=2, T=5, D=4),
@@ -34,6 +41,7 @@ SIZES = (
     sized(B=4, H=4, G=2, T=4, D=4),
     sized(B=1, H=4, G=2, T=3, D=67),
     sized(B=1, H=9, G=3, T=133, D=2),
+    Drawn(grouped, B=(1, 3), G=(1, 3), each=(1, 3), T=(1, 30), D=(1, 30)),
 )
 SMALL = SIZES[:2]
 MASKS = ("T T", "H T T", "B 1 1 T", "B 1 T T", "B H T T", "1 1 T T")
@@ -276,7 +284,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
     "With a (T, T) mask the output is attention among the keys that each query may attend to.",
     look_at="what True means, which dimension is keys, and where in the pipeline the mask acts",
     needs="values",
-    cases=(SIZES[0], SIZES[7], SIZES[10]),
+    cases=(SIZES[0], SIZES[7], *SIZES[10:]),
 )
 def test_mask(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -380,6 +388,30 @@ def test_large_scores(attempt, reference, sizes):
 
     for mask in (None, causal(sizes), low):  # low: the kept score lies far below the masked ones
         assert_close(ours(x.float(), mask), theirs(x, mask), atol=1e-3, rows="token")
+
+
+@claims(
+    "No tensor holds each key or value once for every query head of its group.",
+    tier="edge",
+    needs="values",
+    cases=(sized(B=2, H=8, G=2, T=12, D=5),),
+    look_at="what repeats keys and values, also inside a product that broadcasts",
+)
+def test_keys_not_copied(attempt, reference, sizes):
+    ours, _ = pair(attempt, reference, sizes)
+    x = tokens(sizes)
+    largest, products = ours.run(x, measure=True).cost.largest, ours.run(x, record=True).recording.products
+    for samples in (sizes.B, 1):  # all together, or one by one
+        heads = samples * sizes.H * sizes.T
+        keys = {(heads * sizes.D, heads * sizes.D), (heads * sizes.T, heads * sizes.D)}  # q kᵀ, and weights v
+        for name, operands in products:
+            counts = tuple(math.prod(operand) for operand in operands if operand)
+            copied = bool(keys & {counts, counts[::-1]})
+            assert_holds(
+                not copied, f"{name.split('::')[-1]} multiplies {' by '.join(map(str, operands))}: one for each head"
+            )
+    entries = sizes.B * sizes.H * sizes.T * sizes.T * sizes.D
+    assert_holds(largest < entries, f"a tensor of {largest} elements is made: each key, for every query of every head")
 
 
 test_half_precision = standard.half_precision(module, needs="mask", cases=SMALL[:1])

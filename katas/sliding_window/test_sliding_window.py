@@ -5,6 +5,7 @@ import torch
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
     AttemptRaised,
+    Drawn,
     Sizes,
     assert_close,
     assert_equal,
@@ -15,6 +16,11 @@ from attn_kata.properties import (
     randn,
     standard,
 )
+
+
+def drawn(*, Tq, past, **sizes):
+    return Sizes(**sizes, Tq=Tq, Tk=Tq + past)
+
 
 MASKS = (
     Sizes(Tq=1, Tk=1, window=1, sinks=0),
@@ -27,6 +33,7 @@ MASKS = (
     Sizes(Tq=4, Tk=5, window=9, sinks=0),
     Sizes(Tq=4, Tk=5, window=2, sinks=9),
     Sizes(Tq=131, Tk=150, window=40, sinks=4),
+    Drawn(drawn, Tq=(1, 40), past=(0, 9), window=(1, 30), sinks=(0, 6)),
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=5, Tk=5, D=7, Dv=6, window=2, sinks=1),
@@ -39,6 +46,7 @@ SIZES = (
     Sizes(B=2, H=1, Tq=4, Tk=6, D=3, Dv=1, window=7, sinks=0),
     Sizes(B=1, H=2, Tq=3, Tk=6, D=70, Dv=66, window=2, sinks=9),
     Sizes(B=1, H=2, Tq=131, Tk=150, D=9, Dv=2, window=40, sinks=4),
+    Drawn(drawn, B=(1, 3), H=(1, 4), Tq=(1, 30), past=(0, 9), D=(1, 90), Dv=(1, 90), window=(1, 30), sinks=(0, 6)),
 )
 SMALL = SIZES[:2]  # as many queries as keys; then fewer
 

@@ -1,5 +1,5 @@
 # style: key-value heads picked by an index tensor; time first, (T, B, H, D); exp by hand and renormalised
-# edge fails: empty_rows, large_scores
+# edge fails: keys_not_copied, empty_rows, large_scores
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # style: repeat_interleave, then ordinary attention
-# edge fails: empty_rows
+# edge fails: keys_not_copied, empty_rows
 import math
 
 import torch

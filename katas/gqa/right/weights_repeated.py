@@ -1,4 +1,5 @@
 # style: the rows of k_proj and v_proj are repeated, not the keys; one product for q, k and v; empty rows become 0
+# edge fails: keys_not_copied
 import torch
 import torch.nn.functional as F
 from torch import nn
