@@ -62,3 +62,21 @@ def test_alibi_is_what_torch_gives_with_a_float_mask(H: int, Tq: int, Tk: int) -
     bias = bias + torch.full((Tq, Tk), float("-inf"), dtype=torch.float64).triu(Tk - Tq + 1)
 
     close(solution("alibi").alibi_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, attn_mask=bias))
+
+
+@pytest.mark.parametrize("positions", [torch.tensor([4, 0, 9, 1000]), torch.tensor([[0, 1, 2, 3], [7, 5, 30, 6]])])
+def test_rope_is_a_product_of_complex_numbers(positions: Tensor) -> None:
+    rope, D = solution("rope"), 8
+    q, k, v = randn(2, 3, 4, D), randn(2, 3, 4, D), randn(2, 3, 4, 5)
+    places = positions.expand(2, 4)[:, None, :, None].double()
+    turn = torch.polar(
+        torch.ones(2, 1, 4, D // 2, dtype=torch.float64), places / 10000 ** (torch.arange(0, D, 2) / D).double()
+    )
+    turned = [
+        torch.view_as_real(torch.view_as_complex(part.unflatten(-1, (-1, 2))) * turn).flatten(-2) for part in (q, k)
+    ]
+
+    torch.testing.assert_close(rope.apply_rope(q, positions), turned[0], atol=1e-4, rtol=0)  # arange / D is in float32
+    torch.testing.assert_close(
+        rope.rope_attention(q, k, v, positions), F.scaled_dot_product_attention(*turned, v), atol=1e-3, rtol=0
+    )

@@ -80,6 +80,8 @@ COUNTED = {
     "window_pairs": lambda T, W: int(torch.ones(T, T).tril().triu(1 - W).sum()),
     "window_reach": lambda layers, W: reach(layers, W),
     "alibi_first_divisor": lambda H: torch.logspace(-8 / H, -8, H, base=2)[0].reciprocal().item(),
+    "rope_longest_wave": lambda D, base: 2 * math.pi / torch.logspace(0, 2 / D - 1, D // 2, base=base)[-1].item(),
+    "rope_table_bytes": lambda T, D, size: 2 * scores(1, 1, T, D // 2, size),
     "alibi_horizon": lambda H: int((torch.arange(2000.0).div(-H).exp() > 0.01).sum()),
 }  # fmt: skip
 

@@ -80,3 +80,27 @@ MERGES: tuple[Variant, ...] = (
     *variants("merge.interleaved", {"merge": s.merge_interleaved}),
     *variants("output.missing", {"output": s.nothing}),
 )
+
+# frequencies, places, turn: stages that set the rules of a rotation
+ROTATIONS: tuple[Variant, ...] = (
+    *variants(
+        "rope.exponent",
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=1.0))},
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=4.0))},
+    ),
+    *variants("rope.frequencies_from_one", {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0))}),
+    *variants(
+        "rope.one_frequency",
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=0.0))},
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0, step=0.0))},
+    ),
+    *variants("rope.half_split", {"turn": s.rotary_rules(turn=s.turn_halves)}),
+    *variants("rope.direction", {"turn": s.rotary_rules(turn=s.turn_backwards)}),
+    *variants("rope.sign_lost", {"turn": s.rotary_rules(turn=s.turn_without_minus)}),
+    *variants(
+        "rope.mixed_conventions",
+        {"turn": s.rotary_rules(turn=s.turn_halves_with_doubled_angles)},
+        {"turn": s.rotary_rules(turn=s.turn_neighbours_with_repeated_angles)},
+    ),
+    *variants("rope.head_axis", {"places": s.rotary_rules(places=s.places_of_heads)}),
+)

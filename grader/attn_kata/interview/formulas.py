@@ -125,6 +125,16 @@ def alibi_horizon(*, H: int) -> float:
     return H * math.log(100)
 
 
+def rope_longest_wave(*, D: int, base: int) -> float:
+    """After how many positions the slowest pair of rotary embeddings has made a full turn."""
+    return float(2 * math.pi * base ** ((D - 2) / D))
+
+
+def rope_table_bytes(*, T: int, D: int, size: int) -> float:
+    """Tables of cos and sin for T positions, one entry for each pair of D columns, with `size` bytes an entry."""
+    return T * D * size
+
+
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
@@ -151,6 +161,8 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         window_reach,
         alibi_first_divisor,
         alibi_horizon,
+        rope_longest_wave,
+        rope_table_bytes,
     )
 }
 
