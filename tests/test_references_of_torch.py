@@ -80,3 +80,13 @@ def test_rope_is_a_product_of_complex_numbers(positions: Tensor) -> None:
     torch.testing.assert_close(
         rope.rope_attention(q, k, v, positions), F.scaled_dot_product_attention(*turned, v), atol=1e-3, rtol=0
     )
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_attention_is_the_quadratic_definition_with_elu_of_torch(causal: bool) -> None:
+    q, k, v = randn(2, 3, 6, 4), randn(2, 3, 6, 4), randn(2, 3, 6, 5)
+    weights = torch.einsum("bhid,bhjd->bhij", F.elu(q) + 1, F.elu(k) + 1)
+    weights = weights.tril() if causal else weights
+    expected = (weights / weights.sum(-1, keepdim=True)) @ v
+
+    close(solution("linear_attention").linear_attention(q, k, v, causal), expected)

@@ -82,6 +82,8 @@ COUNTED = {
     "alibi_first_divisor": lambda H: torch.logspace(-8 / H, -8, H, base=2)[0].reciprocal().item(),
     "rope_longest_wave": lambda D, base: 2 * math.pi / torch.logspace(0, 2 / D - 1, D // 2, base=base)[-1].item(),
     "rope_table_bytes": lambda T, D, size: 2 * scores(1, 1, T, D // 2, size),
+    "linear_state_numbers": lambda layers, H, D: layers * (torch.empty(H, D, D).numel() + torch.empty(H, D).numel()),
+    "linear_break_even": lambda D: (torch.empty(D, D).numel() + torch.empty(D).numel()) / torch.empty(2, D).numel(),
     "alibi_horizon": lambda H: int((torch.arange(2000.0).div(-H).exp() > 0.01).sum()),
 }  # fmt: skip
 

@@ -135,6 +135,16 @@ def rope_table_bytes(*, T: int, D: int, size: int) -> float:
     return T * D * size
 
 
+def linear_state_numbers(*, layers: int, H: int, D: int) -> float:
+    """What linear attention keeps of a sequence of any length: sums of (D, D) and of D for each layer and head, D = Dv."""
+    return layers * H * (D * D + D)
+
+
+def linear_break_even(*, D: int) -> float:
+    """The T where a cache of T keys and values of size D holds as many numbers as sums of (D, D) and D."""
+    return (D + 1) / 2
+
+
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
@@ -163,6 +173,8 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         alibi_horizon,
         rope_longest_wave,
         rope_table_bytes,
+        linear_state_numbers,
+        linear_break_even,
     )
 }
 
