@@ -69,6 +69,11 @@ def test_a_right_attempt_is_given_no_mistake(kata: catalog.Kata, pipeline: Pipel
     assert explain(pipeline, begun, answers) == [frozenset()]
 
 
+# Mistakes that one entry point of a kata cannot tell apart, and another can. A turn that is the same for all tokens of a head
+# leaves every score as it is.
+ALIKE = {"rope_attention": [{"rope.head_axis", "rope.missing"}]}
+
+
 @pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
 def test_every_mistake_is_named_and_told_apart_from_every_other(kata: catalog.Kata, pipeline: Pipeline) -> None:
     begun, _ = begun_for(kata, pipeline)
@@ -79,8 +84,9 @@ def test_every_mistake_is_named_and_told_apart_from_every_other(kata: catalog.Ka
         if all(answer.output is None for answer in answers):
             continue  # it raises wherever it is asked: named by a symptom
         states, ordered = steered(begun, answers)
+        alike = next((ids for ids in ALIKE.get(pipeline.entry, ()) if variant.id in ids), {variant.id})
 
-        assert explain(pipeline, states, ordered) == [frozenset({variant.id})]
+        assert explain(pipeline, states, ordered) == [frozenset({id}) for id in sorted(alike)]
 
 
 def makes_booleans(kata: catalog.Kata, pipeline: Pipeline) -> bool:

@@ -43,6 +43,14 @@ def padding(lengths: list[int]) -> float:
     return 100 * padded.double().mean().item()
 
 
+def reach(layers: int, W: int) -> int:
+    """Follows the mask from the last position through the layers."""
+    first = last = layers * W
+    for _ in range(layers):
+        first = next(key for key in range(first + 1) if first - key < W)
+    return last - first
+
+
 COUNTED = {
     "score_bytes": scores,
     "square_score_bytes": lambda B, H, T, size: scores(B, H, T, T, size),
@@ -69,6 +77,14 @@ COUNTED = {
     ).sum(-1).std().item(),
     "first_weight": lambda gap: torch.tensor([float(gap), 0.0]).softmax(0)[0].item(),
     "leaked_weight": lambda keys, padded: 100 * torch.zeros(keys).softmax(0)[:padded].sum().item(),
+    "window_pairs": lambda T, W: int(torch.ones(T, T).tril().triu(1 - W).sum()),
+    "window_reach": lambda layers, W: reach(layers, W),
+    "alibi_first_divisor": lambda H: torch.logspace(-8 / H, -8, H, base=2)[0].reciprocal().item(),
+    "rope_longest_wave": lambda D, base: 2 * math.pi / torch.logspace(0, 2 / D - 1, D // 2, base=base)[-1].item(),
+    "rope_table_bytes": lambda T, D, size: 2 * scores(1, 1, T, D // 2, size),
+    "linear_state_numbers": lambda layers, H, D: layers * (torch.empty(H, D, D).numel() + torch.empty(H, D).numel()),
+    "linear_break_even": lambda D: (torch.empty(D, D).numel() + torch.empty(D).numel()) / torch.empty(2, D).numel(),
+    "alibi_horizon": lambda H: int((torch.arange(2000.0).div(-H).exp() > 0.01).sum()),
 }  # fmt: skip
 
 

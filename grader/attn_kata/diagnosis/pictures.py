@@ -35,6 +35,7 @@ class Picture:
     rows: str = "query"
     columns: str = "key"
     numbered: bool = False  # the numbers are places: shown only if each of them is a valid place
+    of_weights: bool = True  # the numbers are weights; where an attempt's are not, the picture says so
 
 
 def of_function(entry: str, args: tuple[Any, ...], *, what: str = "the weights") -> Picture:
@@ -64,7 +65,9 @@ def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> l
         if got.shape == right.shape and not torch.allclose(got, right, atol=1e-6, rtol=0):
             drawn.append(
                 Example(
-                    what=picture.what if picture.numbered or _are_weights(got) else NOT_WEIGHTS,
+                    what=picture.what
+                    if picture.numbered or not picture.of_weights or _are_weights(got)
+                    else NOT_WEIGHTS,
                     rows=picture.rows,
                     columns=picture.columns,
                     expected=matrix(right),

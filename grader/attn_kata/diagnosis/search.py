@@ -30,9 +30,12 @@ class Answer:
 
 # Messages of torch and their kinds; two errors are equal when they are of the same kind.
 _SIZES = "sizes do not match"  # in a product, an einsum or a broadcast: the same mistake in different notations
+_INDEX = "an index is out of range"  # of a tensor, a list or a tuple
 _ERRORS = {
     "is invalid for input of size": "is invalid for input of size",
     "Dimension out of range": "Dimension out of range",
+    "index out of range": _INDEX,
+    "is out of bounds for dimension": _INDEX,
     "shapes cannot be multiplied": _SIZES,
     "must match the size of tensor": _SIZES,
     "must match the existing size": _SIZES,

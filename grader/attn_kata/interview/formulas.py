@@ -110,6 +110,46 @@ def leaked_weight(*, keys: int, padded: int) -> float:
     return 100 * padded / keys
 
 
+def window_pairs(*, T: int, W: int) -> float:
+    """How many (query, key) pairs a causal window of W keys allows in T tokens, W <= T; the own position is one of W."""
+    return T * W - W * (W - 1) // 2
+
+
+def window_reach(*, layers: int, W: int) -> float:
+    """How many tokens before its own one position can be informed of through layers with a window of W keys."""
+    return layers * (W - 1)
+
+
+def alibi_first_divisor(*, H: int) -> float:
+    """1 over the first ALiBi slope of H heads, H a power of two."""
+    return float(2 ** (8 / H))
+
+
+def alibi_horizon(*, H: int) -> float:
+    """The distance at which a slope of 1/H takes a weight down to 1 %."""
+    return H * math.log(100)
+
+
+def rope_longest_wave(*, D: int, base: int) -> float:
+    """After how many positions the slowest pair of rotary embeddings has made a full turn."""
+    return float(2 * math.pi * base ** ((D - 2) / D))
+
+
+def rope_table_bytes(*, T: int, D: int, size: int) -> float:
+    """Tables of cos and sin for T positions, one entry for each pair of D columns, with `size` bytes an entry."""
+    return T * D * size
+
+
+def linear_state_numbers(*, layers: int, H: int, D: int) -> float:
+    """What linear attention keeps of a sequence of any length: sums of (D, D) and of D for each layer and head, D = Dv."""
+    return layers * H * (D * D + D)
+
+
+def linear_break_even(*, D: int) -> float:
+    """The T where a cache of T keys and values of size D holds as many numbers as sums of (D, D) and D."""
+    return (D + 1) / 2
+
+
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
@@ -133,6 +173,14 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         score_deviation,
         first_weight,
         leaked_weight,
+        window_pairs,
+        window_reach,
+        alibi_first_divisor,
+        alibi_horizon,
+        rope_longest_wave,
+        rope_table_bytes,
+        linear_state_numbers,
+        linear_break_even,
     )
 }
 

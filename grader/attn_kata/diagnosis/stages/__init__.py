@@ -11,9 +11,9 @@ A stage takes the state, sets attributes of it to new tensors, and never writes 
     H, p, training                         the number of heads, the probability of dropout, the mode
     empty (..., Tq, 1)                     bool: True where a query has no key to attend to
 
-In order: projections (q, k, v out of the inputs), heads (split, merge, o_proj), scores (q kᵀ and its scale), masks, weights
-(softmax, dropout, the mix of values). A wrong stage raises where the mistake raises in torch: RuntimeError, IndexError.
-Sources: Vaswani et al., "Attention Is All You Need" (2017), for scale and heads; Srivastava et al., "Dropout" (2014).
+In order: projections (q, k, v out of the inputs), heads (split, merge, o_proj), rotary (positions), scores (q kᵀ, its scale),
+masks, weights (softmax, dropout, the mix of values). A wrong stage raises where the mistake raises in torch: RuntimeError,
+IndexError. Sources: Vaswani et al., "Attention Is All You Need" (2017); Srivastava et al., "Dropout" (2014).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from attn_kata.diagnosis.pipeline import State
 from attn_kata.diagnosis.stages.heads import *  # noqa: F403
 from attn_kata.diagnosis.stages.masks import *  # noqa: F403
 from attn_kata.diagnosis.stages.projections import *  # noqa: F403
+from attn_kata.diagnosis.stages.rotary import *  # noqa: F403
 from attn_kata.diagnosis.stages.scores import *  # noqa: F403
 from attn_kata.diagnosis.stages.weights import *  # noqa: F403
 

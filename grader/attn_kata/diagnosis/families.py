@@ -1,0 +1,106 @@
+"""The usual mistakes of softmax attention, as variants for a pipeline with the library's stages under their usual names.
+
+    stages={"score": s.score, "scale": s.scale_by_head_dim, "mask": s.mask, "normalise": s.softmax_over_keys,
+            "rescale": s.nothing, "remask": s.nothing, "mix": s.mix},
+    variants=(*SCORES, *SCALES, *MASKINGS, *SOFTMAXES, ...),
+
+A kata adds those of its own. SCALES needs `state.H`; every family needs the stages that its comment names.
+"""
+
+from __future__ import annotations
+
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.pipeline import Variant, variants
+
+# score
+SCORES: tuple[Variant, ...] = (
+    *variants("score.reshaped", {"score": s.score_reshaped}),
+    *variants("project.swapped", {"score": s.score_swapped}),
+)
+
+# scale, mix: where keys and values are arguments
+VALUES: tuple[Variant, ...] = (
+    *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
+    *variants("mix.keys", {"mix": s.values_are_keys}),
+)
+
+# scale, rescale
+SCALES: tuple[Variant, ...] = (
+    *variants("scale.missing", {"scale": s.nothing}),
+    *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
+    *variants("scale.key_length", {"scale": s.scale_by_key_length}),
+    *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
+    *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+    *variants("scale.floor_division", {"scale": s.scale_floor_division}),
+    *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+)
+
+# normalise
+SOFTMAXES: tuple[Variant, ...] = (
+    *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
+    *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)}),
+    *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
+    *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
+    *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+)
+
+# mask, remask: how a mask is applied, not which keys it names
+MASKINGS: tuple[Variant, ...] = (
+    *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+    *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
+    *variants(
+        "mask.after_softmax",
+        {"mask": s.nothing, "remask": s.mask_weights},
+        {"mask": s.nothing, "remask": s.fill_weights},
+    ),
+)
+
+# Dimensions that people add to a mask that broadcasts as it is.
+_ADDED_DIMENSIONS = (
+    lambda keep: keep.unsqueeze(0),
+    lambda keep: keep.unsqueeze(1),
+    lambda keep: keep[None, None],
+    lambda keep: keep[:, None, None, :],
+)
+
+# sense, shape, mask: a mask that is an argument
+GIVEN_MASKS: tuple[Variant, ...] = (
+    *variants("mask.lost", {"mask": s.nothing}),
+    *variants("mask.inverted", {"sense": s.mask_inverted}),
+    *variants("mask.query_axis", {"mask": s.mask_transposed}),
+    *variants("mask.added", {"mask": s.mask_added}),
+    *variants("mask.causal", {"mask": s.mask_and_causal}),
+    *variants("mask.broadcast", *({"shape": s.mask_reshaped(by)} for by in _ADDED_DIMENSIONS)),
+)
+
+# merge, output: heads side by side, and o_proj
+MERGES: tuple[Variant, ...] = (
+    *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+    *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
+    *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+    *variants("output.missing", {"output": s.nothing}),
+)
+
+# frequencies, places, turn: stages that set the rules of a rotation
+ROTATIONS: tuple[Variant, ...] = (
+    *variants(
+        "rope.exponent",
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=1.0))},
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=4.0))},
+    ),
+    *variants("rope.frequencies_from_one", {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0))}),
+    *variants(
+        "rope.one_frequency",
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=0.0))},
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0, step=0.0))},
+    ),
+    *variants("rope.half_split", {"turn": s.rotary_rules(turn=s.turn_halves)}),
+    *variants("rope.direction", {"turn": s.rotary_rules(turn=s.turn_backwards)}),
+    *variants("rope.sign_lost", {"turn": s.rotary_rules(turn=s.turn_without_minus)}),
+    *variants(
+        "rope.mixed_conventions",
+        {"turn": s.rotary_rules(turn=s.turn_halves_with_doubled_angles)},
+        {"turn": s.rotary_rules(turn=s.turn_neighbours_with_repeated_angles)},
+    ),
+    *variants("rope.head_axis", {"places": s.rotary_rules(places=s.places_of_heads)}),
+)

@@ -1,0 +1,170 @@
+"""alibi as two pipelines, one for each function, and the ways each stage goes wrong."""
+
+import torch
+
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import MASKINGS, SCALES, SCORES, SOFTMAXES, VALUES
+from attn_kata.diagnosis.pictures import of_function
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
+from attn_kata.properties import randn
+
+# ----------------------------------------------------------------------------------------------- alibi_slopes(num_heads)
+
+
+def plain(heads, first=1):
+    return 2.0 ** (-8 * (torch.arange(heads, dtype=torch.float64) + first) / heads)
+
+
+def power_below(heads):
+    return 1 << (heads.bit_length() - 1)
+
+
+def slopes(of_power=plain, others=lambda double: double[::2]):
+    """The stage that makes `slopes` (H,): those of the power of two below, then `others` of twice as many heads."""
+
+    def stage(state):
+        power = power_below(state.H)
+        state.slopes = torch.cat([of_power(power), others(of_power(2 * power))])[: state.H]
+
+    return stage
+
+
+def for_any_number(state):
+    state.slopes = plain(state.H)
+
+
+def of_the_power_above(state):
+    power = power_below(state.H)
+    state.slopes = plain(power if power == state.H else 2 * power)[: state.H]
+
+
+def halves(state):
+    """1/2, 1/4, … whatever the number of heads."""
+    state.slopes = 2.0 ** -(torch.arange(state.H, dtype=torch.float64) + 1)
+
+
+def reversed_heads(state):
+    slopes()(state)
+    state.slopes = state.slopes.flip(0)
+
+
+WRONG_SLOPES = (
+    *variants("alibi.from_zero", {"slopes": slopes(lambda heads: plain(heads, first=0))}),
+    *variants("alibi.plain_slopes", {"slopes": for_any_number}),
+    *variants("alibi.first_of_double", {"slopes": of_the_power_above}),
+    *variants(
+        "alibi.other_ones",
+        {"slopes": slopes(others=lambda double: double[1::2])},
+        {"slopes": slopes(others=lambda double: double)},
+    ),
+    *variants("alibi.fixed_ratio", {"slopes": halves}),
+    *variants("alibi.reversed", {"slopes": reversed_heads}),
+)
+
+
+def returned(state):
+    state.out = state.slopes
+
+
+# --------------------------------------------------------------------------------------------- alibi_attention(q, k, v)
+
+
+def begin(q, k, v):
+    return State(q=q, k=k, v=v, H=q.shape[1])
+
+
+def place(first_query):
+    def stage(state):
+        Tq, Tk = state.q.shape[-2], state.k.shape[-2]
+        p, j = torch.arange(Tq)[:, None] + first_query(Tk - Tq), torch.arange(Tk)
+        state.distance, state.keep = (p - j).double(), j <= p
+
+    return stage
+
+
+def bias_by(rule):
+    """The stage that adds a bias (H, Tq, Tk), by the slopes (H, 1, 1) and the distances (Tq, Tk)."""
+
+    def stage(state):
+        state.scores = state.scores + rule(state.slopes[:, None, None], state.distance)
+
+    return stage
+
+
+penalty = bias_by(lambda slope, distance: -slope * distance)
+
+
+def self_hidden(state):
+    state.keep = state.distance > 0
+    s.mask(state)
+
+
+def next_seen(state):
+    state.keep = state.distance >= -1
+    s.mask(state)
+
+
+def probe(B, H, Tq, Tk, D, Dv):
+    sizes = {"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv}
+    return Probe(args=(randn(B, H, Tq, D), randn(B, H, Tk, D), randn(B, H, Tk, Dv)), sizes=sizes)
+
+
+def probes():
+    return [probe(2, 4, 5, 7, 6, 4), probe(3, 3, 5, 5, 7, 8), probe(2, 6, 3, 4, 5, 3)]
+
+
+PIPELINES = (
+    Pipeline(
+        entry="alibi_slopes",
+        begin=lambda num_heads: State(H=num_heads),
+        stages={"slopes": slopes(), "return": returned},
+        variants=WRONG_SLOPES,
+        probes=lambda: [Probe(args=(H,), sizes={"H": H}) for H in (4, 6, 8, 12)],
+    ),
+    Pipeline(
+        entry="alibi_attention",
+        begin=begin,
+        stages={
+            "slopes": slopes(),
+            "place": place(lambda ahead: ahead),
+            "score": s.score,
+            "early": s.nothing,
+            "scale": s.scale_by_head_dim,
+            "bias": penalty,
+            "sense": s.nothing,
+            "mask": s.mask,
+            "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": s.nothing,
+            "mix": s.mix,
+        },
+        variants=(
+            *WRONG_SLOPES,
+            *variants("mask.top_left", {"place": place(lambda ahead: 0)}),
+            *variants("alibi.sign", {"bias": bias_by(lambda slope, distance: slope * distance)}),
+            *variants("alibi.scaled", {"early": penalty, "bias": s.nothing}),
+            *variants(
+                "alibi.absolute", {"bias": bias_by(lambda slope, distance: -slope * distance.abs()), "mask": s.nothing}
+            ),
+            *variants("alibi.not_causal", {"mask": s.nothing}),
+            *variants("alibi.missing", {"bias": s.nothing}),
+            *variants("alibi.one_slope", {"bias": bias_by(lambda slope, distance: -distance)}),
+            *variants("alibi.squared", {"bias": bias_by(lambda slope, distance: -slope * distance**2)}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
+            *variants("mask.shifted", {"mask": self_hidden}, {"mask": next_seen}),
+            *MASKINGS,
+            *SCORES,
+            *SCALES,
+            *SOFTMAXES,
+            *VALUES,
+        ),
+        probes=probes,
+    ),
+)
+
+
+def pictures():
+    q, k, v = randn(1, 2, 5, 6), randn(1, 2, 7, 6), randn(1, 2, 7, 3)
+    return (
+        of_function("alibi_attention", (0 * q, k, v), what="the weights of head 0 if all scores are equal, Tq < Tk"),
+    )
