@@ -20,10 +20,11 @@ GROUND = "ground"
 # What each room may import. Whatever is not said here is a new arrow.
 MAY_IMPORT: dict[str, set[str]] = {
     # faces
-    "cli": {"watch", "interview", "authoring", "engine", "report", GROUND},
-    "watch": {"engine", "report", GROUND},
-    "interview": {"engine", "report", GROUND},
+    "cli": {"watch", "interview", "authoring", "rounds", "engine", "report", GROUND},
+    "watch": {"rounds", "engine", "report", GROUND},
+    "interview": {"rounds", "engine", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
+    "rounds": {"report", GROUND},
     # the grader, downwards
     "engine": {"grading", "properties", "attempt", "sandbox", "protocol", "report", GROUND},
     "grading": {"diagnosis", "properties", "protocol", "report", GROUND},
