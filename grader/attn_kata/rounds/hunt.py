@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attn_kata import contract
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
+from attn_kata.report.model import HuntResult, Report
 from attn_kata.rounds.spoiled import Bug, Spoiled
-
-if TYPE_CHECKING:
-    from attn_kata.report.model import Report
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """What became of the mistakes of a hunt, by id. `unclear` are those of which the grading does not tell.
-
-    `other` has the properties that fail where no known mistake explains them.
-    """
-
-    mended: tuple[str, ...]
-    left: tuple[str, ...]
-    new: tuple[str, ...]
-    unclear: tuple[str, ...] = ()
-    other: tuple[str, ...] = ()
-
-    @property
-    def done(self) -> bool:
-        """Whether all is mended and nothing is newly wrong."""
-        return not (self.left or self.new or self.unclear or self.other)
 
 
 def text(kata: Kata, spoiled: Spoiled) -> str:
@@ -74,8 +51,10 @@ def write(kata: Kata, spoiled: Spoiled, folder: Path) -> Path:
     raise UsageError(f"There are too many hunts in '{folder}'.", next_step="Try --dir DIR")
 
 
-def judge(spoiled: Spoiled, source: bytes, report: Report) -> Judgement | None:
-    """What became of the mistakes in `source`, by its grading. None if it could not be graded.
+def judge(
+    spoiled: Spoiled, source: bytes, report: Report, *, minutes: float = 0.0, in_time: bool | None = None
+) -> HuntResult | None:
+    """What became of the mistakes in `source`, by its grading, `minutes` after the start. None if it could not be graded.
 
     The diagnosis tells. Where it explains nothing, a mistake whose text stands there unchanged is left, and whether another
     one is mended is unclear.
@@ -83,27 +62,58 @@ def judge(spoiled: Spoiled, source: bytes, report: Report) -> Judgement | None:
     if report.outcome == "ungraded":
         return None
     planted = [bug.mistake for bug in spoiled.bugs]
-    if report.passed:
-        return Judgement(mended=tuple(planted), left=(), new=())
     named = [[mistake.id for mistake in one.mistakes] for one in report.diagnosis]
     # Of several sets that give the same numbers, the one that is nearest to what was there.
-    found = max(named, key=lambda ids: len({*ids} & {*planted}), default=[])
-    left = [id for id in planted if id in found]
-    gone = [id for id in planted if id not in found]
-    if found and report.explained:
-        return Judgement(mended=tuple(gone), left=tuple(left), new=_others(found, planted))
-    unchanged = [bug.mistake for bug in spoiled.bugs if bug.mistake in gone and _is_unchanged(bug, source)]
-    return Judgement(
-        mended=(),
-        left=tuple(id for id in planted if id in left or id in unchanged),
-        new=_others(found, planted),
-        unclear=tuple(id for id in gone if id not in unchanged),
-        other=() if found else _failing(report),
+    found = [] if report.passed else max(named, key=lambda ids: len({*ids} & {*planted}), default=[])
+    told = report.passed or (bool(found) and (report.explained or len(planted) == 1))
+    left = [bug.mistake for bug in spoiled.bugs if bug.mistake in found or (not told and _is_unchanged(bug, source))]
+    gone = [id for id in planted if id not in left]
+    return HuntResult(
+        mended=gone if told else [],
+        left=left,
+        new=[id for id in found if id not in planted],
+        unclear=[] if told else gone,
+        other=[] if report.passed or found else _failing(report),
+        minutes=round(minutes, 1),
+        in_time=in_time,
     )
 
 
-def _others(found: Sequence[str], planted: Sequence[str]) -> tuple[str, ...]:
-    return tuple(id for id in found if id not in planted)
+def sentences(result: HuntResult) -> list[str]:
+    """What became of them, in sentences for a report."""
+    count = len(result.mended) + len(result.left) + len(result.unclear)
+    said = [f"Bug hunt: {len(result.mended)} of {_mistakes(count)} mended{_names(result.mended)}."]
+    if result.done:
+        said = [
+            f"Bug hunt: you mended {'the mistake' if count == 1 else f'all {count} mistakes'}{_names(result.mended)}."
+        ]
+    if result.left:
+        said.append(f"Bug hunt: {len(result.left)} left{_names(result.left)}.")
+    if result.new:
+        said.append(f"Bug hunt: {len(result.new)} new{_names(result.new)}.")
+    if result.unclear:
+        told = "it is" if len(result.unclear) == 1 else "they are"
+        said.append(
+            f"Bug hunt: {len(result.unclear)} unclear{_names(result.unclear)}. The diagnosis does not explain everything,"
+            f" so it cannot tell whether {told} mended."
+        )
+    if result.other:
+        more = ", …" if len(result.other) > 3 else ""
+        said.append(f"Bug hunt: no known mistake explains what still fails: {', '.join(result.other[:3])}{more}.")
+    when = f"{result.minutes:.0f} minute{'' if round(result.minutes) == 1 else 's'} after the start"
+    if result.in_time is not None:
+        said.append(f"Bug hunt: {when}, {'within' if result.in_time else 'after the end of'} your time.")
+    elif result.done:
+        said.append(f"Bug hunt: {when}.")
+    return said
+
+
+def _mistakes(count: int) -> str:
+    return f"{count} mistake{'' if count == 1 else 's'}"
+
+
+def _names(ids: Sequence[str]) -> str:
+    return f": {', '.join(ids)}" if ids else ""
 
 
 def _is_unchanged(bug: Bug, source: bytes) -> bool:
@@ -112,7 +122,5 @@ def _is_unchanged(bug: Bug, source: bytes) -> bool:
     return any(new.strip() for new in bug.wrong) and all(new in written for new in bug.wrong)
 
 
-def _failing(report: Report) -> tuple[str, ...]:
-    return tuple(
-        each.property for each in report.findings if each.tier == "core" and each.outcome in ("failed", "errored")
-    )
+def _failing(report: Report) -> list[str]:
+    return [each.property for each in report.findings if each.tier == "core" and each.outcome in ("failed", "errored")]

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from attn_kata.database import Database, DatabaseUnusable, rows
 from attn_kata.history import BUSY_SECONDS, Graded, home, stored_path
+from attn_kata.report.model import HuntResult, Report
+from attn_kata.rounds import hunt
 from attn_kata.rounds.spoiled import Spoiled
 
 SCHEMA = 1
@@ -45,9 +47,14 @@ class Hunt:
     at: datetime
     minutes: float | None
 
-    def left(self, now: datetime) -> timedelta | None:
-        """The time that is left, negative after the end; None without a limit."""
-        return None if self.minutes is None else self.at + timedelta(minutes=self.minutes) - now
+    def judged(self, report: Report, source: bytes) -> Report:
+        """The report of a grading of its file as `source`, with what became of the mistakes. It ends in sentences of it."""
+        minutes = (datetime.now(timezone.utc) - self.at) / timedelta(minutes=1)
+        in_time = None if self.minutes is None else minutes <= self.minutes
+        result = hunt.judge(self.spoiled, source, report, minutes=max(0.0, minutes), in_time=in_time)
+        if result is None:
+            return report
+        return replace(report, hunt=result, notes=[*report.notes, *hunt.sentences(result)])
 
 
 class Record:
@@ -88,6 +95,11 @@ class Record:
             return Hunt(spoiled=Spoiled.from_dict(json.loads(spoiled)), at=datetime.fromisoformat(at), minutes=minutes)
 
         return self._try(lambda: self._database.read(read, None), None)
+
+    def hunt_went(self, kata: str, result: HuntResult) -> None:
+        """Keep how a grading of a hunt's file went."""
+        wrong = [*result.left, *result.new, *result.unclear]
+        self.went(kata, "hunt", wrong or result.other)
 
     def went(self, kata: str, name: Round, wrong: Sequence[str]) -> None:
         """Keep how a round went: `wrong` has what was not found, mended or answered; it is empty after a good one."""
