@@ -40,10 +40,10 @@ def command(
     name = workspace.shown(path)
     kept = Record(warn).hunt_begun(spoiled, path, minutes)
     limit = f" You have {minutes:g} minute{'' if minutes == 1 else 's'}." if minutes else ""
-    then = f"Then: attn-kata grade {shlex.quote(name)}"
     emit(
-        f"{name}: {found.title}. It looks right, but it has mistakes.{limit}\n"
-        f"What it has to do is written at its top. Find the mistakes and mend them in your editor. {then}\n"
+        f"{name}: {found.title}.{limit}\n"
+        "It looks right, but it has mistakes. Its first lines say what it has to do.\n"
+        f"Mend it in your editor. Then: attn-kata grade {shlex.quote(name)}\n"
         f"The same hunt again: attn-kata hunt {found.slug}{f' --bugs {bugs}' if bugs else ''} --seed {drawn}"
     )
     if not kept:

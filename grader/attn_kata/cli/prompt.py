@@ -9,7 +9,7 @@ def line(prompt: str) -> str | None:
     """The next line, stripped; None at the end of the input (Ctrl-D)."""
     if sys.stdin is None:
         return None
-    if hasattr(sys.stdin, "reconfigure"):
+    if sys.stdin.errors != "replace" and hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")
     sys.stdout.write(prompt)
     sys.stdout.flush()

@@ -79,37 +79,29 @@ def judge(
     )
 
 
-def sentences(result: HuntResult) -> list[str]:
-    """What became of them, in sentences for a report."""
+def note(result: HuntResult) -> str:
+    """What became of them, in a few sentences for a report."""
     count = len(result.mended) + len(result.left) + len(result.unclear)
-    said = [f"Bug hunt: {len(result.mended)} of {_mistakes(count)} mended{_names(result.mended)}."]
     if result.done:
-        said = [
-            f"Bug hunt: you mended {'the mistake' if count == 1 else f'all {count} mistakes'}{_names(result.mended)}."
-        ]
+        said = [f"you mended {'the mistake' if count == 1 else f'all {count} mistakes'}{_names(result.mended)}."]
+    else:
+        said = [f"{len(result.mended)} of {count} mistake{'' if count == 1 else 's'} mended{_names(result.mended)}."]
     if result.left:
-        said.append(f"Bug hunt: {len(result.left)} left{_names(result.left)}.")
+        said.append(f"Left{_names(result.left)}.")
     if result.new:
-        said.append(f"Bug hunt: {len(result.new)} new{_names(result.new)}.")
+        said.append(f"New{_names(result.new)}.")
     if result.unclear:
-        told = "it is" if len(result.unclear) == 1 else "they are"
-        said.append(
-            f"Bug hunt: {len(result.unclear)} unclear{_names(result.unclear)}. The diagnosis does not explain everything,"
-            f" so it cannot tell whether {told} mended."
-        )
+        said.append(f"Mended or not, the diagnosis cannot tell{_names(result.unclear)}.")
     if result.other:
         more = ", …" if len(result.other) > 3 else ""
-        said.append(f"Bug hunt: no known mistake explains what still fails: {', '.join(result.other[:3])}{more}.")
-    when = f"{result.minutes:.0f} minute{'' if round(result.minutes) == 1 else 's'} after the start"
-    if result.in_time is not None:
-        said.append(f"Bug hunt: {when}, {'within' if result.in_time else 'after the end of'} your time.")
-    elif result.done:
-        said.append(f"Bug hunt: {when}.")
-    return said
-
-
-def _mistakes(count: int) -> str:
-    return f"{count} mistake{'' if count == 1 else 's'}"
+        said.append(f"No known mistake explains what fails{_names(result.other[:3])}{more}.")
+    if result.in_time is not None or result.done:
+        end = (
+            "" if result.in_time is None else ", within your time" if result.in_time else ", after the end of your time"
+        )
+        count = round(result.minutes)
+        said.append(f"{count} minute{'' if count == 1 else 's'} after the start{end}.")
+    return f"Bug hunt: {' '.join(said)}"
 
 
 def _names(ids: Sequence[str]) -> str:

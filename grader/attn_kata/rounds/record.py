@@ -48,13 +48,13 @@ class Hunt:
     minutes: float | None
 
     def judged(self, report: Report, source: bytes) -> Report:
-        """The report of a grading of its file as `source`, with what became of the mistakes. It ends in sentences of it."""
+        """The report of a grading of its file as `source`, with what became of the mistakes. A note says it."""
         minutes = (datetime.now(timezone.utc) - self.at) / timedelta(minutes=1)
         in_time = None if self.minutes is None else minutes <= self.minutes
         result = hunt.judge(self.spoiled, source, report, minutes=max(0.0, minutes), in_time=in_time)
         if result is None:
             return report
-        return replace(report, hunt=result, notes=[*report.notes, *hunt.sentences(result)])
+        return replace(report, hunt=result, notes=[*report.notes, hunt.note(result)])
 
 
 class Record:

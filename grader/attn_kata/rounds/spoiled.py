@@ -7,6 +7,7 @@ diagnosis is exactly the mistakes that were edited in is used. Mistakes that can
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import io
@@ -14,7 +15,6 @@ import random
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from attn_kata.report.model import Report
 
 MOST_BUGS = 4
-TRIES = 20  # gradings before fewer mistakes are tried, or another seed is asked for
-_DRAWS = 400  # draws of a style and rows that may not fit together; they cost no grading
+TRIES = 30  # gradings at most
+_FAILURES = 4  # gradings that prove nothing, before another style is drawn
+_DRAWS = 100  # of a style; where nothing fits, a draw costs no grading
 _COUNTS = (1, 2, 2, 3)  # how many mistakes there are, if nobody says
 
 Grade = Callable[[str, bytes], "Report"]  # a kata's slug and a source
@@ -78,38 +79,42 @@ class Spoiled:
 
 
 def make(kata: Kata, *, seed: int, bugs: int | None, grade: Grade) -> tuple[Spoiled, Report]:
-    """The first proven code of this seed, with `bugs` mistakes (1 to MOST_BUGS) or a drawn number, and its grading.
+    """Proven code with `bugs` mistakes (1 to MOST_BUGS), or with a drawn number of them or fewer, and its grading.
 
-    The same seed gives the same code. Raises UsageError where no `bugs` mistakes of the kata go together.
+    The same seed gives the same code. Raises UsageError where no `bugs` mistakes were found that go together.
     """
-    wanted = bugs or _chance(kata, seed, "count").choice(_COUNTS)
-    for count in [wanted] if bugs else range(wanted, 0, -1):
-        for spoiled in islice(candidates(kata, seed=seed, bugs=count), TRIES):
+    chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {kata.slug} {bugs}".encode()).digest()[:8], "big"))
+    count = bugs or chance.choice(_COUNTS)
+    best: tuple[Spoiled, Report] | None = None
+    tries = TRIES
+    for rows in _draws(kata, count, chance):
+        chosen: list[Specimen] = []
+        failures = 0
+        for row in rows:  # mistake by mistake: one that cancels or hides another is left out, and the next is tried
+            spoiled = _spoiled(kata, seed, [*chosen, row])
+            if spoiled is None:
+                continue
             report = grade(kata.slug, spoiled.source.encode())
+            tries -= 1
             if is_proven(spoiled, report):
-                return spoiled, report
-    said = "1 mistake" if bugs == 1 else f"{wanted} mistakes"
+                chosen.append(row)
+                if best is None or len(chosen) > len(best[0].bugs):
+                    best = spoiled, report
+            else:
+                failures += 1
+            if len(chosen) == count or failures == _FAILURES or not tries:
+                break
+        if not tries or (best is not None and len(best[0].bugs) == count):
+            break
+    if best is not None and (bugs is None or len(best[0].bugs) == bugs):
+        return best
+    fewer = len(best[0].bugs) if best else (bugs or count) - 1
     raise UsageError(
-        f"No attempt at {kata.slug} with {said} was found for seed {seed}.",
-        next_step="Ask for fewer with --bugs, or take another --seed or another kata",
+        f"No attempt at {kata.slug} with {bugs or count} mistakes was found for seed {seed}.",
+        next_step=f"With fewer: --bugs {fewer}. Or take another --seed or kata"
+        if fewer
+        else "Take another --seed or kata",
     )
-
-
-def candidates(kata: Kata, *, seed: int, bugs: int) -> Iterator[Spoiled]:
-    """Code with `bugs` different mistakes that the edits allow, each once, in an order drawn by the seed. Not proven yet."""
-    every = specimens.read(kata.folder)
-    rows = [one for one in every if one.kind == "wrong" and one.edits and len(one.mistakes) == 1]
-    if bugs > 1:  # a wrong shape hides what else is wrong
-        rows = [row for row in rows if row.breaks.isdisjoint(kata.shapes)] or rows
-    styles = [one.base for one in every if one.kind == "right"]
-    chance = _chance(kata, seed, str(bugs))
-    seen: set[str] = set()
-    for _ in range(_DRAWS):
-        chosen = _fitting(chance.choice(styles), chance.sample(rows, len(rows)), bugs)
-        spoiled = _spoiled(kata, seed, chosen) if len(chosen) == bugs else None
-        if spoiled is not None and spoiled.source not in seen:
-            seen.add(spoiled.source)
-            yield spoiled
 
 
 def is_proven(spoiled: Spoiled, report: Report) -> bool:
@@ -118,35 +123,56 @@ def is_proven(spoiled: Spoiled, report: Report) -> bool:
     return report.outcome == "failed" and named == [spoiled.mistakes] and (report.explained or len(spoiled.bugs) == 1)
 
 
-def _chance(kata: Kata, seed: int, what: str) -> random.Random:
-    return random.Random(int.from_bytes(hashlib.sha256(f"{seed} {kata.slug} {what}".encode()).digest()[:8], "big"))
+def _draws(kata: Kata, count: int, chance: random.Random) -> Iterator[list[Specimen]]:
+    """Rows of one style with different mistakes, in an order to try them, drawn again and again."""
+    every = specimens.read(kata.folder)
+    styles = [one.base for one in every if one.kind == "right"]
+    rows = [one for one in every if one.kind == "wrong" and one.edits and len(one.mistakes) == 1]
+    if count > 1:  # a wrong shape hides what else is wrong
+        rows = [row for row in rows if row.breaks.isdisjoint(kata.shapes)] or rows
+    by_mistake: dict[str, list[Specimen]] = {}
+    for row in rows:
+        by_mistake.setdefault(min(row.mistakes), []).append(row)
+    for _ in range(_DRAWS if rows else 0):
+        order = [chance.choice(by_mistake[id]) for id in chance.sample(list(by_mistake), len(by_mistake))]
+        # Half of the draws take a style that fits the first mistake: a few mistakes fit into every style, and most into few.
+        fitting = styles if chance.random() < 0.5 else [style for style in styles if _fits(order[0], style)]
+        style = chance.choice(fitting or styles)
+        moved = [replace(row, base=style) for row in order if _fits(row, style)]
+        if _most_together(moved, count) == count:
+            yield moved
 
 
-def _fitting(base: Path, rows: Sequence[Specimen], count: int) -> list[Specimen]:
-    """The first `count` rows that apply to `base` together, with different mistakes; fewer where there are no more."""
+def _most_together(rows: Sequence[Specimen], most: int) -> int:
+    """How many of the rows go together by their texts, taken in turn, up to `most`."""
     chosen: list[Specimen] = []
     for row in rows:
-        if len(chosen) == count:
+        with contextlib.suppress(Collision, KataFileError):
+            specimens.combined([*chosen, row])
+            chosen.append(row)
+        if len(chosen) == most:
             break
-        moved = replace(row, base=base)
-        if any(moved.mistakes & one.mistakes for one in chosen):
-            continue
-        try:
-            specimens.combined([*chosen, moved])
-        except (Collision, KataFileError):  # two change the same text, or this style has no such text
-            continue
-        chosen.append(moved)
-    return chosen
+    return len(chosen)
+
+
+def _fits(row: Specimen, style: Path) -> bool:
+    try:
+        specimens.combined([replace(row, base=style)])
+    except KataFileError:  # this style has no such text
+        return False
+    return True
 
 
 def _spoiled(kata: Kata, seed: int, rows: Sequence[Specimen]) -> Spoiled | None:
-    """The code with the mistakes of these rows; None where it is no Python, or a mistake leaves no line to mark."""
+    """The code with the mistakes of these rows of one style. None where their edits do not go together, or leave no Python."""
     base = specimens.source_of(rows[0].base)
     try:
         source = _told_nothing(specimens.combined(rows), base)
         bugs = tuple(_bug(row, rows, source, base) for row in rows)
         compile(source, "spoiled", "exec")
-    except (SyntaxError, tokenize.TokenError):  # text fitted that is something else in this style
+    except (Collision, KataFileError):  # two change the same text, or this style has no such text
+        return None
+    except (SyntaxError, tokenize.TokenError):  # the text is something else in this style
         return None
     if not all(bug.lines for bug in bugs):
         return None
