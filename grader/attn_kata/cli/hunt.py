@@ -19,13 +19,13 @@ from attn_kata.rounds.record import Record
 @click.command("hunt")
 @kata_argument()
 @rounds.bugs_option
-@click.option("--minutes", type=click.FloatRange(1, 480), help="Your time. `grade` says whether you kept within it.")
+@click.option("--minutes", type=click.IntRange(1, 480), help="Your time. `grade` says whether you kept within it.")
 @rounds.options
 @click.option(
     "--dir", "folder", type=click.Path(path_type=Path), default=".", help="Where to write it (default: here)."
 )
 def command(
-    kata: str | None, bugs: int | None, minutes: float | None, all_katas: bool, seed: int | None, folder: Path
+    kata: str | None, bugs: int | None, minutes: int | None, all_katas: bool, seed: int | None, folder: Path
 ) -> None:
     """Write code that looks right and has mistakes: find them and mend them.
 
@@ -39,7 +39,7 @@ def command(
     path = hunt.write(found, spoiled, folder)
     name = workspace.shown(path)
     kept = Record(warn).hunt_begun(spoiled, path, minutes)
-    limit = f" You have {minutes:g} minute{'' if minutes == 1 else 's'}." if minutes else ""
+    limit = f" You have {minutes} minute{'' if minutes == 1 else 's'}." if minutes else ""
     emit(
         f"{name}: {found.title}.{limit}\n"
         "It looks right, but it has mistakes. Its first lines say what it has to do.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from attn_kata import contract
 from attn_kata.catalog import Kata
@@ -56,8 +57,8 @@ def judge(
 ) -> HuntResult | None:
     """What became of the mistakes in `source`, by its grading, `minutes` after the start. None if it could not be graded.
 
-    The diagnosis tells. Where it explains nothing, a mistake whose text stands there unchanged is left, and whether another
-    one is mended is unclear.
+    The diagnosis tells. Where it does not explain everything, the text does: a mistake is mended where the right text is
+    back, and left where the wrong one stands unchanged. Otherwise it is unclear.
     """
     if report.outcome == "ungraded":
         return None
@@ -66,13 +67,12 @@ def judge(
     # Of several sets that give the same numbers, the one that is nearest to what was there.
     found = [] if report.passed else max(named, key=lambda ids: len({*ids} & {*planted}), default=[])
     told = report.passed or (bool(found) and (report.explained or len(planted) == 1))
-    left = [bug.mistake for bug in spoiled.bugs if bug.mistake in found or (not told and _is_unchanged(bug, source))]
-    gone = [id for id in planted if id not in left]
+    seen = {bug.mistake: _seen(bug, source) for bug in spoiled.bugs if bug.mistake not in found and not told}
     return HuntResult(
-        mended=gone if told else [],
-        left=left,
+        mended=[id for id in planted if id not in found and (told or seen[id] == "mended")],
+        left=[id for id in planted if id in found or seen.get(id) == "left"],
         new=[id for id in found if id not in planted],
-        unclear=[] if told else gone,
+        unclear=[id for id in planted if seen.get(id) == "unclear"],
         other=[] if report.passed or found else _failing(report),
         minutes=round(minutes, 1),
         in_time=in_time,
@@ -108,10 +108,18 @@ def _names(ids: Sequence[str]) -> str:
     return f": {', '.join(ids)}" if ids else ""
 
 
-def _is_unchanged(bug: Bug, source: bytes) -> bool:
-    """Whether the text of the mistake stands in the file as it was written. Text that an edit took out is not seen."""
+def _seen(bug: Bug, source: bytes) -> Literal["mended", "left", "unclear"]:
+    """What the text of the file tells of a mistake: the right text is back, or the wrong one stands there unchanged."""
     written = source.decode("utf-8", "replace").replace("\r\n", "\n")
-    return any(new.strip() for new in bug.wrong) and all(new in written for new in bug.wrong)
+    pairs = list(zip(bug.wrong, bug.right, strict=True))
+    # The one text may be a part of the other one.
+    back = [right in written and (wrong in right or wrong not in written) for wrong, right in pairs]
+    if all(back):
+        return "mended"
+    there = [
+        bool(wrong.strip()) and wrong in written and not mended for (wrong, _), mended in zip(pairs, back, strict=True)
+    ]
+    return "left" if all(there) else "unclear"
 
 
 def _failing(report: Report) -> list[str]:

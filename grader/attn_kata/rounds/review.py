@@ -17,7 +17,7 @@ from attn_kata.rounds.spoiled import Bug, Spoiled
 NEAR = 1  # a mark this many lines beside the mistake finds it too
 LONGEST = 500  # characters of what a mark says
 MOST_MARKS = 20
-_MARK = re.compile(r"(?:lines?\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*[:,.]?\s+(\S.*)", re.S | re.I)
+_MARK = re.compile(r"(?:lines?\s+)?(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*[:,.]?\s+(\S.*)", re.S | re.I | re.A)
 
 
 @dataclass(frozen=True, kw_only=True)
