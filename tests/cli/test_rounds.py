@@ -37,6 +37,8 @@ def test_a_hunt_is_written_graded_and_mended(run, folder, home):
 
     file.write_text(told.replace(kept.spoiled.source.lstrip("\n"), kept.spoiled.base))
     mended = run("grade", "hunt_sdpa.py")
+    (folder / "sdpa.py").write_text(file.read_text())
+    copied = run("grade", "sdpa.py")
     status = run("status")
 
     assert mended.returncode == 0
@@ -45,6 +47,7 @@ def test_a_hunt_is_written_graded_and_mended(run, folder, home):
     assert status.stdout.startswith("0 of ")  # mending is not writing
     assert "sdpa (bug hunt): due in" in status.stdout
     assert History(pytest.fail, home).gradings() == []
+    assert (copied.returncode, "nothing is kept of this grading" in copied.stderr) == (0, True)
 
 
 def test_a_review_is_judged_by_lines_on_a_terminal(folder, environment, run):

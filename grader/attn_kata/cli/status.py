@@ -63,14 +63,14 @@ _ROUNDS = {"": "", "hunt": " (bug hunt)", "napkin": " (numbers)", "review": " (r
 
 
 def _again(one: Suggestion, now: datetime) -> str:
-    """`mha: values failed last time`, `mha (bug hunt): scale.missing missed last time`, `sdpa: due in 3 days`."""
+    """`mha: values failed last time`, `mha (bug hunt): scale.missing not right last time`, `sdpa: due in 3 days`."""
     what = f"{one.kata}{_ROUNDS.get(one.round, '')}"
     count = len(one.failing)
     if one.round == "napkin" and count:
         return f"{what}: {count} answer{'' if count == 1 else 's'} wrong last time"
     if count:
         more = f" and {count - 2} more" if count > 2 else ""
-        verb = "missed" if one.round else "failed"
+        verb = "not right" if one.round else "failed"
         return f"{what}: {', '.join(one.failing[:2])}{more} {verb} last time"
     days = (one.due.astimezone().date() - now.astimezone().date()).days
     if one.is_due(now) or days <= 0:

@@ -12,6 +12,13 @@ from attn_kata.errors import UsageError, why
 from attn_kata.report.model import HuntResult, Report
 from attn_kata.rounds.spoiled import Bug, Spoiled
 
+_MARK = "# Bug hunt: "
+
+
+def is_hunt(source: bytes) -> bool:
+    """Whether the file says at its top that it was written for a hunt. Mending it does not pass the kata."""
+    return f"\n{_MARK}".encode() in source[:1024]
+
 
 def text(kata: Kata, spoiled: Spoiled) -> str:
     """The file: what it has to do, in comments, then the code. It does not tell what is wrong."""
@@ -19,7 +26,7 @@ def text(kata: Kata, spoiled: Spoiled) -> str:
     head = [
         f"attn-kata: {kata.slug}",
         "",
-        f"Bug hunt: {kata.title}. This code looks right, but it has mistakes. Find them and mend them.",
+        f"{_MARK[2:]}{kata.title}. This code looks right, but it has mistakes. Find them and mend them.",
         "It has to do the following:",
         "",
         *asked.split("\n"),
@@ -43,7 +50,12 @@ def write(kata: Kata, spoiled: Spoiled, folder: Path) -> Path:
             except FileExistsError:
                 continue
             with file:
-                file.write(content)
+                try:
+                    file.write(content)
+                    file.flush()
+                except BaseException:
+                    path.unlink(missing_ok=True)
+                    raise
             return path
     except OSError as problem:
         raise UsageError(

@@ -1,7 +1,7 @@
 """The record of rounds on this machine: the hunts that were written, and how every round went. One SQLite file.
 
-It is beside the history, and never stops a command either: when the file cannot be used, `Record` warns once and
-answers as if it were empty.
+It is beside the history, and never stops a command either: when the file cannot be used, `Record` answers as if it were
+empty, and warns once when something would have been kept.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Record:
             db.execute("INSERT INTO hunt (at, kata, path, minutes, spoiled) VALUES (?, ?, ?, ?, ?)", row)
             return True
 
-        return self._try(lambda: self._database.write(write), False)
+        return self._try(lambda: self._database.write(write), False, self._warn)
 
     def hunt_at(self, path: Path, kata: str) -> Hunt | None:
         """The last hunt of `kata` whose file was written at `path`."""
@@ -108,7 +108,7 @@ class Record:
         def write(db: sqlite3.Connection) -> None:
             db.execute("INSERT INTO result (at, kata, round, passed, wrong) VALUES (?, ?, ?, ?, ?)", row)
 
-        self._try(lambda: self._database.write(write), None)
+        self._try(lambda: self._database.write(write), None, self._warn)
 
     def results(self) -> list[Graded]:
         """Every round that was judged, in the order of time, as `practice` reads it."""
@@ -128,14 +128,15 @@ class Record:
         none: list[Graded] = []
         return sorted(self._try(lambda: self._database.read(read, none), none), key=lambda one: one.at)
 
-    def _try(self, call: Callable[[], _T], otherwise: _T) -> _T:
+    def _try(self, call: Callable[[], _T], otherwise: _T, warn: Callable[[str], None] = lambda sentence: None) -> _T:
+        """The result, or `otherwise`. Only who wants to keep something is warned; the history warns of the rest."""
         if not self._usable:
             return otherwise
         try:
             return call()
         except DatabaseUnusable as problem:
             self._usable = False
-            self._warn(f"Nothing is kept of this round: {problem}.")
+            warn(f"Nothing is kept of this round: {problem}.")
             return otherwise
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from attn_kata import catalog, contract, curriculum, hints, workspace
 from attn_kata.errors import AttnKataError
 from attn_kata.history import History
+from attn_kata.rounds import hunt
 from attn_kata.rounds.record import Hunt, Record
 from attn_kata.watch.files import Seen, Watcher
 from attn_kata.watch.grading import Done, Grader
@@ -72,7 +73,8 @@ class Loop:
                 report = self.session.report = self._hunt.judged(report, news.job.source)
             if report is not None:
                 reports.append(report)
-            if report is not None and not report.not_written and (report.hunt is not None or self._hunt is None):
+            mending = self._hunt is not None or hunt.is_hunt(news.job.source)
+            if report is not None and not report.not_written and (report.hunt is not None or not mending):
                 self._unkept.append((report, self.session.path))
         self._grader.drop_stale()
         return reports
