@@ -19,7 +19,7 @@ def lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_hunt_is_written_graded_and_mended(run, folder, home):
+def test_a_hunt_is_written_graded_and_mended(run, folder, home, environment):
     written = run("hunt", "sdpa", "--bugs", "2", "--seed", "1", "--minutes", "30")
     file = folder / "hunt_sdpa.py"
     kept = Record(pytest.fail, home).hunt_at(file, "sdpa")
@@ -36,6 +36,16 @@ def test_a_hunt_is_written_graded_and_mended(run, folder, home):
     assert first.returncode == 1
 
     file.write_text(told.replace(kept.spoiled.source.lstrip("\n"), kept.spoiled.base))
+    watching = pexpect.spawn(
+        f"{sys.executable} -m attn_kata watch hunt_sdpa.py",
+        cwd=str(folder),
+        env={**environment, "TERM": "dumb"},
+        timeout=40,
+        encoding="utf-8",
+        dimensions=(50, 100),
+    )
+    watching.expect("Bug hunt: you mended all 2 mistakes")
+    watching.close()
     mended = run("grade", "hunt_sdpa.py")
     (folder / "sdpa.py").write_text(file.read_text())
     copied = run("grade", "sdpa.py")

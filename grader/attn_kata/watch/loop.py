@@ -250,6 +250,7 @@ def in_lines(
                 lines += [f"now holds: {listed(flips.now_hold)}"] if flips.now_hold else []
                 lines += [f"now fails: {listed(flips.now_fail)}"] if flips.now_fail else []
                 lines += [f"Not graded: {report.ungraded_because}"] if report.ungraded_because else []
+                lines += [hunt.note(report.hunt)] if report.hunt else []
                 emit(textwrap.indent("\n".join(filter(None, [*lines, diagnosis_text(report)])), "  ").lstrip())
             loop.keep()
             if loop.session.missing != missing:
