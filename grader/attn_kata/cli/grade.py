@@ -96,6 +96,8 @@ def command(
         warn(target.told_by)
     for name in properties:
         catalog.check_property(target.kata, name)
+    record = Record(warn)
+    begun = None if untrusted or properties else record.hunt_at(target.path, target.kata.slug)
     # The next command is for the author of the file. It must name the kata when the file does not.
     options = f"--kata {target.kata.slug}" if attempt and (kata or target.told_by) else ""
     destination = Destination(
@@ -118,8 +120,6 @@ def command(
                 properties=properties,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
             )
-    record = Record(warn)
-    begun = None if untrusted or properties else record.hunt_at(target.path, target.kata.slug)
     if untrusted:
         report = without_hidden_inputs(report)
     elif begun is not None:  # mending somebody else's code does not pass the kata

@@ -107,12 +107,12 @@ class Report:
     )  # attention weights computed from the output, when they differ
     not_written: bool = False  # everything raises NotImplementedError: the unchanged stub
     part: bool = False  # only some properties were asked for, with those they need
+    hunt: HuntResult | None = None  # for the file of a bug hunt
     explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
     stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
     reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
     unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
-    hunt: HuntResult | None = None  # for the file of a bug hunt
 
     @property
     def passed(self) -> bool:
@@ -138,6 +138,7 @@ class Report:
     def from_dict(cls, body: dict[str, Any]) -> Report:
         """The Report that `to_dict` wrote. For the engine's own channel only, never for data from an attempt."""
         rest = {key: value for key, value in body.items() if key not in ("schema", "passed")}
+        rest["hunt"] = HuntResult(**rest["hunt"]) if rest.get("hunt") else None
         rest["findings"] = [
             Finding(**{**finding, "example": Example(**finding["example"]) if finding["example"] else None})
             for finding in rest["findings"]
@@ -148,5 +149,4 @@ class Report:
         ]
         rest["pictures"] = [Example(**picture) for picture in rest["pictures"]]
         rest["isolation"] = Isolation(**rest["isolation"])
-        rest["hunt"] = HuntResult(**rest["hunt"]) if rest.get("hunt") else None
         return cls(**rest)

@@ -12,7 +12,6 @@ from rich.text import Text
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.summary import core_counts, diagnosis_lead, failing, listed, message, more_lines, sizes, verdict
-from attn_kata.rounds import hunt
 from attn_kata.watch.session import WatchSession
 
 KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
@@ -161,6 +160,8 @@ def _report(writer: _Writer, report: Report) -> None:
         writer.add(Text("Everything still raises NotImplementedError: there is nothing to grade yet."))
         return
     if report.hunt is not None:
+        from attn_kata.rounds import hunt
+
         writer.add(Text(hunt.note(report.hunt), style="bold"))
         writer.blank()
     _diagnosis(writer, report)
