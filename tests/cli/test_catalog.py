@@ -41,6 +41,8 @@ def test_a_good_one_is_read(kata):
     ("old", "new", "said"),
     [
         ('title = "A kata"\n', "", "'title' is missing"),
+        ("level = 1", 'level = 1\nprerequisites = ["a b"]', "'prerequisites' must be Python names, not 'a b'"),
+        ("level = 1", "level = 1\ngroup = 3", "'group' must be text, not int"),
         ("level = 1", 'level = "1"', "'level' must be a whole number of 1 or more"),
         ("level = 1", "level = true", "'level' must be a whole number"),
         ("minutes = 10", "minutes = 0", "'minutes' must be a whole number of 1 or more"),

@@ -6,21 +6,26 @@ import json
 
 import pytest
 
+from attn_kata import catalog
 
-def test_every_kata_is_listed_below_its_level_with_its_minutes(run):
+
+def test_every_kata_is_listed_below_its_group_with_its_minutes_after_what_it_builds_on(run):
     done = run("list")
 
     assert done.returncode == 0
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[0] == "Level 1"
-    assert any(line.split()[:3] == ["sdpa", "10", "min"] for line in lines)
-    assert lines.index("Level 3") < next(at for at, line in enumerate(lines) if line.split()[:1] == ["mha"])
+    assert lines[0] == "First steps"
+    at = {line.split()[0]: number for number, line in enumerate(lines) if line.startswith("  ") and " min " in line}
+    assert sorted(at) == catalog.slugs()
+    assert lines[at["sdpa"]].split()[:3] == ["sdpa", "10", "min"]
+    assert at["sdpa"] < lines.index("Heads") < at["split_heads"] < at["mha"] < at["cross_attention"]
+    assert "(after softmax, split_heads, heads_concat)" in " ".join(done.stdout.split())
     assert max(map(len, lines)) <= 80
 
 
-def test_the_next_command_is_named(run):
-    assert run("list").stdout.splitlines()[-1] == "Start a kata: attn-kata start sdpa"
+def test_a_beginner_is_told_where_to_begin(run):
+    assert run("list").stdout.splitlines()[-1] == "Begin here: attn-kata start sdpa"
 
 
 def test_the_current_kata_is_marked(run):
@@ -41,6 +46,8 @@ def test_json_has_every_kata_and_nothing_else_is_printed(run):
         "kata",
         "title",
         "level",
+        "group",
+        "prerequisites",
         "minutes",
         "summary",
         "current",

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from attn_kata import catalog, resources
-from attn_kata.interview import content, follow_ups, moments
+from attn_kata import catalog, quantities, resources
+from attn_kata.interview import content, moments
 from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
 from attn_kata.interview.scorecard import Scorecard, Spread
@@ -99,7 +99,7 @@ def _render(name: str, shown: Mapping[str, Any], *, escape: bool) -> str:
         clock=_signed_clock,
         words=moments.in_words,
         minutes=minutes_phrase,
-        number=follow_ups.number_text,
+        number=quantities.text,
         fenced=_fenced,
         inline=_inline,
         findings=_report_lines,
@@ -131,7 +131,7 @@ def _follow_up(review: Review, place: int) -> dict[str, Any]:
     ticked = review.session.ticks.get(place)
     right_answer: str | None = None
     if put["kind"] == "numeric":
-        right_answer = f"{follow_ups.number_text(put['answer'])} {put['unit']}".strip()
+        right_answer = f"{quantities.text(put['answer'])} {put['unit']}".strip()
     elif put["kind"] == "choice":
         right_answer = put["options"][put["answer"] - 1]
     return {

@@ -70,6 +70,24 @@ class Isolation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HuntResult:
+    """What became of the mistakes of a bug hunt, by id."""
+
+    mended: list[str]
+    left: list[str]
+    new: list[str]
+    unclear: list[str]  # the grading does not tell whether these are mended
+    other: list[str]  # core properties that fail, where no known mistake explains them
+    minutes: float  # since the hunt was written
+    in_time: bool | None  # None for a hunt without a limit
+
+    @property
+    def done(self) -> bool:
+        """Whether all is mended and nothing is newly wrong."""
+        return not (self.left or self.new or self.unclear or self.other)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """One grading. `passed` means that every core property holds."""
 
@@ -89,6 +107,7 @@ class Report:
     )  # attention weights computed from the output, when they differ
     not_written: bool = False  # everything raises NotImplementedError: the unchanged stub
     part: bool = False  # only some properties were asked for, with those they need
+    hunt: HuntResult | None = None  # for the file of a bug hunt
     explained: bool = True  # False when the diagnosis does not explain all of the attempt's numbers
     notes: list[str] = field(default_factory=list)
     stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
@@ -119,6 +138,7 @@ class Report:
     def from_dict(cls, body: dict[str, Any]) -> Report:
         """The Report that `to_dict` wrote. For the engine's own channel only, never for data from an attempt."""
         rest = {key: value for key, value in body.items() if key not in ("schema", "passed")}
+        rest["hunt"] = HuntResult(**rest["hunt"]) if rest.get("hunt") else None
         rest["findings"] = [
             Finding(**{**finding, "example": Example(**finding["example"]) if finding["example"] else None})
             for finding in rest["findings"]

@@ -159,6 +159,11 @@ def _report(writer: _Writer, report: Report) -> None:
     if report.not_written:
         writer.add(Text("Everything still raises NotImplementedError: there is nothing to grade yet."))
         return
+    if report.hunt is not None:
+        from attn_kata.rounds import hunt
+
+        writer.add(Text(hunt.note(report.hunt), style="bold"))
+        writer.blank()
     _diagnosis(writer, report)
     core = failing(report)
     for finding in core[:1]:
