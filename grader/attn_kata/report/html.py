@@ -6,6 +6,7 @@ Text from the attempt is made safe to print (`plain`), and the template escapes 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 
 import jinja2
@@ -16,6 +17,7 @@ from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
 from attn_kata.report.listing import Line, around, lines
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain, unicode
+from attn_kata.report.score import Score
 from attn_kata.report.summary import (
     counts,
     diagnosis_lead,
@@ -68,18 +70,21 @@ class _Mistake:
     source: list[Line]
 
 
-def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
-    """The report as one HTML page; `source` is the graded attempt."""
+def render(
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    source: bytes = b"",
+    score: Score | None = None,
+    private: bool = False,
+) -> str:
+    """The report as one HTML page; `source` is the graded attempt, `score` is shown with its sum.
+
+    With `private`, the page is for a person who must not know how it was graded: without the seed and the times.
+    """
     marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
     code = lines(source, marked)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
     every = report.attempt_output.rstrip().split("\n")
     counted = [
         (line, sum(1 for _ in same)) for line, same in groupby(every)
@@ -87,7 +92,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
-    page = environment.get_template("report.html.j2").render(
+    page = _template().render(
         kata=report.kata,
         attempt=one_line(report.attempt),
         verdict=verdict(report),
@@ -95,7 +100,8 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         counts="" if report.outcome == "ungraded" else counts(report),
         because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
         not_written=report.not_written,
-        seconds=report.seconds.get("total", 0.0),
+        seconds=None if private else report.seconds.get("total", 0.0),
+        score=None if score is None else [*score.lines()],
         lead=diagnosis_lead(report) if report.diagnosis else "",
         diagnosis=[
             [
@@ -118,11 +124,25 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         left_out=more_lines(left_out) if left_out else "",
         code=code,
         notes=[plain(note) for note in (*report.notes, *_isolation(report))],
-        seed=report.seed,
+        seed=None if private else report.seed,
         tier=report.isolation.tier,
         versions={one_line(name): one_line(version) for name, version in report.versions.items()},
     )
     return unicode(page).rstrip() + "\n"
+
+
+@cache
+def _template() -> jinja2.Template:
+    """The page's template, compiled once: a class has hundreds of pages."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.templates_folder()),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
+    return environment.get_template("report.html.j2")
 
 
 def _groups(report: Report) -> list[_Group]:
