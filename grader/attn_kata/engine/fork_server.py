@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from attn_kata import sandbox
-from attn_kata.attempt.prewarm import prewarm
 from attn_kata.engine import memory
 from attn_kata.engine.attempt_pool import AttemptPool, close
 from attn_kata.engine.fork_worker import serve_job
@@ -90,8 +89,6 @@ class ForkServer:
             self._drop_zygote()
         if self._zygote is None:
             _import_pytest()
-            prewarm()
-            memory.freeze_loaded_objects()
             with contextlib.suppress(OSError):
                 self._zygote = GraderZygote(job, self._detach_zygote, self._serve_job)
 
