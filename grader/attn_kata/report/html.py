@@ -1,5 +1,7 @@
 """The report as one self-contained page: no network, no script; light and dark, for screen, phone and paper.
 
+`cell` gives the same report as the output of a notebook's cell, in the colours of the notebook.
+
 Text from the attempt is made safe to print (`plain`), and the template escapes it.
 """
 
@@ -25,6 +27,7 @@ from attn_kata.report.summary import (
     message,
     more_lines,
     picture_title,
+    place,
     sizes,
     skipped_because,
     verdict,
@@ -67,6 +70,7 @@ class _Mistake:
     explanation: str
     question: str
     line: int | None
+    place: str
     source: list[Line]
 
 
@@ -83,8 +87,19 @@ def render(
 
     With `private`, the page is for a person who must not know how it was graded: without the seed and the times.
     """
+    return _filled("report.html.j2", report, source, score=score, private=private)
+
+
+def cell(report: Report, *, source: bytes = b"") -> str:
+    """The report as a piece of HTML for the output of a notebook's cell. The code is above it, so it is not repeated."""
+    return _filled("report_cell.html.j2", report, source)
+
+
+def _filled(
+    template: str, report: Report, source: bytes, *, score: Score | None = None, private: bool = False
+) -> str:
     marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
-    code = lines(source, marked)
+    code = lines(source, marked, report.cells)
     every = report.attempt_output.rstrip().split("\n")
     counted = [
         (line, sum(1 for _ in same)) for line, same in groupby(every)
@@ -92,7 +107,9 @@ def render(
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
-    page = _template().render(
+    page = _environment().get_template(template).render(
+        cell=template == "report_cell.html.j2",
+        in_cells=bool(report.cells),
         kata=report.kata,
         attempt=one_line(report.attempt),
         verdict=verdict(report),
@@ -111,6 +128,7 @@ def render(
                     explanation=plain(mistake.explanation),
                     question=plain(mistake.question),
                     line=mistake.line,
+                    place=one_line(place(mistake)),
                     source=around(code, mistake.line) if mistake.line is not None else [],
                 )
                 for mistake in found.mistakes
@@ -132,8 +150,8 @@ def render(
 
 
 @cache
-def _template() -> jinja2.Template:
-    """The page's template, compiled once: a class has hundreds of pages."""
+def _environment() -> jinja2.Environment:
+    """It keeps the compiled templates: a class has hundreds of pages."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.templates_folder()),
         undefined=jinja2.StrictUndefined,
@@ -142,7 +160,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
-    return environment.get_template("report.html.j2")
+    return environment
 
 
 def _groups(report: Report) -> list[_Group]:
