@@ -20,9 +20,10 @@ GROUND = "ground"
 # What each room may import. Whatever is not said here is a new arrow.
 MAY_IMPORT: dict[str, set[str]] = {
     # faces
-    "cli": {"watch", "interview", "authoring", "engine", "report", GROUND},
+    "cli": {"watch", "interview", "classroom", "authoring", "engine", "report", GROUND},
     "watch": {"engine", "report", GROUND},
     "interview": {"engine", "report", GROUND},
+    "classroom": {"engine", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
     # the grader, downwards
     "engine": {"grading", "properties", "attempt", "sandbox", "protocol", "report", GROUND},
@@ -42,6 +43,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("grading/local.py", "attempt"): "runs our own references and mutants the way an attempt is run",
     ("cli/explain.py", "diagnosis"): "explains the mistakes that the diagnosis knows; `catalogue` loads no torch",
+    (
+        "classroom/mistakes.py",
+        "diagnosis",
+    ): "the ids for a rubric, and words without numbers; `catalogue` loads no torch",
     (
         "authoring/handout.py",
         "interview",

@@ -63,3 +63,11 @@ def _digest(kata: Kata) -> str:
         data = path.read_bytes()
         told.update(f"{path.name} {len(data)}\n".encode() + data)
     return told.hexdigest()
+
+
+def too_weak(why: str) -> UsageError:
+    """The error for a machine that cannot isolate other people's code."""
+    return UsageError(
+        f"Other people's code needs isolation of tier {LEAST_TIER}, and this machine has only tier 0. {why}".strip(),
+        next_step="Grade on Linux with Landlock and seccomp",
+    )

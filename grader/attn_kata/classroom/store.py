@@ -27,7 +27,9 @@ BUSY_SECONDS = 10.0
 OURS = frozenset({MARK, f"{MARK}-journal", "class.lock"})
 
 _TABLES = """
-CREATE TABLE run (one INTEGER PRIMARY KEY CHECK (one = 1), kata TEXT NOT NULL, seed INTEGER NOT NULL, submissions TEXT NOT NULL);
+CREATE TABLE run (
+    one INTEGER PRIMARY KEY CHECK (one = 1), kata TEXT NOT NULL, seed INTEGER NOT NULL, submissions TEXT NOT NULL
+);
 CREATE TABLE submission (
     place INTEGER PRIMARY KEY, student TEXT NOT NULL UNIQUE, name TEXT NOT NULL, file TEXT NOT NULL,
     sha256 TEXT NOT NULL, key TEXT NOT NULL, problem TEXT NOT NULL
@@ -165,7 +167,7 @@ def _kept(row: Row) -> Kept:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The folder, made if needed, for this run alone. Raises UsageError for another one's, and for a folder that is not ours."""
+    """The folder, made if needed, for this run alone. Raises UsageError if another run has it, or if it is not ours."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = {entry.name for entry in os.scandir(folder)}

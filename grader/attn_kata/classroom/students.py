@@ -24,7 +24,7 @@ UNNAMED = "(no name)"
 
 @dataclass(frozen=True, kw_only=True)
 class Student:
-    """`key` tells students apart and stays the same from run to run. `name` is safe to print. `number` is the school's, or ""."""
+    """One student. `key` stays the same from run to run. `name` is safe to print. `number` is the school's, or ""."""
 
     key: str
     name: str
@@ -55,8 +55,11 @@ def is_known_scheme(name: str) -> bool:
 def shared_prefix(repositories: Iterable[str]) -> str:
     """What the names of two or more repositories begin with, up to a hyphen: the assignment."""
     names = list(repositories)
-    common = os.path.commonprefix(names) if len(names) > 1 else ""
-    return common[: common.rfind("-") + 1]
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return first[: first.rfind("-", 0, same) + 1]
 
 
 def told_apart(students: Iterable[Student]) -> dict[str, str]:

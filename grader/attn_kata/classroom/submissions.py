@@ -131,7 +131,10 @@ def _choice(entries: list[Entry], kata: Kata) -> tuple[Entry | None, str]:
     if len(named) == 1:
         return named[0], ""
     if defining:
-        return None, f"{len(defining)} files define {asked}, and none of them is called {kata.slug}.py: {_listed(defining)}."
+        return (
+            None,
+            f"{len(defining)} files define {asked}, and none of them is called {kata.slug}.py: {_listed(defining)}.",
+        )
     return None, f"None of {len(candidates)} files defines {asked}: {_listed(candidates)}."
 
 

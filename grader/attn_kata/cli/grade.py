@@ -20,7 +20,8 @@ DEFAULT_SECONDS = 60.0
 MOST_SECONDS = 86_400.0
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
+def seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """A time limit in seconds. Raises BadParameter."""
     if not (math.isfinite(value) and 0 < value <= MOST_SECONDS):
         raise click.BadParameter(f"{value:g} is not a time between 0 and {MOST_SECONDS:g} seconds.", ctx, param)
     return value
@@ -48,7 +49,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=float,
     default=DEFAULT_SECONDS,
     show_default=True,
-    callback=_seconds,
+    callback=seconds,
     metavar="SECONDS",
     help="Limit for the whole grading; a single call has at most 10 seconds.",
 )

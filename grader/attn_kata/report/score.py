@@ -68,9 +68,13 @@ def _by_mistakes(report: Report, rubric: Rubric) -> Score:
         return sum(rubric.takes(mistake.id) for mistake in mistakes)
 
     mistakes = min((found.mistakes for found in report.diagnosis), key=taken)
-    terms = [Term(what="everything", points=FULL)]
-    for mistake in mistakes:
-        terms.append(Term(what=f"{one_line(mistake.title)} ({mistake.id})", points=-rubric.takes(mistake.id)))
+    terms = [
+        Term(what="everything", points=FULL),
+        *(
+            Term(what=f"{one_line(mistake.title)} ({one_line(mistake.id)})", points=-rubric.takes(mistake.id))
+            for mistake in mistakes
+        ),
+    ]
     below = taken(mistakes) - FULL
     if below > 0:
         terms.append(Term(what="no score is below 0", points=below))
