@@ -113,6 +113,14 @@ def _chosen(key: str, name: str, entries: list[Entry], kata: Kata) -> Submission
     return Submission(key=key, student=name, file=entry.name, read=functools.partial(source_of, entry))
 
 
+def chosen(entries: list[Entry], kata: Kata) -> Entry:
+    """The file of one student that is meant. Raises UsageError where none can be chosen."""
+    entry, problem = _choice(entries, kata)
+    if entry is None or entry.problem:
+        raise UsageError(problem if entry is None else f"'{entry.name}' {entry.problem}.")
+    return entry
+
+
 def _choice(entries: list[Entry], kata: Kata) -> tuple[Entry | None, str]:
     """The file that is meant, or a sentence that says why none can be chosen."""
     candidates = [entry for entry in entries if entry.suffix in (PYTHON, NOTEBOOK)]

@@ -95,7 +95,8 @@ def _of_folder(root: Path) -> Tree:
                 raise
             tree.entries.append(Entry(parts=parts, read=_nothing, problem=f"cannot be read ({why(problem)})"))
             continue
-        if any(entry.name == MARK for entry in here):
+        if any(entry.name == MARK and entry.is_file() for entry in here):
+            tree.folders.discard(parts)
             continue
         for entry in here:
             path = (*parts, entry.name)

@@ -92,11 +92,13 @@ def _by_groups(report: Report, rubric: Rubric) -> Score:
     terms, weight = [], 0.0
     for group in counted:
         held = outcomes[group.name]
-        # Rounded along the sum, so that the terms add up to the score.
-        before, weight = weight, weight + group.weight
-        worth = round(FULL * weight / total, 1) - round(FULL * before / total, 1)
+        before = weight
+        if all(held):
+            weight += group.weight
+        # Rounded along the sum, so that the terms add up to the rounded score.
+        points = round(round(FULL * weight / total, 1) - round(FULL * before / total, 1), 1)
         said = "holds" if all(held) else f"{sum(held)} of {len(held)} properties hold"
-        terms.append(Term(what=f"{one_line(group.title)}: {said}", points=round(worth, 1) if all(held) else 0.0))
+        terms.append(Term(what=f"{one_line(group.title)}: {said}", points=points))
     return _sum(terms or [Term(what="no property counts", points=0.0)])
 
 
