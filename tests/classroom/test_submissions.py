@@ -47,9 +47,7 @@ def test_moodle_with_folders_and_without(tmp_path: Path) -> None:
             "Ben Ames_13_assignsubmission_onlinetext_/onlinetext.html": "<p>hi",
         },
     )
-    flat = write_zip(
-        tmp_path / "flat.zip", {MOODLE_FLAT.format(name="Anna Schmidt", id=4711, file="sdpa.py"): DEFINES}
-    )
+    flat = write_zip(tmp_path / "flat.zip", {MOODLE_FLAT.format(name="Anna Schmidt", id=4711, file="sdpa.py"): DEFINES})
 
     assert list(named(folders)) == ["Anna Schmidt (4711)", "Anna Schmidt (4712)", "Ben Ames", "José D'Arc_Vega"]
     assert named(folders)["José D'Arc_Vega"].endswith("/a.py")
@@ -83,9 +81,7 @@ def test_repositories_of_github_classroom_below_one_folder(tmp_path: Path) -> No
             {"sdpa.py": DEFINES, ".git/HEAD": "ref", "tests/test_sdpa.py": OTHER, ".github/x.py": DEFINES},
         )
 
-    assert named(root) == {
-        name: f"attention-submissions/attention-{name}/sdpa.py" for name in ("anna-x", "bea", "ben")
-    }
+    assert named(root) == {name: f"attention-submissions/attention-{name}/sdpa.py" for name in ("anna-x", "bea", "ben")}
 
 
 def test_the_file_that_defines_what_is_asked_is_meant_and_doubt_is_said(tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def test_every_property_of_every_kata_is_in_the_group_that_its_name_says() -> No
     for kata in catalog.katas():
         for name in catalog.properties(kata):
             groups.setdefault(default.group_of(name).name, set()).add(name)
-    astray = {name for name in groups["values"] if any(word in name for word in ("mask", "grad", "dtype", "shape", "drop"))}
+    astray = {
+        name for name in groups["values"] if any(word in name for word in ("mask", "grad", "dtype", "shape", "drop"))
+    }
 
     assert astray == set()
     assert set(groups) == {group.name for group in default.groups}

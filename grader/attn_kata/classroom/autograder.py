@@ -25,7 +25,8 @@ from attn_kata.report.rubric import Rubric
 
 SUBMISSION, RESULTS = Path("../submission"), Path("../results/results.json")
 TOO_WEAK = (
-    "This machine cannot isolate your code, so it was not run. Tell your teacher: attn-kata needs Linux with Landlock and seccomp."
+    "This machine cannot isolate your code, so it was not run. "
+    "Tell your teacher: attn-kata needs Linux with Landlock and seccomp."
 )
 
 

@@ -1,7 +1,7 @@
 """What other services need to grade with attn-kata: Gradescope's autograder zip, and a workflow for GitHub.
 
-The zip is laid out as https://gradescope-autograders.readthedocs.io/en/latest/specs/ says. It has attn-kata itself in it, with the
-chosen katas only, so that the machine that it is unpacked on needs nothing but Python and the packages in requirements.txt.
+The zip is laid out as https://gradescope-autograders.readthedocs.io/en/latest/specs/ says. It has attn-kata itself in it, with
+the chosen katas only, so that a machine needs nothing else but Python and the packages in requirements.txt.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ except ImportError as missing:
     ) from missing
 
 PLUGIN = "attn-kata engines"
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 5
 IDLE_SECONDS = 60.0  # then a worker ends its engines; they start again when they are needed
 AHEAD = 2  # submissions for each thread of the cluster, so that no worker waits for the client
 

@@ -30,7 +30,9 @@ def command() -> None:
 @command.command("gradescope")
 @_katas()
 @_out("autograder.zip")
-@click.option("--rubric", type=click.Path(path_type=Path), metavar="FILE", help="Points for mistakes and groups (TOML).")
+@click.option(
+    "--rubric", type=click.Path(path_type=Path), metavar="FILE", help="Points for mistakes and groups (TOML)."
+)
 def gradescope(katas: tuple[str, ...], out: Path, rubric: Path | None) -> None:
     """Write the zip that Gradescope asks for as an autograder. Students hand in one file for each KATA."""
     from attn_kata.classroom import bundles, mistakes
