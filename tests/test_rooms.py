@@ -20,9 +20,10 @@ GROUND = "ground"
 # What each room may import. Whatever is not said here is a new arrow.
 MAY_IMPORT: dict[str, set[str]] = {
     # faces
-    "cli": {"watch", "interview", "authoring", "rounds", "engine", "report", GROUND},
+    "cli": {"watch", "interview", "classroom", "authoring", "rounds", "engine", "report", GROUND},
     "watch": {"rounds", "engine", "report", GROUND},
     "interview": {"rounds", "engine", "report", GROUND},
+    "classroom": {"engine", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
     "rounds": {"report", GROUND},
     # the grader, downwards
@@ -44,6 +45,10 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("grading/local.py", "attempt"): "runs our own references and mutants the way an attempt is run",
     ("cli/review.py", "diagnosis"): "says what a mistake is when the review is over; `catalogue` loads no torch",
     ("cli/explain.py", "diagnosis"): "explains the mistakes that the diagnosis knows; `catalogue` loads no torch",
+    (
+        "classroom/mistakes.py",
+        "diagnosis",
+    ): "the ids for a rubric, and words without numbers; `catalogue` loads no torch",
     (
         "authoring/handout.py",
         "interview",

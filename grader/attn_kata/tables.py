@@ -55,6 +55,10 @@ class Table:
         """Whether the key is there."""
         return key in self._raw
 
+    def is_table(self, key: str) -> bool:
+        """Whether the key has a table."""
+        return isinstance(self._raw.get(key), dict)
+
     def names(self) -> tuple[str, ...]:
         """Every key, for a table whose keys are free."""
         return tuple(self._raw)

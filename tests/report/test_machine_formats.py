@@ -67,8 +67,6 @@ TOP = {
     "tests": list,
 }
 TEST = {
-    "score": float,
-    "max_score": float,
     "status": str,
     "name": str,
     "number": str,
@@ -90,13 +88,13 @@ def test_gradescope_has_the_documented_keys_and_types(any_report):
     assert FORBIDDEN.search("".join(_texts(body))) is None
 
 
-def test_gradescope_gives_a_point_for_each_core_property_that_holds(reports):
+def test_gradescope_has_the_score_of_100_with_its_sum(reports):
     body = json.loads(render(reports["failed"], "gradescope"))
-    points = [(test.get("score"), test.get("max_score")) for test in body["tests"]]
 
-    assert body["score"] == 1.0 == sum(score or 0 for score, _ in points)
-    assert points == [(1.0, 1.0), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (None, None)]
-    assert "scale.missing" in body["output"]
+    assert body["score"] == 85.0
+    assert "−15  Scores not scaled (scale.missing)" in body["output"]
+    assert not any("score" in test or "max_score" in test for test in body["tests"])
+    assert json.loads(render(reports["passed"], "gradescope"))["score"] == 100
     assert json.loads(render(reports["ungraded"], "gradescope"))["score"] == 0
 
 
@@ -106,7 +104,7 @@ def test_gradescope_says_of_each_property_that_was_not_tried_that_it_was_not(rep
 
     assert untried
     assert all(test["name"].endswith(" (not tried)") and "\nnot tried: " in test["output"] for test in untried)
-    assert "A property that was not tried gets no point" in body["output"]
+    assert "A property that was not tried is shown as failed" in body["output"]
     assert "(not tried)" not in "".join(test["name"] for test in body["tests"] if test not in untried)
     assert "not tried" not in json.loads(render(reports["passed"], "gradescope"))["output"]
 

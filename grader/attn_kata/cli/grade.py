@@ -22,7 +22,8 @@ DEFAULT_SECONDS = 60.0
 MOST_SECONDS = 86_400.0
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
+def seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """A time limit in seconds. Raises BadParameter."""
     if not (math.isfinite(value) and 0 < value <= MOST_SECONDS):
         raise click.BadParameter(f"{value:g} is not a time between 0 and {MOST_SECONDS:g} seconds.", ctx, param)
     return value
@@ -50,7 +51,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=float,
     default=DEFAULT_SECONDS,
     show_default=True,
-    callback=_seconds,
+    callback=seconds,
     metavar="SECONDS",
     help="Limit for the whole grading; a single call has at most 10 seconds.",
 )
@@ -91,7 +92,7 @@ def command(
     mock_interview.refuse_while_running("grade", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
-    source = workspace.read(target.path)
+    source = target.source()
     if target.told_by:
         warn(target.told_by)
     for name in properties:
@@ -113,13 +114,14 @@ def command(
         with waiting("Grading … (Ctrl-C stops)"):
             report = running.grade(
                 target.kata.slug,
-                source,
+                source.code,
                 attempt=target.name,
                 seed=untrusted_file.seed(untrusted, seed),
                 timeout=timeout,
                 properties=properties,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
             )
+    report = source.located(report)
     if untrusted:
         report = without_hidden_inputs(report)
     elif begun is not None:  # mending somebody else's code does not pass the kata
@@ -130,5 +132,5 @@ def command(
         warn("This is the file of a bug hunt, but not one that was written here: nothing is kept of this grading.")
     elif not report.not_written:
         history.record(report, target.path, whole=not properties)
-    destination.write(report, source)
+    destination.write(report, source.code)
     return report.exit_code

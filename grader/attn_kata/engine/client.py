@@ -100,6 +100,11 @@ class Engine:
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    @property
+    def pid(self) -> int:
+        """The id of the engine's process."""
+        return self._process.pid
+
     def wait_until_ready(self) -> None:
         """Wait until torch is loaded. Raises EngineFault."""
         if not self._ready:

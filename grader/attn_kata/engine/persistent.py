@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from attn_kata import resources
+from attn_kata.engine import memory
 from attn_kata.engine.client import Engine, EngineFault
+from attn_kata.grading import processors
 from attn_kata.report.model import Report
 
 _SUFFIXES = (".py", ".toml")
@@ -19,12 +21,13 @@ _SUFFIXES = (".py", ".toml")
 class PersistentEngine:
     """One engine after another, never two. `cancel` and `close` may be called from another thread than `grade`."""
 
-    def __init__(self, *, tier: int | None = None) -> None:
-        self._tier = tier
+    def __init__(self, *, tier: int | None = None, processor: int | None = None) -> None:
+        """With `processor`, the engine and its children stay on that processor."""
+        self._tier, self._processor = tier, processor
         self._lock = threading.Lock()
         self._closed = False
         self._states = _file_states()
-        self._engine: Engine | None = Engine(tier=tier)  # torch loads while the caller continues
+        self._engine: Engine | None = self._start()  # torch loads while the caller continues
 
     def __enter__(self) -> PersistentEngine:
         return self
@@ -48,6 +51,15 @@ class PersistentEngine:
             if self._engine is not None:
                 self._engine.cancel()
 
+    def memory(self) -> int | None:
+        """The bytes of memory that the engine and what it has prepared occupy, or None if the system does not tell."""
+        with self._lock:
+            return None if self._engine is None else memory.of_process(self._engine.pid)
+
+    def restart(self) -> None:
+        """End the engine. The next grading gets a new one."""
+        self._drop()
+
     def close(self) -> None:
         """End the engine. No other is started after this."""
         with self._lock:
@@ -63,8 +75,13 @@ class PersistentEngine:
             if self._closed:
                 raise EngineFault("the engine was ended")
             if self._engine is None:
-                self._engine = Engine(tier=self._tier)
+                self._engine = self._start()
             return self._engine
+
+    def _start(self) -> Engine:
+        engine = Engine(tier=self._tier)
+        processors.stay_on(self._processor, engine.pid)
+        return engine
 
     def _drop(self) -> None:
         with self._lock:

@@ -44,7 +44,7 @@ def zygote_key(job: Job) -> Key:
     read = [katas / slug / name for name in ("kata.toml", f"test_{slug}.py", "mistakes.py")] + [
         solutions / f"{slug}.py"
     ]
-    return (slug, str(katas), str(solutions), *(_state(path) for path in read))
+    return (slug, job.seed, str(katas), str(solutions), *(_state(path) for path in read))
 
 
 def _state(path: Path) -> tuple[int, int] | None:
@@ -142,7 +142,8 @@ class _ZygoteProcess:
         from attn_kata.grading.grade import Loaded
 
         loaded = Loaded.of(Path(job.katas) / job.slug, Path(job.solutions) / f"{job.slug}.py")
-        loaded.prewarm()
+        self._seed = job.seed
+        loaded.prewarm(job.seed)
         gc.collect()
         gc.freeze()  # a collection in a child would copy the shared pages
         channel.send(self._control.fileno(), messages.Prewarmed())
@@ -166,7 +167,7 @@ class _ZygoteProcess:
         child = self._fork()
         if child == 0:
             ours.close()
-            loaded.prewarm()
+            loaded.prewarm(self._seed)
             channel.send(theirs.fileno(), messages.Prewarmed())
             order = channel.receive(theirs.fileno())
             assert isinstance(order, messages.StartJob)

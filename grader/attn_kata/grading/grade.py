@@ -61,7 +61,7 @@ class Loaded:
             prefetch=Prefetch(Local(load_namespace(solution))),
         )
 
-    def prewarm(self) -> None:
+    def prewarm(self, seed: int) -> None:
         """Grade the reference once, as if it were an attempt, because every first operation is slow."""
 
         def begin(case: Case | None) -> None:
@@ -69,7 +69,7 @@ class Loaded:
             self.prefetch.begin(case)
 
         attempt, reference = (Handle(answers, self.kata.returns) for answers in (self.prefetch, self.answers))
-        findings, failures = runner.run(self.tests, attempt, reference, seed=0, begin=begin)
+        findings, failures = runner.run(self.tests, attempt, reference, seed=seed, begin=begin)
         if self.mistakes is not None:
             source = self.solution.read_bytes()
             diagnose(self.mistakes, attempt, reference, findings, failures, source)

@@ -1,6 +1,6 @@
 """The report as Gradescope's results.json: https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format.
 
-Every core property is worth one point. Edge properties ("beyond the bar") are shown without points.
+The score is that of `score`, of 100 points; its sum comes first. The properties are shown without points.
 """
 
 from __future__ import annotations
@@ -8,25 +8,30 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from attn_kata.report import score
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
+from attn_kata.report.rubric import Rubric
 from attn_kata.report.summary import diagnosis_text, finding_text, headline, more_lines, skipped_because
 
-NOT_TRIED = (
-    "A property that was not tried gets no point and is shown as failed: Gradescope knows only passed and failed."
-)
+NOT_TRIED = "A property that was not tried is shown as failed: Gradescope knows only passed and failed."
 OUTPUT_LINES = 100
 OUTPUT_CHARACTERS = 10_000
 
 
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
     """The content of /autograder/results/results.json."""
+    return json.dumps(results(report), indent=2, allow_nan=False) + "\n"
+
+
+def results(report: Report, rubric: Rubric | None = None) -> dict[str, Any]:
+    """The results as plain values, scored by `rubric` or the default one."""
     held = [finding.property for finding in report.findings if finding.outcome == "passed"]
-    core = [finding for finding in report.findings if finding.tier == "core"]
-    body = {
-        "score": float(sum(finding.outcome == "passed" for finding in core)),  # overrides the sum of the tests' scores
+    scored = score.of(report, rubric)
+    return {
+        "score": scored.points,
         "execution_time": round(max(0.0, report.seconds.get("total", 0.0))),
-        "output": _output(report),
+        "output": _output(report, scored),
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",
@@ -34,12 +39,10 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         "stdout_visibility": "hidden",
         "tests": [_test(finding, held, number) for number, finding in enumerate(report.findings, 1)],
     }
-    return json.dumps(body, indent=2, allow_nan=False) + "\n"
 
 
 def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
     passed = finding.outcome == "passed"
-    points = {"score": float(passed), "max_score": 1.0} if finding.tier == "core" else {}
     if passed:
         output = plain(finding.claim)
     elif finding.outcome == "skipped":
@@ -47,10 +50,9 @@ def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
     else:
         output = finding_text(finding)
     return {
-        **points,
         "status": "passed" if passed else "failed",
         "name": one_line(finding.property)
-        + ("" if finding.tier == "core" else " (beyond the bar: reported, no points)")
+        + ("" if finding.tier == "core" else " (beyond the bar: reported, never decides)")
         + (" (not tried)" if finding.outcome == "skipped" else ""),
         "number": str(number),
         "output": output,
@@ -59,8 +61,8 @@ def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
     }
 
 
-def _output(report: Report) -> str:
-    parts = [headline(report)]
+def _output(report: Report, scored: score.Score) -> str:
+    parts = [headline(report), "\n".join(["Score:", *scored.lines()])]
     if report.ungraded_because:
         parts.append(f"Not graded: {plain(report.ungraded_because)}")
     if any(finding.outcome == "skipped" for finding in report.findings):

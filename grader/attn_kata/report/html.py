@@ -1,11 +1,14 @@
 """The report as one self-contained page: no network, no script; light and dark, for screen, phone and paper.
 
+`cell` gives the same report as the output of a notebook's cell, in the colours of the notebook.
+
 Text from the attempt is made safe to print (`plain`), and the template escapes it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 
 import jinja2
@@ -16,6 +19,7 @@ from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
 from attn_kata.report.listing import Line, around, lines
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain, unicode
+from attn_kata.report.score import Score
 from attn_kata.report.summary import (
     counts,
     diagnosis_lead,
@@ -23,6 +27,7 @@ from attn_kata.report.summary import (
     message,
     more_lines,
     picture_title,
+    place,
     sizes,
     skipped_because,
     verdict,
@@ -65,13 +70,90 @@ class _Mistake:
     explanation: str
     question: str
     line: int | None
+    place: str
     source: list[Line]
 
 
-def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
-    """The report as one HTML page; `source` is the graded attempt."""
+def render(
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    source: bytes = b"",
+    score: Score | None = None,
+    private: bool = False,
+) -> str:
+    """The report as one HTML page; `source` is the graded attempt, `score` is shown with its sum.
+
+    With `private`, the page is for a person who must not know how it was graded: without the seed and the times.
+    """
+    return _filled("report.html.j2", report, source, score=score, private=private)
+
+
+def cell(report: Report, *, source: bytes = b"") -> str:
+    """The report as a piece of HTML for the output of a notebook's cell. The code is above it, so it is not repeated."""
+    return _filled("report_cell.html.j2", report, source)
+
+
+def _filled(template: str, report: Report, source: bytes, *, score: Score | None = None, private: bool = False) -> str:
     marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
-    code = lines(source, marked)
+    code = lines(source, marked, report.cells)
+    every = report.attempt_output.rstrip().split("\n")
+    counted = [
+        (line, sum(1 for _ in same)) for line, same in groupby(every)
+    ]  # a print in forward repeats on every call
+    repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
+    printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
+    graded = report.outcome != "ungraded" and not report.not_written
+    page = (
+        _environment()
+        .get_template(template)
+        .render(
+            cell=template == "report_cell.html.j2",
+            in_cells=bool(report.cells),
+            kata=report.kata,
+            attempt=one_line(report.attempt),
+            verdict=verdict(report),
+            outcome="ungraded" if report.not_written else report.outcome,
+            counts="" if report.outcome == "ungraded" else counts(report),
+            because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
+            not_written=report.not_written,
+            seconds=None if private else report.seconds.get("total", 0.0),
+            score=None if score is None else [*score.lines()],
+            lead=diagnosis_lead(report) if report.diagnosis else "",
+            diagnosis=[
+                [
+                    _Mistake(
+                        id=one_line(mistake.id),
+                        title=one_line(mistake.title),
+                        explanation=plain(mistake.explanation),
+                        question=plain(mistake.question),
+                        line=mistake.line,
+                        place=one_line(place(mistake)),
+                        source=around(code, mistake.line) if mistake.line is not None else [],
+                    )
+                    for mistake in found.mistakes
+                ]
+                for found in report.diagnosis
+            ],
+            pictures_title=picture_title(report.pictures[0]) if report.pictures else "",
+            pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
+            groups=_groups(report) if graded else [],
+            printed=printed,
+            left_out=more_lines(left_out) if left_out else "",
+            code=code,
+            notes=[plain(note) for note in (*report.notes, *_isolation(report))],
+            seed=None if private else report.seed,
+            tier=report.isolation.tier,
+            versions={one_line(name): one_line(version) for name, version in report.versions.items()},
+        )
+    )
+    return unicode(page).rstrip() + "\n"
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """It keeps the compiled templates: a class has hundreds of pages."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.templates_folder()),
         undefined=jinja2.StrictUndefined,
@@ -80,49 +162,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         lstrip_blocks=True,
     )
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
-    every = report.attempt_output.rstrip().split("\n")
-    counted = [
-        (line, sum(1 for _ in same)) for line, same in groupby(every)
-    ]  # a print in forward repeats on every call
-    repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
-    printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
-    graded = report.outcome != "ungraded" and not report.not_written
-    page = environment.get_template("report.html.j2").render(
-        kata=report.kata,
-        attempt=one_line(report.attempt),
-        verdict=verdict(report),
-        outcome="ungraded" if report.not_written else report.outcome,
-        counts="" if report.outcome == "ungraded" else counts(report),
-        because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
-        not_written=report.not_written,
-        seconds=report.seconds.get("total", 0.0),
-        lead=diagnosis_lead(report) if report.diagnosis else "",
-        diagnosis=[
-            [
-                _Mistake(
-                    id=one_line(mistake.id),
-                    title=one_line(mistake.title),
-                    explanation=plain(mistake.explanation),
-                    question=plain(mistake.question),
-                    line=mistake.line,
-                    source=around(code, mistake.line) if mistake.line is not None else [],
-                )
-                for mistake in found.mistakes
-            ]
-            for found in report.diagnosis
-        ],
-        pictures_title=picture_title(report.pictures[0]) if report.pictures else "",
-        pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
-        groups=_groups(report) if graded else [],
-        printed=printed,
-        left_out=more_lines(left_out) if left_out else "",
-        code=code,
-        notes=[plain(note) for note in (*report.notes, *_isolation(report))],
-        seed=report.seed,
-        tier=report.isolation.tier,
-        versions={one_line(name): one_line(version) for name, version in report.versions.items()},
-    )
-    return unicode(page).rstrip() + "\n"
+    return environment
 
 
 def _groups(report: Report) -> list[_Group]:
