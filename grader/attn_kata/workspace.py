@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import stat
@@ -12,9 +11,10 @@ from pathlib import Path
 from attn_kata import catalog, definitions, stub
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
+from attn_kata.files import printable as printable
+from attn_kata.files import read as read
+from attn_kata.files import shown as shown
 from attn_kata.history import History
-
-MOST_BYTES = 1_000_000  # an attempt is a page or two; a larger file is a mistake in the command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,39 +149,6 @@ def locate(kata: Kata, history: History) -> Path | None:
     if here.is_file():
         return here
     return history.path_of(kata.slug) or (known.path if known is not None and known.kata == kata.slug else None)
-
-
-def read(path: Path) -> bytes:
-    """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or too many bytes."""
-    try:
-        if path.is_dir():
-            raise UsageError(f"'{shown(path)}' is a folder.", next_step="Name the file in it: attn-kata grade FILE")
-        with open(path, "rb", opener=_at_once) as file:
-            kind = os.fstat(file.fileno())
-            if not stat.S_ISREG(kind.st_mode):
-                raise UsageError(f"'{shown(path)}' is not a regular file.", next_step="attn-kata grade FILE")
-            if kind.st_size > MOST_BYTES:
-                raise UsageError(f"'{shown(path)}' has {kind.st_size:,} bytes; an attempt has at most {MOST_BYTES:,}.")
-            return file.read(MOST_BYTES)
-    except OSError as problem:
-        raise UsageError(f"'{shown(path)}' cannot be read: {why(problem)}.") from problem
-
-
-def _at_once(path: str, flags: int) -> int:
-    """Open without blocking on a named pipe; `read` checks the kind of file after opening it."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def shown(path: Path) -> str:
-    """`path` relative to the current folder if it is inside, else the full path; always printable."""
-    with contextlib.suppress(ValueError, OSError):
-        path = path.relative_to(Path.cwd())
-    return printable(str(path))
-
-
-def printable(name: str) -> str:
-    """A file name that is safe to print: unprintable characters become �."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 
 def _is_file(argument: str) -> bool:

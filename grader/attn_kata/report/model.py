@@ -24,6 +24,21 @@ class Example:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cell:
+    """Lines of the graded source that come from one cell of a notebook."""
+
+    name: str  # "cell 3"; "" for the cell that was graded by itself
+    first: int  # 1-based lines of the source, both inclusive
+    last: int
+    starts_at: int  # the number of the first of them in the cell itself
+
+    def place(self, line: int) -> str:
+        """A line of the source as a reader of the notebook finds it: `cell 3, line 4`."""
+        within = f"line {line - self.first + self.starts_at}"
+        return f"{self.name}, {within}" if self.name else within
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One property's outcome."""
 
@@ -38,6 +53,7 @@ class Finding:
     example: Example | None
     seconds: float
     line: int | None = None  # the attempt's own line that raised, 1-based
+    place: str | None = None  # where that line is in a notebook: "cell 3, line 4"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +66,7 @@ class NamedMistake:
     question: str  # a question to ask yourself; never code to paste
     line: int | None  # 1-based; None when the syntax tree does not show the line
     source_line: str | None
+    place: str | None = None  # where the line is in a notebook: "cell 3, line 4"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +111,7 @@ class Report:
     stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
     reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
     unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
+    cells: list[Cell] = field(default_factory=list)  # of a notebook: which lines of its source are from which cell
 
     @property
     def passed(self) -> bool:
@@ -128,5 +146,6 @@ class Report:
             for found in rest["diagnosis"]
         ]
         rest["pictures"] = [Example(**picture) for picture in rest["pictures"]]
+        rest["cells"] = [Cell(**cell) for cell in rest["cells"]]
         rest["isolation"] = Isolation(**rest["isolation"])
         return cls(**rest)
