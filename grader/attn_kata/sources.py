@@ -12,18 +12,19 @@ A notebook is JSON and is read without IPython. Only its code cells are taken. I
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attn_kata import files
 from attn_kata.errors import UsageError
 from attn_kata.report.model import Cell, Report
+
+if TYPE_CHECKING:
+    import ast  # imported when it is used: `attn-kata start` does not need it
 
 SUFFIX = ".ipynb"
 MOST_NOTEBOOK_BYTES = 100_000_000  # the outputs are in the file too: pictures, and prints of a training
@@ -225,6 +226,8 @@ def python(text: str) -> tuple[str, list[int]]:
 
 def _wrong(lines: list[str]) -> int | None:
     """The line where Python says that this is no module, or None."""
+    import warnings
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -247,6 +250,8 @@ def _without(line: str) -> str | None:
 
 def _awaiting(lines: list[str]) -> list[tuple[int, int]]:
     """First and last line of the statements that await outside of a function."""
+    import ast
+
     try:
         body = ast.parse("\n".join(lines) + "\n").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -255,6 +260,8 @@ def _awaiting(lines: list[str]) -> list[tuple[int, int]]:
 
 
 def _own_awaits(node: ast.AST) -> Iterable[ast.AST]:
+    import ast
+
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         return
     if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)):

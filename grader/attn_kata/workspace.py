@@ -1,20 +1,27 @@
-"""The candidate's files: created once, never overwritten; found again by kata, by name or by header."""
+"""The candidate's files: created once, never overwritten; found again by kata, by name or by header.
+
+A file is Python or a notebook. `-` is standard input.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from attn_kata import catalog, definitions, stub
+from attn_kata import catalog, definitions, sources, stub
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable as printable
 from attn_kata.files import read as read
 from attn_kata.files import shown as shown
 from attn_kata.history import History
+from attn_kata.sources import Source
+
+STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +29,18 @@ class Attempt:
     """A file to grade. `name` is its path as typed, or relative to the current folder.
 
     `told_by` says what told its kata, in a sentence, where that was neither the command nor the file's name or header.
+    `piped` is what came from standard input, None for a file.
     """
 
     kata: Kata
     path: Path
     name: str
     told_by: str = ""
+    piped: Source | None = None
+
+    def source(self) -> Source:
+        """What is graded, as it is now. Raises UsageError."""
+        return self.piped or sources.read(self.path)
 
 
 class StubExists(UsageError):
@@ -67,6 +80,11 @@ def reset(kata: Kata, level: stub.Level | None, history: History, *, named: bool
     path = locate(kata, history)
     if path is None:
         raise UsageError(f"There is no attempt at {kata.slug} yet.", next_step=f"attn-kata start {kata.slug}")
+    if path.suffix == sources.SUFFIX:
+        raise UsageError(
+            f"Your attempt at {kata.slug} is in the notebook '{shown(path)}', which reset does not change.",
+            next_step=f"In a new cell of the notebook: %kata_start {kata.slug}",
+        )
     ours = history.wrote(kata.slug, path)
     path = path.resolve()
     try:
@@ -94,7 +112,9 @@ def reset(kata: Kata, level: stub.Level | None, history: History, *, named: bool
 
 
 def resolve(argument: str | None, kata_name: str | None, history: History) -> Attempt:
-    """The attempt for `KATA | FILE`: an existing path is a file, anything else a kata; None is the current kata.
+    """The attempt for `KATA | FILE`: an existing path is a file, `-` standard input, anything else a kata.
+
+    None is the current kata.
 
     A file's kata is `kata_name` if given, else from the file's name, else from its header, else from what it defines.
     Raises UsageError.
@@ -102,14 +122,13 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
     named = catalog.find(kata_name) if kata_name else None
     if argument is None:
         kata = named or current(history)
+    elif argument == STANDARD_INPUT:
+        path, piped = Path(argument), _standard_input()
+        kata, told_by = (named, "") if named else _kata_of(path, piped)
+        return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by, piped=piped)
     elif _is_file(argument):
         path = Path(argument)
-        if path.suffix == ".ipynb":
-            raise UsageError(
-                f"'{printable(argument)}' is a notebook: copy the cells with your code into a Python file and grade that.",
-                next_step=f"attn-kata grade {shlex.quote(printable(str(path.with_suffix('.py'))))}",
-            )
-        kata, told_by = (named, "") if named else _kata_of(path)
+        kata, told_by = (named, "") if named else _kata_of(path, sources.read(path))
         return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by)
     else:
         kata = catalog.find(argument)
@@ -160,13 +179,13 @@ def _is_file(argument: str) -> bool:
         there = False
     if there:
         return not (path.is_dir() and catalog.normal(argument) in catalog.slugs())
-    if not (argument.endswith(".py") or os.sep in argument):
+    if not (argument.endswith((".py", sources.SUFFIX)) or os.sep in argument):
         return False
 
     import difflib  # only here: a correct name does not need it
 
     try:
-        beside = [name.name for name in path.parent.iterdir() if name.suffix == ".py"]
+        beside = [name.name for name in path.parent.iterdir() if name.suffix in (".py", sources.SUFFIX)]
     except (OSError, ValueError):
         beside = []
     near = difflib.get_close_matches(path.name, beside, n=1)
@@ -176,9 +195,22 @@ def _is_file(argument: str) -> bool:
     raise UsageError(f"There is no file '{printable(argument)}'.{meant}", next_step=f"For a new stub: {begin}")
 
 
-def _kata_of(path: Path) -> tuple[Kata, str]:
+def _standard_input() -> Source:
+    """Standard input up to its end. Raises UsageError."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError(
+            "'-' reads your attempt from standard input, and nothing is sent there.",
+            next_step="attn-kata grade - --kata KATA < FILE",
+        )
+    try:
+        return sources.of_bytes(sys.stdin.buffer.read(sources.MOST_NOTEBOOK_BYTES + 1), STANDARD_INPUT)
+    except OSError as problem:
+        raise UsageError(f"Standard input cannot be read: {why(problem)}.") from problem
+
+
+def _kata_of(path: Path, attempt: Source) -> tuple[Kata, str]:
     """The kata of a file, and a sentence where what it defines told it. Raises UsageError for none and for several."""
-    source = read(path)
+    source = attempt.code
     name = printable(str(path))
     known = catalog.slugs()
     for said in (path.stem, stub.header(source)[0] or ""):

@@ -235,8 +235,9 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["a_folder"], "'a_folder' is a folder."),
         (["other.py"], "attn-kata grade other.py --kata KATA"),
         (["both.py"], "'both.py' defines what several katas ask for: sdpa and mha."),
-        (["my notes.ipynb"], "attn-kata grade 'my notes.py'"),
-        (["my notes.ipynb", "--kata", "sdpa"], "copy the cells with your code into a Python file"),
+        (["my notes.ipynb"], "The notebook 'my notes.ipynb' has no code in it."),
+        (["broken.ipynb", "--kata", "sdpa"], "'broken.ipynb' is not a notebook: it is not valid JSON."),
+        (["-", "--kata", "sdap"], "Did you mean 'sdpa'?"),
         (["something.py", "--kata", "sdap"], "Did you mean 'sdpa'?"),
         (["sdpa", "--kata", "mha"], "--kata is 'mha'"),
         (["mha"], "attn-kata start mha"),
@@ -261,6 +262,7 @@ def test_a_usage_error_has_one_sentence_the_next_command_and_nothing_on_stdout(r
     (folder / "other.py").write_text("def attention(q, k, v): ...\n")
     (folder / "both.py").write_text(f"{WRONG}\nclass MultiHeadAttention: ...\n")
     (folder / "my notes.ipynb").write_text('{"cells": []}')
+    (folder / "broken.ipynb").write_text('{"cells": [')
     (folder / "a_folder").mkdir()
     os.mkfifo(folder / "a_pipe")
     with (folder / "big.py").open("wb") as big:

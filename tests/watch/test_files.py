@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from attn_kata.sources import Source
 from attn_kata.watch.files import Missing, Saved, Watcher, look
 
 pytest.importorskip("watchfiles")
@@ -29,7 +30,7 @@ def seen(file: Path) -> Iterator[queue.Queue]:
     """What the watcher tells, its first look taken out."""
     told: queue.Queue = queue.Queue()
     watcher = Watcher(file, told.put)
-    assert told.get(timeout=5) == Saved(source=b"first")
+    assert told.get(timeout=5) == Saved(source=Source(code=b"first"))
     yield told
     watcher.stop()
 
@@ -45,7 +46,7 @@ def quiet(seen: queue.Queue) -> bool:
 def test_a_save_in_place_is_seen_once(file, seen):
     file.write_text("second")
 
-    assert seen.get(timeout=5) == Saved(source=b"second")
+    assert seen.get(timeout=5) == Saved(source=Source(code=b"second"))
     assert quiet(seen)
 
 
@@ -55,14 +56,14 @@ def test_a_save_by_rename_is_seen_and_the_next_one_too(file, seen):
         beside.write_text(text)
         os.replace(beside, file)
 
-        assert seen.get(timeout=5) == Saved(source=text.encode())
+        assert seen.get(timeout=5) == Saved(source=Source(code=text.encode()))
 
 
 def test_a_save_by_unlink_and_create_never_looks_like_a_missing_file_for_long(file, seen):
     file.unlink()
     file.write_text("second")
     last = seen.get(timeout=5)
-    while last != Saved(source=b"second"):
+    while last != Saved(source=Source(code=b"second")):
         last = seen.get(timeout=5)
 
     assert quiet(seen)
@@ -74,7 +75,7 @@ def test_a_file_that_is_emptied_first_is_seen_when_it_is_written(file, seen):
         os.fsync(half.fileno())
         half.write("second")
 
-    assert seen.get(timeout=5) == Saved(source=b"second")
+    assert seen.get(timeout=5) == Saved(source=Source(code=b"second"))
 
 
 def test_a_half_written_file_is_followed_by_the_whole(file, seen):
@@ -84,7 +85,7 @@ def test_a_half_written_file_is_followed_by_the_whole(file, seen):
         seen.get(timeout=5)
         half.write("): pass")
 
-    assert seen.get(timeout=5) == Saved(source=b"def f(): pass")
+    assert seen.get(timeout=5) == Saved(source=Source(code=b"def f(): pass"))
 
 
 def test_saving_the_same_again_says_nothing(file, seen):
@@ -107,7 +108,7 @@ def test_a_file_that_vanishes_becomes_a_folder_and_comes_back_is_followed(file, 
     assert isinstance(gone, Missing)
     assert isinstance(folder, Missing)
     assert "is a folder" in folder.why
-    assert last == Saved(source=b"back")
+    assert last == Saved(source=Source(code=b"back"))
 
 
 def test_a_folder_that_goes_and_comes_back_is_watched_again(file, seen):
@@ -116,9 +117,9 @@ def test_a_folder_that_goes_and_comes_back_is_watched_again(file, seen):
     assert isinstance(seen.get(timeout=5), Missing)
     away.rename(file.parent)
 
-    assert seen.get(timeout=5) == Saved(source=b"first")
+    assert seen.get(timeout=5) == Saved(source=Source(code=b"first"))
     file.write_text("second")
-    assert seen.get(timeout=5) == Saved(source=b"second")
+    assert seen.get(timeout=5) == Saved(source=Source(code=b"second"))
 
 
 def test_what_a_link_points_to_is_watched(tmp_path, file):
@@ -127,9 +128,9 @@ def test_what_a_link_points_to_is_watched(tmp_path, file):
     told: queue.Queue = queue.Queue()
     watcher = Watcher(link, told.put)
     try:
-        assert told.get(timeout=5) == Saved(source=b"first")
+        assert told.get(timeout=5) == Saved(source=Source(code=b"first"))
         file.write_text("second")
-        assert told.get(timeout=5) == Saved(source=b"second")
+        assert told.get(timeout=5) == Saved(source=Source(code=b"second"))
     finally:
         watcher.stop()
 

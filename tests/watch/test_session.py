@@ -13,6 +13,7 @@ import pytest
 from attn_kata import catalog
 from attn_kata.engine.client import GradingCancelled
 from attn_kata.report.model import Finding, Isolation, Report
+from attn_kata.sources import Source
 from attn_kata.watch.files import Missing, Saved
 from attn_kata.watch.grading import Fault, Graded, Grader, Job
 from attn_kata.watch.session import Flips, WatchSession, flips
@@ -66,7 +67,7 @@ def test_flips_are_what_holds_now_and_what_fails_now():
 
 def test_an_ungraded_version_between_two_does_not_hide_what_flipped(session):
     for source, graded in ((b"1", report(values="failed")), (b"2", report()), (b"3", report(values="passed"))):
-        job = session.job_for(Saved(source=source))
+        job = session.job_for(Saved(source=Source(code=source)))
         session.take(Graded(job=job, report=graded))
 
     assert session.flips == Flips(now_hold=["values"])
@@ -74,20 +75,20 @@ def test_an_ungraded_version_between_two_does_not_hide_what_flipped(session):
 
 
 def test_only_what_the_file_holds_is_taken(session):
-    old = session.job_for(Saved(source=b"old"))
-    new = session.job_for(Saved(source=b"new"))
+    old = session.job_for(Saved(source=Source(code=b"old")))
+    new = session.job_for(Saved(source=Source(code=b"new")))
 
-    assert session.job_for(Saved(source=b"new")) is None, "saved twice"
+    assert session.job_for(Saved(source=Source(code=b"new"))) is None, "saved twice"
     assert session.take(Graded(job=old, report=report(values="passed"))) is None
     assert session.report is None
     assert session.take(Graded(job=new, report=report(values="failed"))) is not None
-    assert session.job_for(Saved(source=b"new")) is None
+    assert session.job_for(Saved(source=Source(code=b"new"))) is None
 
 
 def test_a_missing_file_is_said_until_it_is_back_and_a_fault_until_the_next_grading(session):
     assert session.job_for(Missing(why="gone")) is None
     assert session.missing == "gone"
-    job = session.job_for(Saved(source=b"back"))
+    job = session.job_for(Saved(source=Source(code=b"back")))
     session.take(Fault(job=job, problem=RuntimeError("ours")))
 
     assert session.missing is None
@@ -121,7 +122,7 @@ class SlowEngine:
 def test_the_last_save_wins_and_what_runs_is_dropped():
     engine, told = SlowEngine(), queue.Queue()
     grader = Grader(engine, told.put)
-    jobs = [Job(kata="sdpa", name="sdpa.py", source=source) for source in (b"1", b"2", b"3")]
+    jobs = [Job(kata="sdpa", name="sdpa.py", source=Source(code=source)) for source in (b"1", b"2", b"3")]
     grader.grade(jobs[0])
     assert engine.begun.get(timeout=5) == b"1"
     grader.grade(jobs[1])
@@ -141,7 +142,7 @@ def test_the_last_save_wins_and_what_runs_is_dropped():
 def test_stopping_drops_what_runs_and_ends_the_thread():
     engine = SlowEngine()
     grader = Grader(engine, lambda done: None)
-    grader.grade(Job(kata="sdpa", name="sdpa.py", source=b"1"))
+    grader.grade(Job(kata="sdpa", name="sdpa.py", source=Source(code=b"1")))
     engine.begun.get(timeout=5)
     begun = time.monotonic()
     grader.stop()

@@ -54,7 +54,7 @@ def _check(path: Path, attempt: Path) -> None:
     try:
         if path.is_dir():
             raise UsageError(f"'{_shown(path)}' is a folder.", next_step=following)
-        if path.exists() and path.samefile(attempt):
+        if path.exists() and attempt.exists() and path.samefile(attempt):
             raise UsageError(f"'{_shown(path)}' is your attempt; the report would replace it.", next_step=following)
         if not path.parent.is_dir():
             raise UsageError(

@@ -89,7 +89,7 @@ def command(
     mock_interview.refuse_while_running("grade", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
-    source = workspace.read(target.path)
+    source = target.source()
     if target.told_by:
         warn(target.told_by)
     for name in properties:
@@ -109,16 +109,17 @@ def command(
         with waiting("Grading … (Ctrl-C stops)"):
             report = running.grade(
                 target.kata.slug,
-                source,
+                source.code,
                 attempt=target.name,
                 seed=untrusted_file.seed(untrusted, seed),
                 timeout=timeout,
                 properties=properties,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
             )
+    report = source.located(report)
     if untrusted:
         report = without_hidden_inputs(report)
     elif not report.not_written:
         history.record(report, target.path, whole=not properties)
-    destination.write(report, source)
+    destination.write(report, source.code)
     return report.exit_code

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from attn_kata import catalog, workspace
+from attn_kata import catalog, sources, workspace
 from attn_kata.catalog import Kata
 from attn_kata.cli import mock_interview
 from attn_kata.cli.arguments import kata_argument
@@ -43,8 +43,8 @@ def _beside(kata: Kata, attempt: Path | None) -> str:
     from attn_kata.report.sources import Source, side_by_side
 
     reference = Source(title=f"Reference: {kata.solution.name}", code=workspace.read(kata.solution))
-    sources = [reference]
+    shown = [reference]
     if attempt is not None and attempt.is_file():
-        yours = Source(title=f"Yours: {workspace.shown(attempt)}", code=workspace.read(attempt))
-        sources = [yours, reference]
-    return side_by_side(sources, width=terminal_columns(), color=color())
+        yours = Source(title=f"Yours: {workspace.shown(attempt)}", code=sources.read(attempt).code)
+        shown = [yours, reference]
+    return side_by_side(shown, width=terminal_columns(), color=color())

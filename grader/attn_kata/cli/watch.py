@@ -8,6 +8,7 @@ from attn_kata import workspace
 from attn_kata.cli import engine, mock_interview
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.output import color, emit, warn
+from attn_kata.errors import UsageError
 from attn_kata.history import History
 
 
@@ -33,7 +34,11 @@ def command(attempt: str | None, kata: str | None, seed: int) -> None:
     mock_interview.refuse_while_running("watch", "findings of hidden tests")
     history = History(warn)
     target = workspace.resolve(attempt, kata, history)
-    workspace.read(target.path)
+    if target.piped is not None:
+        raise UsageError(
+            "attn-kata watch needs a file: standard input is read only once.", next_step="attn-kata watch FILE"
+        )
+    target.source()  # it says now what is wrong with the file
     if target.told_by:
         warn(target.told_by)
     with engine.kept() as warm:

@@ -6,6 +6,7 @@ It shows the diagnosis with the code around the marked line, one picture, and th
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from rich.text import Text
 
@@ -54,7 +55,7 @@ def render(
 def _marked(report: Report, source: bytes) -> list[Line]:
     told = [mistake.line for found in report.diagnosis for mistake in found.mistakes]
     raised = [finding.line for finding in report.findings]
-    return lines(source, [line for line in (*told, *raised) if line is not None])
+    return lines(source, [line for line in (*told, *raised) if line is not None], report.cells)
 
 
 class _Folded:
@@ -107,20 +108,23 @@ class _Folded:
         page = self._page
         page.line(also, (one_line(mistake.title), "bold red"), (f"  ({one_line(mistake.id)})", "dim"), indent=2)
         page.line(plain(mistake.explanation), indent=_INDENT)
-        self._code(mistake.line)
+        self._code(mistake)
         page.line(("ask yourself: ", "bold"), plain(mistake.question), indent=_INDENT)
 
-    def _code(self, line: int | None) -> None:
-        """The code around `line`, once."""
+    def _code(self, told: NamedMistake | Finding) -> None:
+        """The code around its line, once."""
+        line = told.line
         if line is None or line in self._shown:
             return
         self._shown.add(line)
         part = around(self._every, line, *self._context)
+        if told.place:
+            self._page.line((told.place, "bold"), indent=_INDENT)
         while part and not part[0].parts:
             part = part[1:]
         while part and not part[-1].parts:
             part = part[:-1]
-        self._page.code([Line(number=one.number, marked=one.number == line, parts=one.parts) for one in part], indent=2)
+        self._page.code([replace(one, marked=one.number == line) for one in part], indent=2)
 
     def _picture(self, example: Example) -> None:
         if self._airy:
@@ -139,7 +143,7 @@ class _Folded:
                 page.line(line, indent=BODY)
         if left_out:
             page.line((more_lines(left_out), "dim"), indent=BODY)
-        self._code(finding.line)
+        self._code(finding)
         if finding.look_at and not self._report.diagnosis:  # the question of a mistake says it better
             page.line(("look at ", "bold"), plain(finding.look_at), indent=BODY)
 

@@ -37,8 +37,8 @@ def _mistakes(report: Report) -> list[str]:
             report,
             level,
             f"{lead}{plain(mistake.explanation)}\nAsk yourself: {plain(mistake.question)}",
-            title=f"{mistake.title} ({mistake.id})",
-            line=mistake.line,
+            title=f"{mistake.title} ({mistake.id})" + (f", {mistake.place}" if mistake.place else ""),
+            line=None if mistake.place else mistake.line,  # a notebook is JSON: its lines are not those of its cells
         )
         for found in report.diagnosis
         for mistake in found.mistakes

@@ -1,5 +1,7 @@
 """The report as one self-contained page: no network, no script; light and dark, for screen, phone and paper.
 
+`cell` gives the same report as the output of a notebook's cell, in the colours of the notebook.
+
 Text from the attempt is made safe to print (`plain`), and the template escapes it.
 """
 
@@ -23,6 +25,7 @@ from attn_kata.report.summary import (
     message,
     more_lines,
     picture_title,
+    place,
     sizes,
     skipped_because,
     verdict,
@@ -65,13 +68,23 @@ class _Mistake:
     explanation: str
     question: str
     line: int | None
+    place: str
     source: list[Line]
 
 
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
     """The report as one HTML page; `source` is the graded attempt."""
+    return _filled("report.html.j2", report, source)
+
+
+def cell(report: Report, *, source: bytes = b"") -> str:
+    """The report as a piece of HTML for the output of a notebook's cell. The code is above it, so it is not repeated."""
+    return _filled("report_cell.html.j2", report, source)
+
+
+def _filled(template: str, report: Report, source: bytes) -> str:
     marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
-    code = lines(source, marked)
+    code = lines(source, marked, report.cells)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.templates_folder()),
         undefined=jinja2.StrictUndefined,
@@ -87,7 +100,9 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
-    page = environment.get_template("report.html.j2").render(
+    page = environment.get_template(template).render(
+        cell=template == "report_cell.html.j2",
+        in_cells=bool(report.cells),
         kata=report.kata,
         attempt=one_line(report.attempt),
         verdict=verdict(report),
@@ -105,6 +120,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
                     explanation=plain(mistake.explanation),
                     question=plain(mistake.question),
                     line=mistake.line,
+                    place=one_line(place(mistake)),
                     source=around(code, mistake.line) if mistake.line is not None else [],
                 )
                 for mistake in found.mistakes

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
 
+from attn_kata.report.model import Cell
 from attn_kata.report.plain import plain
 
 CONTEXT = 4  # lines shown around the line of a mistake
@@ -28,15 +29,19 @@ _KINDS: tuple[tuple[_TokenType, str], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line of source: its number, whether it has a mistake, and its parts as (kind, text)."""
+    """One line of source: its number, whether it has a mistake, and its parts as (kind, text).
+
+    `shown` is the number as the user counts: of a notebook the one in the cell, None for a line that is in no cell.
+    """
 
     number: int
+    shown: int | None
     marked: bool
     parts: tuple[tuple[str, str], ...]
 
 
-def lines(source: bytes, marked: Iterable[int] = ()) -> list[Line]:
-    """Every line of `source`, numbered as Python numbers them."""
+def lines(source: bytes, marked: Iterable[int] = (), cells: Sequence[Cell] = ()) -> list[Line]:
+    """Every line of `source`, numbered as Python numbers them. `cells` are those of a notebook."""
     wanted = set(marked)
     rows: list[list[tuple[str, str]]] = [[]]
     # Python ends a line at \n, \r\n and a lone \r; `plain` removes other characters that break lines.
@@ -50,7 +55,13 @@ def lines(source: bytes, marked: Iterable[int] = ()) -> list[Line]:
                 rows[-1].append((kind, part))
     while rows and not rows[-1]:
         rows.pop()
-    return [Line(number=at, marked=at in wanted, parts=tuple(parts)) for at, parts in enumerate(rows, 1)]
+    shown: dict[int, int] = {
+        line: cell.starts_at + line - cell.first for cell in cells for line in range(cell.first, cell.last + 1)
+    }
+    return [
+        Line(number=at, shown=shown.get(at) if cells else at, marked=at in wanted, parts=tuple(parts))
+        for at, parts in enumerate(rows, 1)
+    ]
 
 
 def around(every: list[Line], number: int, before: int = CONTEXT, after: int = CONTEXT) -> list[Line]:

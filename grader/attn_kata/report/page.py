@@ -65,9 +65,10 @@ class Page:
         """Lines of source with their numbers, the marked ones with `>`; the indentation that they share is left out."""
         texts = ["".join(text for _, text in line.parts) for line in every]
         shared = min((len(text) - len(text.lstrip()) for text in texts if text.strip()), default=0)
+        digits = max((len(str(line.shown)) for line in every if line.shown), default=0)
         for line, text in zip(every, texts, strict=True):
             mark = ">" if line.marked else " "
-            head = f"{' ' * indent}{mark} {line.number:>{len(str(every[-1].number))}}"
+            head = f"{' ' * indent}{mark} {line.shown or '':>{digits}}"
             self.hanging((head, "bold" if line.marked else "dim"), text[shared:].rstrip() or " ", indent=indent)
 
     def drawing(self, lines: list[str], *, indent: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from attn_kata.report.model import Example, Finding, Report
+from attn_kata.report.model import Example, Finding, NamedMistake, Report
 from attn_kata.report.plain import capped, one_line, plain
 
 MESSAGE_LINES = 12
@@ -75,6 +75,11 @@ def message(finding: Finding) -> list[str]:
     return [*lines, more_lines(left_out)] if left_out else lines
 
 
+def place(mistake: NamedMistake) -> str:
+    """`line 31`, and `cell 3, line 4` in a notebook."""
+    return mistake.place or f"line {mistake.line}"
+
+
 def more_lines(count: int) -> str:
     """`… 3 more lines`."""
     return f"… {count} more line{'' if count == 1 else 's'}"
@@ -138,6 +143,6 @@ def diagnosis_text(report: Report) -> str:
             lines.append(f"  {plain(mistake.explanation)}")
             if mistake.line is not None:
                 source = f": {one_line(mistake.source_line)}" if mistake.source_line else ""
-                lines.append(f"  line {mistake.line}{source}")
+                lines.append(f"  {place(mistake)}{source}")
             lines.append(f"  ask yourself: {plain(mistake.question)}")
     return "\n".join(lines)

@@ -25,6 +25,7 @@ from attn_kata.report.summary import (
     listed,
     more_lines,
     picture_title,
+    place,
     sizes,
     skipped_because,
     verdict,
@@ -110,7 +111,7 @@ def _diagnosis(page: Page, report: Report) -> None:
             page.line(plain(mistake.explanation), indent=4)
             if mistake.line is not None:
                 source = f":  {one_line(mistake.source_line)}" if mistake.source_line else ""
-                page.line((f"line {mistake.line}", "bold"), source, indent=4)
+                page.line((place(mistake), "bold"), source, indent=4)
             page.line(("ask yourself: ", "bold"), plain(mistake.question), indent=4)
 
 

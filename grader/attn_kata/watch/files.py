@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attn_kata import workspace
+from attn_kata import sources
 from attn_kata.errors import UsageError
+from attn_kata.sources import Source
 
 STEP_MS = 5  # without a change before a save counts as finished
 GROUP_MS = 200  # at most, for an editor that writes in many steps
@@ -22,7 +23,7 @@ EMPTY_SECONDS = 0.25  # an empty file is usually about to be written
 class Saved:
     """The file now has this content."""
 
-    source: bytes
+    source: Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +87,9 @@ class Watcher:
 
     def _look(self) -> None:
         seen = look(self._path)
-        if isinstance(seen, Saved) and not seen.source.strip():
+        if isinstance(seen, Saved) and not seen.source.code.strip():
             deadline = time.monotonic() + EMPTY_SECONDS
-            while isinstance(seen, Saved) and not seen.source.strip() and time.monotonic() < deadline:
+            while isinstance(seen, Saved) and not seen.source.code.strip() and time.monotonic() < deadline:
                 self._stop.wait(STEP_MS / 1000)
                 seen = look(self._path)
         if isinstance(seen, Missing) and self._last is not None and not isinstance(self._last, Missing):
@@ -102,6 +103,6 @@ class Watcher:
 def look(path: Path) -> Seen:
     """The file's content now."""
     try:
-        return Saved(source=workspace.read(path))
+        return Saved(source=sources.read(path))
     except UsageError as problem:
         return Missing(why=problem.what)

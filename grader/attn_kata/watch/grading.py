@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attn_kata.sources import Source
+
 if TYPE_CHECKING:
     from attn_kata.engine.persistent import PersistentEngine
     from attn_kata.report.model import Report
@@ -18,7 +20,7 @@ class Job:
 
     kata: str
     name: str
-    source: bytes
+    source: Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +98,9 @@ class Grader:
 
         try:
             # Nobody hides from themselves what they call; and the eyes are already on the screen.
-            report = self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed)
+            report = self._engine.grade(job.kata, job.source.code, attempt=job.name, seed=self._seed)
         except GradingCancelled:
             return None
         except Exception as problem:  # our bug must not stop the user's work
             return Fault(job=job, problem=problem)
-        return Graded(job=job, report=report)
+        return Graded(job=job, report=job.source.located(report))

@@ -11,7 +11,17 @@ from rich.text import Text
 
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import core_counts, diagnosis_lead, failing, listed, message, more_lines, sizes, verdict
+from attn_kata.report.summary import (
+    core_counts,
+    diagnosis_lead,
+    failing,
+    listed,
+    message,
+    more_lines,
+    place,
+    sizes,
+    verdict,
+)
 from attn_kata.watch.session import WatchSession
 
 KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
@@ -192,7 +202,7 @@ def _diagnosis(writer: _Writer, report: Report) -> None:
             writer.add(Text(plain(mistake.explanation)), indent=_INDENT, most=3)
             if mistake.line is not None:
                 source = f":  {one_line(mistake.source_line)}" if mistake.source_line else ""
-                writer.add(Text.assemble((f"line {mistake.line}", "bold"), source), indent=_INDENT, most=1)
+                writer.add(Text.assemble((place(mistake), "bold"), source), indent=_INDENT, most=1)
             writer.add(Text.assemble(("ask yourself: ", "bold"), plain(mistake.question)), indent=_INDENT, most=2)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attn_kata.catalog import Kata
+from attn_kata.sources import Source
 from attn_kata.watch.files import Missing, Saved, Seen
 from attn_kata.watch.grading import Done, Fault, Graded, Job
 
@@ -57,7 +58,7 @@ class WatchSession:
     fault: Exception | None = None
     missing: str | None = None
     grading: Job | None = None
-    graded: bytes | None = None
+    graded: Source | None = None
     gradings: int = 0
 
     def job_for(self, seen: Seen) -> Job | None:
