@@ -23,6 +23,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"watch", "interview", "authoring", "engine", "report", GROUND},
     "watch": {"engine", "report", GROUND},
     "interview": {"engine", "report", GROUND},
+    "notebook": {"api", "engine", "report", GROUND},
+    "api": {"engine", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
     # the grader, downwards
     "engine": {"grading", "properties", "attempt", "sandbox", "protocol", "report", GROUND},
@@ -47,6 +49,12 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
         "interview",
     ): "checks what an interview is made of; `content` is the reader of interview.toml",
     ("authoring/library.py", "interview"): "lists the formulas that interview.toml can name",
+    ("__init__.py", "api"): "exposes the Python API, which is imported when it is used",
+    ("__init__.py", "notebook"): "%load_ext attn_kata",
+    ("api/reference.py", "cli"): "`explain` gives the text of the command; it needs no torch",
+    ("api/grading.py", "cli"): "refuses during a mock interview, as the command does",
+    ("notebook/magics.py", "cli"): "the same for hints and references",
+    ("notebook/completion.py", "cli"): "completes what the command explains",
     ("pytest_plugin.py", "grading"): "imports the fixtures only where pytest meets a hidden test",
     ("__main__.py", "cli"): "python -m attn_kata is the command",
 }

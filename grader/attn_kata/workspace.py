@@ -18,7 +18,7 @@ from attn_kata.errors import UsageError, why
 from attn_kata.files import printable as printable
 from attn_kata.files import read as read
 from attn_kata.files import shown as shown
-from attn_kata.history import History
+from attn_kata.history import History, Progress
 from attn_kata.sources import Source
 
 STANDARD_INPUT = "-"
@@ -144,6 +144,14 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
             next_step=f"attn-kata grade FILE --kata {kata.slug}, or for a new stub: attn-kata start {kata.slug}",
         )
     return Attempt(kata=kata, path=found, name=shown(found))
+
+
+def may_see_reference(kata: Kata, history: History, *, give_up: bool) -> bool:
+    """Whether the reference may be shown: after a pass, or when the candidate gives up. It is recorded that it is shown."""
+    passed = history.progress().get(kata.slug, Progress()).passed_at is not None
+    if passed or give_up:
+        history.shown(kata.slug, given_up=not passed)
+    return passed or give_up
 
 
 def current(history: History) -> Kata:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from attn_kata import resources
-from attn_kata.engine.client import Engine, EngineFault
+from attn_kata.engine.client import Engine, EngineFault, GradingCancelled, TooWeak
 from attn_kata.report.model import Report
 
 _SUFFIXES = (".py", ".toml")
@@ -35,10 +35,14 @@ class PersistentEngine:
         self.close()
 
     def grade(self, slug: str, source: bytes, **options: Any) -> Report:
-        """Like `Engine.grade`. After a fault the next grading gets a new engine."""
+        """Like `Engine.grade`. After a fault or an interrupt the next grading gets a new engine."""
         try:
             return self._current().grade(slug, source, **options)
-        except EngineFault:
+        except (GradingCancelled, TooWeak):
+            raise
+        except (
+            BaseException
+        ):  # after an interrupt, the answer that still comes would be taken for that of the next grading
             self._drop()
             raise
 
@@ -47,6 +51,10 @@ class PersistentEngine:
         with self._lock:
             if self._engine is not None:
                 self._engine.cancel()
+
+    def end(self) -> None:
+        """End the engine that runs, and what it grades. The next grading starts another."""
+        self._drop()
 
     def close(self) -> None:
         """End the engine. No other is started after this."""
