@@ -9,10 +9,11 @@ import os
 import shlex
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attn_kata import catalog, definitions, sources, stub
+from attn_kata import catalog, definitions, notebooks, sources, stub
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable as printable
@@ -68,6 +69,25 @@ def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path
     except OSError as problem:
         raise UsageError(f"'{shown(path)}' cannot be written: {why(problem)}.", next_step="Try --dir DIR") from problem
     history.started(kata.slug, path, level)
+    return path
+
+
+def start_notebook(katas: Sequence[Kata], folder: Path, level: stub.Level, history: History) -> Path:
+    """Write a notebook with these katas into `folder`. The first is the current kata. Raises UsageError if it exists."""
+    path = _absolute(folder) / notebooks.NAME
+    content = notebooks.render(katas, level)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _create(path, content.encode())
+    except FileExistsError:
+        raise UsageError(
+            f"'{shown(path)}' exists already and was not changed.",
+            next_step="Open it in Jupyter, or write the new one into another folder: --dir DIR",
+        ) from None
+    except OSError as problem:
+        raise UsageError(f"'{shown(path)}' cannot be written: {why(problem)}.", next_step="Try --dir DIR") from problem
+    for kata in reversed(katas):
+        history.started(kata.slug, path, level)
     return path
 
 
