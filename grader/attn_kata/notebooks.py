@@ -44,7 +44,7 @@ def _text(name: str, text: str) -> dict[str, object]:
 
 
 def _code(name: str, text: str) -> dict[str, object]:
-    made = {"cell_type": "code", "execution_count": None, "id": name, "metadata": {}, "outputs": []}
+    made: dict[str, object] = {"cell_type": "code", "execution_count": None, "id": name, "metadata": {}, "outputs": []}
     return {**made, "source": _lines(text)}
 
 

@@ -241,7 +241,8 @@ def _kata_of(path: Path, attempt: Source) -> tuple[Kata, str]:
     source = attempt.code
     name = printable(str(path))
     known = catalog.slugs()
-    for said in (path.stem, stub.header(source)[0] or ""):
+    header = "" if attempt.cells else stub.header(source)[0]  # a notebook may have the stubs of several katas
+    for said in (path.stem, header or ""):
         if catalog.normal(said) in known:
             return catalog.find(said), ""
     found = definitions.katas(source)
