@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -38,8 +39,11 @@ class Report(model.Report):
         return body
 
     def __repr__(self) -> str:
-        from attn_kata.report import terminal
-
+        state = random.getstate()
+        try:
+            from attn_kata.report import terminal  # rich draws a random number when it is imported
+        finally:
+            random.setstate(state)
         return terminal.render(self, width=_WIDTH, advice=False).rstrip("\n")
 
     def _repr_html_(self) -> str:

@@ -132,7 +132,7 @@ class KataMagics(Magics):
         names = self.shell.user_ns
         if cell is None:
             return " and ".join(kata.entries), session.of_names(kata, names)
-        number = getattr(self.shell, "execution_count", None)
+        number = len(names.get("In", ())) - 1
         return f"In [{number}]", session.of_cell(cell, names, first=f"%%kata {line}")
 
     def _grade(self, kata: Kata, name: str, source: Source, options: dict[str, Any]) -> Report:
