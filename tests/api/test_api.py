@@ -71,17 +71,18 @@ exec("def from_nowhere(q, k, v): return v", made)
 def plain(x: Tensor) -> Tensor:
     return x
 
+linear = nn.Linear(1, 1)
 scripted = torch.jit.script(plain)
 state = random.getstate(), torch.get_rng_state().tolist(), torch.get_num_threads(), sorted(globals())
 
 said = {}
 with attn_kata.Grader("sdpa") as grader:
-    for name, attempt in {"decorated": attention, "compiled": torch.compile(attention), "scores": scores}.items():
+    for name, attempt in {"decorated": attention, "scores": scores}.items():
         report = grader(attempt)
         said[name] = [report.outcome, report.notes, repr(report).split("\\n")[0], report._repr_html_()[:24]]
     said["source"] = grader(path="right.py").outcome
 for name, attempt in {
-    "lambda": lambda q, k, v: v, "partial": functools.partial(attention), "instance": nn.Linear(1, 1), "builtin": torch.softmax,
+    "lambda": lambda q, k, v: v, "partial": functools.partial(attention), "instance": linear, "builtin": torch.softmax,
     "replaced": replaced, "local": local(), "exec": made["from_nowhere"], "scripted": scripted, "number": 3, "path": "sdpa.py",
     "Path": Path("sdpa.py"), "nothing": None, "file": "file",
 }.items():
@@ -96,7 +97,6 @@ except Exception as problem:
 from attn_kata import catalog
 from attn_kata.api import session
 said["twice"] = session.of_object(MultiHeadAttention, catalog.find("mha"))[1].code.decode()
-del report, problem
 said["same"] = [state[0] == random.getstate(), state[1] == torch.get_rng_state().tolist(), state[2] == torch.get_num_threads()]
 print(json.dumps(said))
 """
@@ -125,13 +125,12 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 def test_an_object_is_graded_with_what_it_uses_of_the_session(said) -> None:
     note = "'DATA' of this session (Tensor) is not copied to the attempt. If your code needs it, define it there."
-    for name in ("decorated", "compiled"):
-        outcome, notes, headline, page = said[name]
-        assert outcome == "failed"  # its `DATA` is not there, and the report says so
-        assert notes[-1] == note
-        assert headline.startswith("FAILED  sdpa  attention")
-        assert page == '<div class="attn-kata">\n'
+    outcome, notes, headline, page = said["decorated"]
 
+    assert outcome == "failed"  # its `DATA` is not there, and the report says so
+    assert notes[-1] == note
+    assert headline.startswith("FAILED  sdpa  attention")
+    assert page == '<div class="attn-kata">\n'
     assert said["scores"][0] == "failed"
     assert said["source"] == "passed"
     assert "is not written yet" in said["twice"], "the class that was defined last"

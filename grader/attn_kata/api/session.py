@@ -57,7 +57,8 @@ def of_object(attempt: object, kata: Kata) -> tuple[str, Source]:
     shown = _checked(attempt, kata)
     own = statements.unwrapped(attempt)
     module = sys.modules.get(getattr(own, "__module__", None) or "")
-    if module is not None and module.__name__ != "__main__" and getattr(module, "__file__", None):
+    in_python = isinstance(own, (type, types.FunctionType))
+    if in_python and module is not None and module.__name__ != "__main__" and getattr(module, "__file__", None):
         name = own.__name__
         source = sources.read(Path(str(module.__file__)))
         return shown, _called(source, name, kata, statements.defined_in(source))
