@@ -24,6 +24,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "watch": {"rounds", "engine", "report", GROUND},
     "interview": {"rounds", "engine", "report", GROUND},
     "classroom": {"engine", "report", GROUND},
+    "notebook": {"api", "engine", "report", GROUND},
+    "api": {"engine", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
     "rounds": {"report", GROUND},
     # the grader, downwards
@@ -54,6 +56,12 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
         "interview",
     ): "checks what an interview is made of; `content` is the reader of interview.toml",
     ("authoring/library.py", "interview"): "lists the formulas that interview.toml can name",
+    ("__init__.py", "api"): "exposes the Python API, which is imported when it is used",
+    ("__init__.py", "notebook"): "%load_ext attn_kata",
+    ("api/reference.py", "cli"): "`explain` gives the text of the command; it needs no torch",
+    ("api/grading.py", "cli"): "refuses during a mock interview, as the command does",
+    ("notebook/magics.py", "cli"): "the same for hints and references",
+    ("notebook/completion.py", "cli"): "completes what the command explains",
     ("pytest_plugin.py", "grading"): "imports the fixtures only where pytest meets a hidden test",
     ("__main__.py", "cli"): "python -m attn_kata is the command",
 }

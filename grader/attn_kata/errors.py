@@ -13,6 +13,10 @@ class AttnKataError(Exception):
         self.what = what
         self.next_step = next_step
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [self.what, *([self.next_step] if self.next_step else [])]
+
 
 class UsageError(AttnKataError):
     """An error that the person can correct: no such kata, no such file."""

@@ -49,6 +49,11 @@ def render(kata: Kata, level: Level = "standard") -> str:
     return _with_steps(made, level)
 
 
+def code(kata: Kata, level: Level = "standard") -> str:
+    """The code of the stub, without the contract and the shape check. Raises KataFileError."""
+    return _with_steps(_block(kata, "code"), level).strip("\n") + "\n"
+
+
 def signatures(kata: Kata) -> str:
     """The code of the stub alone, without its docstrings and steps. Raises KataFileError."""
     return _DOCSTRING.sub("", _with_steps(_block(kata, "code"), "blank")).rstrip("\n")

@@ -9,16 +9,17 @@ import os
 import shlex
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attn_kata import catalog, definitions, sources, stub
+from attn_kata import catalog, definitions, notebooks, sources, stub
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable as printable
 from attn_kata.files import read as read
 from attn_kata.files import shown as shown
-from attn_kata.history import History
+from attn_kata.history import History, Progress
 from attn_kata.sources import Source
 
 STANDARD_INPUT = "-"
@@ -68,6 +69,25 @@ def start(kata: Kata, folder: Path, level: stub.Level, history: History) -> Path
     except OSError as problem:
         raise UsageError(f"'{shown(path)}' cannot be written: {why(problem)}.", next_step="Try --dir DIR") from problem
     history.started(kata.slug, path, level)
+    return path
+
+
+def start_notebook(katas: Sequence[Kata], folder: Path, level: stub.Level, history: History) -> Path:
+    """Write a notebook with these katas into `folder`. The first is the current kata. Raises UsageError if it exists."""
+    path = _absolute(folder) / notebooks.NAME
+    content = notebooks.render(katas, level)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _create(path, content.encode())
+    except FileExistsError:
+        raise UsageError(
+            f"'{shown(path)}' exists already and was not changed.",
+            next_step="Open it in Jupyter, or write the new one into another folder: --dir DIR",
+        ) from None
+    except OSError as problem:
+        raise UsageError(f"'{shown(path)}' cannot be written: {why(problem)}.", next_step="Try --dir DIR") from problem
+    for kata in reversed(katas):
+        history.started(kata.slug, path, level)
     return path
 
 
@@ -146,6 +166,14 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
     return Attempt(kata=kata, path=found, name=shown(found))
 
 
+def may_see_reference(kata: Kata, history: History, *, give_up: bool) -> bool:
+    """Whether the reference may be shown: after a pass, or when the candidate gives up. It is recorded that it is shown."""
+    passed = history.progress().get(kata.slug, Progress()).passed_at is not None
+    if passed or give_up:
+        history.shown(kata.slug, given_up=not passed)
+    return passed or give_up
+
+
 def current(history: History) -> Kata:
     """The kata of a command without an argument. Raises UsageError if nothing was started."""
     known = history.current()
@@ -213,7 +241,8 @@ def _kata_of(path: Path, attempt: Source) -> tuple[Kata, str]:
     source = attempt.code
     name = printable(str(path))
     known = catalog.slugs()
-    for said in (path.stem, stub.header(source)[0] or ""):
+    header = "" if attempt.cells else stub.header(source)[0]  # a notebook may have the stubs of several katas
+    for said in (path.stem, header or ""):
         if catalog.normal(said) in known:
             return catalog.find(said), ""
     found = definitions.katas(source)

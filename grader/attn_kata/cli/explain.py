@@ -37,8 +37,12 @@ class _Claim:
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    known = [*catalogue.load(), *_properties()]
-    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
+
+
+def known() -> list[str]:
+    """Every mistake and every property, by name."""
+    return [*catalogue.load(), *_properties()]
 
 
 @click.command("explain")
@@ -49,20 +53,24 @@ def command(name: str | None, as_json: bool) -> None:
 
     A report names properties (values) and mistakes (scale.embed_dim). Without a name, it lists all mistakes.
     """
+    emit(explained(name or "", as_json=as_json))
+
+
+def explained(name: str, *, as_json: bool) -> str:
+    """The explanation of a mistake, a family of mistakes or a property; without a name, the list. Raises UsageError."""
     entries = catalogue.load()
-    plain = catalog.normal(name or "").removeprefix("test_")
+    plain = catalog.normal(name).removeprefix("test_")
     plain = next((id for id in entries if id.lower() == plain), plain)  # some ids have capitals: layout.T_of_batch
     if plain in entries:
         entry = entries[plain]
-        emit(_mistake_json(entry) if as_json else _mistake_text(entry))
-    elif not plain or any(entry.family == plain for entry in entries.values()):
+        return _mistake_json(entry) if as_json else _mistake_text(entry)
+    if not plain or any(entry.family == plain for entry in entries.values()):
         chosen = [entry for entry in entries.values() if plain in ("", entry.family)]
-        emit(_list_json(chosen) if as_json else _list_text(chosen))
-    elif plain in _properties():
+        return _list_json(chosen) if as_json else _list_text(chosen)
+    if plain in _properties():
         claims = _properties()[plain]
-        emit(_property_json(claims) if as_json else _property_text(claims))
-    else:
-        raise _unknown(name or "", plain, entries)
+        return _property_json(claims) if as_json else _property_text(claims)
+    raise _unknown(name, plain, entries)
 
 
 def _unknown(name: str, plain: str, entries: dict[str, Entry]) -> UsageError:

@@ -12,7 +12,7 @@ from attn_kata.cli import mock_interview
 from attn_kata.cli.arguments import kata_argument
 from attn_kata.cli.output import color, emit, terminal_columns, warn
 from attn_kata.errors import UsageError
-from attn_kata.history import History, Progress
+from attn_kata.history import History
 
 
 @click.command("solution")
@@ -26,14 +26,12 @@ def command(kata: str | None, give_up: bool) -> None:
     mock_interview.refuse_while_running("solution", "references")
     history = History(warn)
     found = catalog.find(kata) if kata else workspace.current(history)
-    passed = history.progress().get(found.slug, Progress()).passed_at is not None
-    if not (passed or give_up):
+    if not workspace.may_see_reference(found, history, give_up=give_up):
         raise UsageError(
             f"You have not passed {found.slug} yet, so the reference is not shown.",
             next_step=f"A hint: attn-kata hint {found.slug}. The reference: attn-kata solution {found.slug} --give-up",
         )
-    history.shown(found.slug, given_up=not passed)
-    yours = history.passed_path(found.slug) if passed else None
+    yours = history.passed_path(found.slug)
     if yours is None or not yours.is_file():
         yours = workspace.locate(found, history)
     emit(_beside(found, yours))

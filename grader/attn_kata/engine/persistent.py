@@ -11,7 +11,7 @@ from typing import Any
 
 from attn_kata import resources
 from attn_kata.engine import memory
-from attn_kata.engine.client import Engine, EngineFault
+from attn_kata.engine.client import Engine, EngineFault, GradingCancelled, TooWeak
 from attn_kata.grading import processors
 from attn_kata.report.model import Report
 
@@ -38,11 +38,13 @@ class PersistentEngine:
         self.close()
 
     def grade(self, slug: str, source: bytes, **options: Any) -> Report:
-        """Like `Engine.grade`. After a fault the next grading gets a new engine."""
+        """Like `Engine.grade`. After a fault or an interrupt the next grading gets a new engine."""
         try:
             return self._current().grade(slug, source, **options)
-        except EngineFault:
-            self._drop()
+        except (GradingCancelled, TooWeak):
+            raise
+        except BaseException:
+            self._drop()  # after an interrupt, the answer that still comes would be taken for that of the next grading
             raise
 
     def cancel(self) -> None:
@@ -57,7 +59,7 @@ class PersistentEngine:
             return None if self._engine is None else memory.of_process(self._engine.pid)
 
     def restart(self) -> None:
-        """End the engine. The next grading gets a new one."""
+        """End the engine that runs, and what it grades. The next grading gets a new one."""
         self._drop()
 
     def close(self) -> None:

@@ -30,6 +30,7 @@ def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
         highlight=False,
         emoji=False,
         legacy_windows=False,
+        force_jupyter=False,  # in a notebook rich would show its text at once
     )
     page = _Page(console)
     _head(page, shown["interview"])

@@ -28,6 +28,7 @@ class Page:
             highlight=False,
             emoji=False,
             legacy_windows=False,
+            force_jupyter=False,  # in a notebook rich would show its text at once
         )
 
     def lines(self) -> list[str]:

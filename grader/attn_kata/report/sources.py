@@ -34,6 +34,7 @@ def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
         highlight=False,
         emoji=False,
         legacy_windows=False,
+        force_jupyter=False,  # in a notebook rich would show its text at once
     )
     if len(sources) > 1 and width >= NARROWEST:
         table = Table.grid(padding=(0, 2), expand=True)

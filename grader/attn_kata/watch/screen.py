@@ -254,6 +254,7 @@ def _console(width: int, *, color: bool = False) -> Console:
         highlight=False,
         emoji=False,
         legacy_windows=False,
+        force_jupyter=False,  # in a notebook rich would show its text at once
     )
 
 

@@ -1,0 +1,210 @@
+"""The magics: `%%kata`, `%kata`, `%kata_start`, `%kata_hint`, `%kata_explain` and `%kata_solution`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import Code, display
+
+from attn_kata import contract, hints, stub, workspace
+from attn_kata.api import Report, grading, reference, session
+from attn_kata.catalog import Kata
+from attn_kata.cli import mock_interview
+from attn_kata.engine.client import EngineFault
+from attn_kata.engine.persistent import PersistentEngine
+from attn_kata.errors import UsageError
+from attn_kata.history import History
+from attn_kata.notebook import completion
+from attn_kata.notebook.waiting import Fault, shown
+from attn_kata.sources import Source
+
+LOADING = "Loading torch. The next gradings take a tenth of a second."
+GRADING = "Grading. To stop, interrupt the kernel."
+_ATTRIBUTE = "_attn_kata_magics"
+
+
+@magics_class
+class KataMagics(Magics):
+    """The magics of one kernel, with the engine that they share. It starts with the first magic that needs it."""
+
+    shell: Any
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._engine: PersistentEngine | None = None
+        self._loaded = False
+        self._kata: str | None = None  # the last one, which a magic without a name means
+        self._history = History(lambda sentence: print(sentence, file=sys.stderr))
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the engine."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+    @magic_arguments()
+    @argument("name", metavar="KATA", nargs="?", help="The name of the kata; attn_kata.katas() lists them.")
+    @argument("--level", choices=stub.LEVELS, help="In an empty cell: put the stub into it, with this much help.")
+    @argument("--seed", type=int, default=0, help="Draw other inputs.")
+    @argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="Limit for the whole grading.")
+    @argument("--property", action="append", default=[], metavar="NAME", help="Only this property. Repeatable.")
+    @no_var_expand
+    @line_cell_magic
+    def kata(self, line: str, cell: str | None = None) -> None:
+        """Grade an attempt at KATA.
+
+        `%%kata mha` grades the code of its cell. `%kata mha` grades what the session defines under the kata's names. The
+        attempt runs in a process of its own, so nothing of the session changes.
+        """
+        asked = parse_argstring(self.kata, line)
+        kata = self._find(asked.name)
+        self._refuse("kata", "findings of hidden tests")
+        if cell is not None and _is_blank(cell):
+            self.shell.set_next_input(_cell(kata, asked.level or "standard"), replace=True)
+            print("The cell was empty: it has the stub now.")
+            return
+        options = grading.options(kata, seed=asked.seed, timeout=asked.timeout, properties=asked.property)
+        name, source = self._attempt(kata, line, cell)
+        self._grade(kata, name, source, options)
+
+    @magic_arguments()
+    @argument("name", metavar="KATA", help="The name of the kata.")
+    @argument("--level", choices=stub.LEVELS, default="standard", help="How much the stub says.")
+    @no_var_expand
+    @line_magic
+    def kata_start(self, line: str) -> None:
+        """Make a new cell with the stub of KATA: the contract, and what to write."""
+        asked = parse_argstring(self.kata_start, line)
+        kata = self._find(asked.name)
+        self._warm()  # torch loads while the candidate reads
+        notebook = self._notebook()
+        if notebook is not None:
+            self._history.started(kata.slug, notebook, asked.level)
+        self.shell.set_next_input(_cell(kata, asked.level))
+        print(f"{kata.title}, about {kata.minutes} minutes. Write it in the new cell, and run it. Stuck: %kata_hint")
+
+    @magic_arguments()
+    @argument("name", metavar="KATA", nargs="?", help="The name of the kata; without it, the last one.")
+    @no_var_expand
+    @line_magic
+    def kata_hint(self, line: str) -> None:
+        """Give the next hint: about the last mistake, if it has one. None is the code."""
+        kata = self._find(parse_argstring(self.kata_hint, line).name)
+        self._refuse("hint", "hints")
+        hint = hints.following(kata, self._history)
+        after = "The next hint: %kata_hint" if hint.left else "That was the last hint."
+        print(f"{hints.title(kata, hint)}\n\n  {hint.text}\n\n{after} {kata.slug if hint.left else ''}".rstrip())
+
+    @no_var_expand
+    @line_magic
+    def kata_explain(self, line: str) -> None:
+        """Explain a mistake or a property: `%kata_explain scale.embed_dim`. Without a name, list the mistakes."""
+        print(reference.explain(line.strip()))
+
+    @magic_arguments()
+    @argument("name", metavar="KATA", nargs="?", help="The name of the kata; without it, the last one.")
+    @argument("--give-up", action="store_true", help="Show it before you have passed; this is recorded.")
+    @no_var_expand
+    @line_magic
+    def kata_solution(self, line: str) -> None:
+        """Show the reference: after a pass, or with --give-up."""
+        asked = parse_argstring(self.kata_solution, line)
+        kata = self._find(asked.name)
+        self._refuse("solution", "references")
+        if not workspace.may_see_reference(kata, self._history, give_up=asked.give_up):
+            raise UsageError(
+                f"You have not passed {kata.slug} yet, so the reference is not shown.",
+                next_step=f"A hint: %kata_hint {kata.slug}. The reference: %kata_solution {kata.slug} --give-up",
+            )
+        display(Code(data=workspace.read(kata.solution).decode(), language="python"))
+
+    # ------------------------------------------------------------------------------------------------------ grading
+
+    def _attempt(self, kata: Kata, line: str, cell: str | None) -> tuple[str, Source]:
+        """What is graded, and what the report calls it. It is read from the session, which stays as it is."""
+        names = self.shell.user_ns
+        if cell is None:
+            return " and ".join(kata.entries), session.of_names(kata, names)
+        number = len(names.get("In", ())) - 1
+        return f"In [{number}]", session.of_cell(cell, names, first=f"%%kata {line}")
+
+    def _grade(self, kata: Kata, name: str, source: Source, options: dict[str, Any]) -> Report:
+        engine = self._warm()
+
+        def work() -> Report:
+            report = engine.grade(kata.slug, source.code, attempt=name, **options)
+            return Report.of(source.located(report), source.code)
+
+        try:
+            report = shown(work, engine, said=GRADING if self._loaded else LOADING, in_place=self._in_place())
+        except EngineFault as fault:
+            self._loaded = False
+            raise Fault(fault) from None
+        except KeyboardInterrupt:
+            self._loaded = False
+            raise
+        self._loaded = True
+        if not report.not_written:
+            self._history.record(report, self._notebook() or Path.cwd() / "notebook", whole=not options["properties"])
+        return report
+
+    def _warm(self) -> PersistentEngine:
+        if self._engine is None:
+            self._engine = PersistentEngine()
+        return self._engine
+
+    def _in_place(self) -> bool:
+        return hasattr(self.shell, "kernel")
+
+    def _find(self, name: str | None) -> Kata:
+        """The kata of that name, or the last one. Raises UsageError."""
+        name = name or self._kata
+        if name is None:
+            raise UsageError("Which kata is meant?", next_step="Give its name. See them all: attn_kata.katas()")
+        found = grading.find(name)
+        self._kata = found.slug
+        return found
+
+    def _refuse(self, command: str, what: str) -> None:
+        mock_interview.refuse_while_running(command, what)
+
+    def _notebook(self) -> Path | None:
+        """The file of this notebook, where the front end says it: JupyterLab in a variable, VS Code in a name."""
+        told = self.shell.user_ns.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
+        path = Path(told) if isinstance(told, str) else None
+        return path.absolute() if path is not None and path.is_file() else None
+
+
+def load(shell: Any) -> None:
+    """Give the shell the magics."""
+    unload(shell)
+    magics = KataMagics(shell)
+    shell.register_magics(magics)
+    shell.__dict__[_ATTRIBUTE] = magics
+    katas = dict.fromkeys(("kata", "kata_start", "kata_hint", "kata_solution"), completion.katas)
+    completion.install(shell, {**katas, "kata_explain": completion.mistakes})
+
+
+def unload(shell: Any) -> None:
+    """End the engine of the magics. They work again after `%load_ext attn_kata`."""
+    magics = shell.__dict__.pop(_ATTRIBUTE, None)
+    if magics is not None:
+        magics.close()
+        atexit.unregister(magics.close)
+
+
+def _is_blank(cell: str) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in cell.split("\n"))
+
+
+def _cell(kata: Kata, level: stub.Level) -> str:
+    """The stub as a cell that grades itself."""
+    asked = contract.load(kata.prompt)
+    return f'%%kata {kata.slug}\n"""{kata.title}\n\n{asked.text}\n"""\n\n{stub.code(kata, level)}'

@@ -1,0 +1,154 @@
+"""The magics in a real kernel: what a notebook shows, what stays as it was, and what is left when the kernel ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
+from tests.notebook.conftest import RIGHT, WRONG, notebook, told
+
+HANGING = "%%kata sdpa --timeout 2\ndef scaled_dot_product_attention(q, k, v):\n    while True: pass\n"
+CRASHING = "%%kata sdpa\nimport os\ndef scaled_dot_product_attention(q, k, v):\n    os.abort()\n"
+# What the kernel has before and after; what IPython keeps of every cell is no matter of ours.
+STATE = """
+import os, random, torch
+def state():
+    names = {name for name in globals() if not (name.startswith("_") or name in ("In", "Out", "before"))}
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    drawn = torch.get_rng_state().tolist()
+    return names, random.getstate(), os.getcwd(), threads, dtype, drawn, torch.is_grad_enabled()
+before = state()
+"""
+
+
+def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> None:
+    """One kernel for everything that a cell can be: a kernel and its engine take seconds to start."""
+    cells = {
+        "load": "%load_ext attn_kata",
+        "state": STATE,
+        "failing": f"%%kata sdpa\n{WRONG}",
+        "passing": f"%%kata sdpa\n{RIGHT}",
+        "helpers": "import math\nfrom torch import Tensor\nHALF = 0.5\ndef scaled(q, k):\n"
+        "    return q @ k.transpose(-2, -1) / q.shape[-1] ** HALF",
+        "uses": "%%kata sdpa\ndef scaled_dot_product_attention(q: Tensor, k, v):\n"
+        "    !echo a shell line\n    return scaled(q, k).softmax(-1) @ v / math.sqrt(4)\nprint(await_me)\n",
+        "defines": RIGHT,
+        "session": "%kata sdpa",
+        "removed": "del scaled_dot_product_attention",
+        "nothing": "%kata sdpa",
+        "misspelt": "%%kata sdap\nx = 1",
+        "option": "%%kata sdpa --sed 3\nx = 1",
+        "unwritten": "%%kata sdpa\n# later\n",
+        "hanging": HANGING,
+        "crashing": CRASHING,
+        "hint": "%kata_hint",
+        "explain": "%kata_explain scale.missing",
+        "refused": "%kata_solution mha",
+        "solution": "%kata_solution sdpa",
+        "start": "%kata_start sdpa --level blank",
+        "complete": "from IPython.core.completer import provisionalcompleter\n"
+        "with provisionalcompleter():\n"
+        "    done = [[one.text for one in get_ipython().Completer.completions(text, len(text))]\n"
+        "            for text in ('%%kata sd', '%kata_explain scale.emb')]\nprint(done); del provisionalcompleter, done",
+        "after": "del math, Tensor, HALF, scaled; print([a == b for a, b in zip(before, state())])",
+    }
+    made = notebook(*cells.values())
+    NotebookClient(made, timeout=60, allow_errors=True).execute()
+    said = {name: told(cell) for name, cell in zip(cells, made.cells, strict=True)}
+
+    assert said["failing"].startswith("FAILED  sdpa  In [3]")
+    assert "scale.missing" in said["failing"]
+    assert "Loading torch" not in said["failing"], "the line that waits is replaced by the report"
+    assert said["passing"].startswith("PASSED  sdpa")
+    assert said["uses"].startswith("FAILED  sdpa")
+    assert ": line 5, NameError: name 'await_me' is not defined" in " ".join(said["uses"].split())
+    assert said["session"].startswith("PASSED  sdpa  scaled_dot_product_attention")
+    assert said["nothing"] == (
+        "This session has no 'scaled_dot_product_attention', which sdpa asks for.\n"
+        "Run the cell that defines it, then this one again. For a new stub: %kata_start sdpa"
+    )
+    assert said["misspelt"] == "There is no kata 'sdap'. Did you mean 'sdpa'?\nSee them all: attn_kata.katas()"
+    assert said["option"] == "UsageError: unrecognized arguments: --sed 3\n"
+    assert "the stub" in said["unwritten"]
+    assert "ran out of time" in said["hanging"]
+    assert "it crashed (SIGABRT)" in said["crashing"]
+    assert said["hint"].startswith("sdpa, hint 1 of")
+    assert "scale.missing: " in said["explain"]
+    assert said["refused"].startswith("You have not passed mha yet")
+    assert "def scaled_dot_product_attention" in said["solution"]
+    assert "In [" not in said["start"]
+    assert said["complete"] == "[['sdpa'], ['scale.embed_dim']]\n"
+    assert said["after"] == f"{[True] * 7}\n"
+    assert not any("Traceback" in text for text in said.values())
+    assert list((surroundings / "tmp").iterdir()) == []
+
+    shown = made.cells[2].outputs
+    assert [output.output_type for output in shown] == ["display_data"]
+    assert "<script" not in shown[0].data["text/html"]
+    saved = nbformat.reads(nbformat.writes(made), as_version=4)
+    exported, _ = HTMLExporter().from_notebook_node(saved)
+    assert '<span class="badge failed">FAILED</span>' in exported
+    assert "scale.missing" in exported
+
+
+@pytest.fixture
+def kernel(surroundings: Path):
+    """A kernel that has begun to grade an attempt that hangs: its manager and client, and the processes below it."""
+    manager, client = start_new_kernel()
+    try:
+        client.execute_interactive("%load_ext attn_kata", timeout=30)
+        begun = client.execute(HANGING.replace("--timeout 2", ""))
+        process = psutil.Process(manager.provisioner.pid)
+        until = time.monotonic() + 30
+        while not _busy(process) and time.monotonic() < until:
+            time.sleep(0.05)
+        below = process.children(recursive=True)
+        assert len(below) > 1, "the attempt does not run"
+        yield manager, client, begun, below
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_an_interrupt_ends_the_grading_and_leaves_nothing(kernel, surroundings: Path) -> None:
+    manager, client, begun, below = kernel
+    manager.interrupt_kernel()
+    reply = client.get_shell_msg(timeout=20)
+
+    assert reply["parent_header"]["msg_id"] == begun
+    assert reply["content"]["status"] == "error", "cells that wait must not run"
+    assert reply["content"]["traceback"] == ["The grading was stopped. To grade, run the cell again."]
+    assert _gone(below)
+    assert list((surroundings / "tmp").glob("attn-kata-*")) == []
+
+    said: list[str] = []
+    client.execute_interactive(
+        f"%%kata sdpa\n{RIGHT}", timeout=30, output_hook=lambda message: said.append(str(message["content"]))
+    )
+    assert any("PASSED  sdpa" in text for text in said)
+
+
+def test_a_kernel_that_is_killed_leaves_nothing(kernel, surroundings: Path) -> None:
+    manager, _, _, below = kernel
+    os.kill(manager.provisioner.pid, signal.SIGKILL)
+
+    assert _gone(below)
+    assert list((surroundings / "tmp").glob("attn-kata-*")) == []
+
+
+def _busy(process: psutil.Process) -> bool:
+    """Whether some process below it has computed for a while: the attempt in its loop."""
+    below = process.children(recursive=True)
+    return len(below) > 1 and any(one.ppid() != process.pid and one.cpu_times().user > 0.1 for one in below[1:])
+
+
+def _gone(processes: list[psutil.Process]) -> bool:
+    return psutil.wait_procs(processes, timeout=10)[1] == []
