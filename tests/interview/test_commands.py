@@ -156,10 +156,10 @@ def test_an_attempt_that_hangs_or_dies_is_a_finding_of_the_run(run, desk):
         (["start", "--minutes", "1e999"], "minutes is too long for an interview"),
         (["start", "--minutes", "nan"], "'nan' minutes is too short for an interview"),
         (["start", "--minutes", "soon"], "'soon' is not a number of minutes"),
-        (["start", "--track", "cor"], "There is no track 'cor'. Did you mean 'core'?"),
+        (["start", "--track", "cor"], "There is no plan 'cor'. Did you mean 'core'?"),
         (["start", "--kata", "sdpaa"], "There is no kata 'sdpaa'. Did you mean 'sdpa'?"),
         (["start", "--kata", "sdpa", "--kata", "sdpa"], "'sdpa' is named more than once"),
-        (["start", "--kata", "sdpa", "--track", "core"], "a track or katas, not both"),
+        (["start", "--kata", "sdpa", "--track", "core"], "a plan or katas, not both"),
         (["start", "sdpa"], "'sdpa' is not an option"),
         (["show", "77"], "There is no interview '77'"),
         (["show", "seven"], "'seven' is not the number of an interview"),
@@ -366,7 +366,7 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
         dimensions=(40, 80),
         env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},
     )
-    child.expect("Track, or the name of a kata")
+    child.expect("Plan, or the name of a kata")
     child.sendline("warmup")
     child.expect("Did you mean 'warm-up'")
     child.sendline("warm-up")

@@ -31,7 +31,7 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
     async def test(pilot):
         await shows(pilot, ChoosingScreen)
         choices = room.screen.query_one(OptionList)
-        choices.highlighted = choices.get_option_index("track warm-up")
+        choices.highlighted = choices.get_option_index("plan warm-up")
         await pilot.press("enter")
 
         await shows(pilot, BriefingScreen)

@@ -5,6 +5,7 @@ An engine is only started to run or grade something. A caller with a warm engine
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING
 from attn_kata import workspace
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History, Progress
-from attn_kata.interview import active_mock, control, moments, refusals, words
+from attn_kata.interview import active_mock, control, moments, plans, refusals, words
 from attn_kata.interview.attempts import look
 from attn_kata.interview.control import Desk
-from attn_kata.interview.plans import Plan, Stage
+from attn_kata.interview.plans import Plan
+from attn_kata.interview.rounds import Round
 from attn_kata.interview.session import Session
 from attn_kata.interview.storage import NotKept
 
@@ -53,12 +55,15 @@ def active(desk: Desk, warn: Callable[[str], None], *, only_look: bool = False) 
 
 def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History) -> str:
     """A new session, and its briefing."""
-    hints, references = _help_so_far(plan.stages, history)
+    seed = secrets.randbelow(2**31)
+    plan = plans.drawn(plan, before=desk.store.katas(), seed=seed)
+    hints, references = _help_so_far(plan.rounds, history)
     session = control.start(
         desk,
         plan,
         mode="coached" if coached else "mock",
         folder=folder or _free_folder(desk),
+        seed=seed,
         helped={"hints": hints, "references": references},
     )
     told = (
@@ -129,10 +134,11 @@ def submit(desk: Desk, session: Session) -> str:
         source = desk.store.source(session.id, session.kept[session.stage])
         said = f"{found.why}, so the newest saved version is handed in.\n"
     session = control.submit(desk, session.id, source)
+    coming = words.coming(session)
     if session.last_stage:
-        return f"{said}Handed in. Next, some questions about it: attn-kata interview next"
+        return f"{said}Handed in. Next: {coming}: attn-kata interview next"
     left = words.clock(session, moments.read(desk.clock))
-    return f"{said}Handed in. The clock still runs. The next stage: attn-kata interview next\n{left}"
+    return f"{said}Handed in. The clock still runs. Next: {coming}: attn-kata interview next\n{left}"
 
 
 def advance(
@@ -147,13 +153,13 @@ def advance(
     tell: Tell = _silent,
 ) -> str:
     """Go to the next step, and return its text."""
-    open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
+    open_ones = [place for place in session.places if place not in session.answers]
     if session.state == "follow_up" and open_ones and not skip:
         raise UsageError(
             f"Question {open_ones[0]} has no answer yet ({len(open_ones)} open).",
             next_step=f"attn-kata interview answer {open_ones[0]} TEXT, or skip them: attn-kata interview next --skip",
         )
-    session = control.advance(desk, session.id)
+    session = control.advance(desk, session.id, seen=session)
     if session.state == "coding":
         told = words.coding(session, moments.read(desk.clock))
         return told if session.stage == 0 else f"{words.briefing(session)}\n\n{told}"
@@ -264,8 +270,8 @@ def _free_folder(desk: Desk) -> Path:
     return folder
 
 
-def _help_so_far(stages: tuple[Stage, ...], history: History) -> tuple[int, int]:
+def _help_so_far(rounds: tuple[Round, ...], history: History) -> tuple[int, int]:
     """The number of hints given and references shown for these katas so far."""
     progress = history.progress()
-    every = [progress.get(stage.kata, Progress()) for stage in stages]
+    every = [progress.get(slug, Progress()) for slug in {one.kata for one in rounds}]
     return sum(one.hints for one in every), sum(one.gave_up for one in every)

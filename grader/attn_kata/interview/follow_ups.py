@@ -14,6 +14,7 @@ from attn_kata.interview import formulas
 from attn_kata.interview.content import FollowUp
 
 ALONE, TOGETHER = 3, 2  # questions for a session of one kata, and for each kata of a longer one
+NUMBERS = 4  # questions of a napkin round
 LONGEST_ANSWER = 10_000  # characters of a free one
 
 # Units after a number in an answer; binary units are powers of 1024.
@@ -44,6 +45,13 @@ def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> li
     chosen = [next(one for one in shuffled if one.kind == kind) for kind in kinds]
     chosen += [one for one in shuffled if one not in chosen][: count - len(chosen)]
     return [_put(slug, one, chance) for one in chosen[:count]]
+
+
+def numbers(slug: str, every: tuple[FollowUp, ...], *, seed: int) -> list[dict[str, Any]]:
+    """Up to NUMBERS numeric questions of a kata, with their numbers: the same seed gives the same ones."""
+    chance = random.Random(int.from_bytes(hashlib.sha256(f"napkin {seed} {slug}".encode()).digest()[:8], "big"))
+    numeric = [one for one in every if one.kind == "numeric"]
+    return [_put(slug, one, chance) for one in chance.sample(numeric, min(NUMBERS, len(numeric)))]
 
 
 def judge(question: Mapping[str, Any], answer: str) -> bool | None:

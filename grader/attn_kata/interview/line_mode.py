@@ -64,13 +64,13 @@ class LineMode:
 
     def _choose(self) -> Session | None:
         self.emit("A mock interview: a task, a clock, hidden tests, questions, a scorecard.\n")
-        self.emit(words.tracks(plans.tracks()))
+        self.emit(words.listed_plans(plans.every()))
         while True:
-            name = self._line(f"\nTrack, or the name of a kata [{plans.DEFAULT_TRACK}]: ")
+            name = self._line(f"\nPlan, or the name of a kata [{plans.DEFAULT_PLAN}]: ")
             if name is None or name in _LEAVING:
                 return None
             try:
-                plan = self._plan(name or plans.DEFAULT_TRACK)
+                plan = self._plan(name or plans.DEFAULT_PLAN)
                 minutes = self._line(f"Minutes [{plans.minutes_text(plan.minutes)}]: ")
                 if minutes:
                     plan = plans.with_minutes(plan, plans.minutes_from(minutes))
@@ -83,12 +83,12 @@ class LineMode:
 
     def _plan(self, name: str) -> plans.Plan:
         try:
-            return plans.of_track(name)
-        except UsageError as no_track:
+            return plans.named(name)
+        except UsageError as no_plan:
             try:
                 return plans.of_katas(tuple(name.split()))
             except UsageError:
-                raise no_track from None
+                raise no_plan from None
 
     def _step(self, session: Session) -> bool:
         """One prompt and its action; False when the user leaves."""
@@ -151,7 +151,7 @@ class LineMode:
 
     def _follow_up(self, session: Session) -> bool:
         """The next question without an answer, or the review."""
-        open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
+        open_ones = [place for place in session.places if place not in session.answers]
         if not open_ones:
             self._advance(session)
             return True

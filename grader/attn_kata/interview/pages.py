@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from attn_kata import catalog, resources
+from attn_kata import resources
 from attn_kata.interview import content, follow_ups, moments
 from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
@@ -30,12 +30,14 @@ def body(review: Review, card: Scorecard | None, spread: Sequence[Spread]) -> di
     session = review.session
     stages = [
         {
-            "kata": stage.kata,
-            "title": catalog.find(stage.kata).title,
-            "minutes": stage.minutes,
+            "kata": one.kata,
+            "title": one.title,
+            "minutes": one.minutes,
             "begun": place in session.begun,
+            "round": one.kind,
         }
-        for place, stage in enumerate(session.stages)
+        for place, one in enumerate(session.stages)
+        if one.timed
     ]
     made: dict[str, Any] = {
         "schema": SCHEMA,
@@ -122,6 +124,7 @@ def _questions(review: Review) -> list[dict[str, Any]]:
             "asked": (stage, number) in session.asked,
         }
         for stage in session.begun
+        if session.stages[stage].kind in ("write", "grow")
         for number, question in enumerate(content.of_kata(session.stages[stage].kata).questions, 1)
     ]
 
@@ -168,6 +171,10 @@ def _taken(one: Taken) -> dict[str, Any]:
         "lint": [asdict(finding) for finding in one.lint] if one.lint is not None else None,
         "reference": one.reference,
         "diff": one.diff,
+        "earlier": [
+            {"kata": part.kata, "report": _plain(part.report.to_dict()) if part.report is not None else None}
+            for part in one.earlier
+        ],
     }
 
 

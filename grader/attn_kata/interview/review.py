@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attn_kata import catalog, workspace
 from attn_kata.interview import quality, timeline
 from attn_kata.interview.quality import LintFinding
+from attn_kata.interview.rounds import chain
 from attn_kata.interview.session import Event, Session
 from attn_kata.interview.store import Store
 from attn_kata.interview.timeline import Gap, Point
@@ -24,6 +25,14 @@ MOST_VERSIONS = 40  # graded for the timeline of one stage; of more, an even sel
 
 
 @dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """The properties of an earlier part of a file that grew, asked again of its final version."""
+
+    kata: str
+    report: Report | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Taken:
     """The final version of a stage. `report` and `lint` are None when nothing was graded."""
 
@@ -35,6 +44,7 @@ class Taken:
     lint: tuple[LintFinding, ...] | None
     reference: str
     diff: str  # from the attempt to the reference
+    earlier: tuple[Earlier, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +69,7 @@ def grade(
     for count, (stage, digest) in enumerate(pending):
         tell(count, len(pending))
         slug = session.stages[stage].kata
-        final = digest == session.finals.get(stage)
+        final = digest in session.finals.values()
         report = engine.grade(
             slug,
             store.source(session.id, digest),
@@ -73,8 +83,16 @@ def grade(
 
 
 def versions(session: Session) -> list[tuple[int, str]]:
-    """(stage, hash) of every version to grade: the final ones, then those that were run or saved."""
-    finals = [(stage, digest) for stage, digest in session.finals.items() if digest]
+    """(stage, hash) of every version to grade: the final ones, then those that were run or saved.
+
+    The final version of a file that grew is graded for its earlier stages as well.
+    """
+    finals = [
+        (part, digest)
+        for stage, digest in session.finals.items()
+        if digest
+        for part in reversed(chain(session.stages, stage))
+    ]
     seen: dict[tuple[int, str], None] = dict.fromkeys(finals)
     for stage in session.begun:
         events = [event for event in session.events if event.stage == stage and event.source]
@@ -104,7 +122,8 @@ def graded(store: Store, session: Session) -> bool:
 
 def _taken(store: Store, session: Session, stage: int, digest: str) -> Taken:
     kata = catalog.find(session.stages[stage].kata)
-    body = store.reports(session.id).get((stage, digest))
+    reports = store.reports(session.id)
+    body = reports.get((stage, digest))
     source = store.source(session.id, digest)
     how = next((str(event.data.get("how", "submitted")) for event in _ends(session, stage)), "submitted")
     reference = workspace.read(Path(kata.solution))
@@ -118,15 +137,24 @@ def _taken(store: Store, session: Session, stage: int, digest: str) -> Taken:
         lint=quality.lint(source),
         reference=reference_text,
         diff=timeline.difference(_essence(attempt_text), _essence(reference_text)),
+        earlier=tuple(
+            Earlier(kata=session.stages[part].kata, report=_report(kept) if kept else None)
+            for part in chain(session.stages, stage)[:-1]
+            for kept in [reports.get((part, digest))]
+        ),
     )
 
 
 def _essence(code: str) -> str:
-    """The code without the text at the top and without the part that only runs as a script."""
+    """The code without the text at the top and without the parts that only run as a script."""
     lines = code.splitlines()
     first = next((place for place, line in enumerate(lines) if line.startswith(_CODE)), 0)
-    last = next((place for place, line in enumerate(lines) if line.startswith("if __name__")), len(lines))
-    return "\n".join(lines[first:last]).rstrip()
+    kept, inside = [], False
+    for line in lines[first:]:
+        inside = line.startswith("if __name__") or (inside and (not line or line[0].isspace()))
+        if not inside:
+            kept.append(line)
+    return "\n".join(kept).rstrip()
 
 
 def _report(body: dict[str, Any]) -> Report | None:

@@ -48,9 +48,10 @@ def check_folder(folder: Path) -> None:
     )
 
 
-def write(session: Session, stage: int) -> Path:
-    """The stub on the disk, under a name that was free: nothing is ever written over. Raises UsageError."""
-    slug, source = session.stages[stage].kata, render(session, stage).encode()
+def write(session: Session, stage: int, source: bytes | None = None) -> Path:
+    """The stub (or `source`) on the disk, under a name that was free: nothing is ever written over. Raises UsageError."""
+    slug = session.stages[stage].kata
+    source = render(session, stage).encode() if source is None else source
     try:
         session.folder.mkdir(parents=True, exist_ok=True)
         for number in range(1, 1000):

@@ -152,7 +152,7 @@ def _since(start: Event | None, event: Event) -> float:
 
 
 def _says(session: Session, event: Event) -> str:
-    kata, data = session.stages[event.stage].kata, event.data
+    kata, data = session.stages[event.stage].kata or "questions", event.data
     match event.kind:
         case "created":
             return "interview created"
@@ -180,7 +180,7 @@ def _says(session: Session, event: Event) -> str:
             ]
             return f"{how}, after {moments.in_words(data['gap'])}"
         case "followed_up":
-            return "the follow-up questions begin"
+            return "the questions begin" if kata == "questions" else f"{kata}: the questions begin"
         case "answered":
             judged = {True: "right", False: "wrong", None: "free answer"}[data["right"]]
             return f"answered question {data['place']}: {judged}"

@@ -8,22 +8,22 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from attn_kata import catalog, workspace
-from attn_kata.interview import attempts, content, moments
+from attn_kata.interview import attempts, content, growing, moments
 from attn_kata.interview.moments import Moment
 from attn_kata.interview.plans import Plan, minutes_phrase, minutes_text
+from attn_kata.interview.rounds import DOES
 from attn_kata.interview.session import STATE_NAMES, Session
 from attn_kata.report.plain import one_line, plain
 
 WIDTH = 80
 
 
-def tracks(plans: Iterable[Plan]) -> str:
-    """The tracks to choose from."""
+def listed_plans(plans: Iterable[Plan]) -> str:
+    """The plans to choose from."""
     lines, every = [], list(plans)
     longest = max(len(plan.name) for plan in every)
     for plan in every:
-        katas = ", ".join(stage.kata for stage in plan.stages)
-        lines.append(f"  {plan.name:<{longest}} {minutes_text(plan.minutes):>3} min  {katas}")
+        lines.append(f"  {plan.name:<{longest}} {minutes_text(plan.minutes):>3} min  {plan.shown}")
         lines.append(wrapped(plan.about, " " * (longest + 11)))
     return "\n".join(lines)
 
@@ -61,8 +61,8 @@ def answer(session: Session, question: int) -> str:
 
 
 def follow_ups(session: Session) -> str:
-    """Every follow-up question, with your answer. Only the review says what is right or wrong."""
-    return "\n".join(follow_up(session, place) for place in range(1, len(session.follow_ups) + 1))
+    """Every question of this round, with your answer. Only the review says what is right or wrong."""
+    return "\n".join(follow_up(session, place) for place in session.places)
 
 
 def follow_up(session: Session, place: int) -> str:
@@ -93,11 +93,12 @@ def points(session: Session, place: int) -> str:
 def status(session: Session, now: Moment) -> str:
     """The state of the session, and the next command."""
     lines = [f"Interview {session.id}: {session.track} ({session.mode}), {STATES[session.state]}"]
-    for place, stage in enumerate(session.stages):
+    for place, one in enumerate(session.stages):
         mark = ">" if place == session.stage and not session.over else " "
         how = "submitted" if session.finals.get(place) else "started" if place in session.files else ""
-        lines.append(f"{mark} {place + 1}. {stage.kata:<20} {minutes_phrase(stage.minutes):>12}  {how}".rstrip())
-    if session.state in ("coding", "submitted", "time_up"):
+        time = minutes_phrase(one.minutes) if one.timed else "off the clock"
+        lines.append(f"{mark} {place + 1}. {one.kind:<6}  {one.kata:<20} {time:>13}  {how}".rstrip())
+    if session.state in ("coding", "submitted", "time_up") or session.clock_runs:
         lines.append(clock(session, now))
     if session.state == "coding" and session.file is not None:
         lines.append(f"Your file: {workspace.shown(session.file)}")
@@ -126,12 +127,30 @@ def strays(session: Session) -> str:
     return f"Text that a room could not save in your file is in: {', '.join(repr(workspace.shown(path)) for path in found)}."
 
 
+def coming(session: Session) -> str:
+    """What comes after this round: `Padding mask, the next part, in the same file`; `the review` after the last."""
+    place = session.next_stage
+    if place is None:
+        return "the review"
+    one = session.stages[place]
+    return DOES[one.kind] if not one.kata else f"{catalog.find(one.kata).title}, {DOES[one.kind]}"
+
+
+def new_part(session: Session) -> str:
+    """Where the file of a grow round is, and what is in it; "" in other rounds."""
+    began = next((one for one in reversed(session.events) if one.kind == "advanced"), None)
+    how = began.data.get("how", "") if began is not None and began.stage == session.stage else ""
+    return growing.SAYS.get(how, "")
+
+
 def coding(session: Session, now: Moment) -> str:
     """What to do while the clock runs."""
     assert session.file is not None
+    part = new_part(session)
     return (
         f"{_stage_title(session)}\n"
-        f"Your file: {workspace.shown(session.file)}  (the task and the signatures are in it)\n"
+        + (f"{wrapped(part)}\n" if part else "")
+        + f"Your file: {workspace.shown(session.file)}  (the task and the signatures are in it)\n"
         f"{clock(session, now)}\n\n"
         "Write in your own editor, and save. Then:\n"
         "  attn-kata interview run       show the worked example, shapes and your prints\n"
@@ -159,7 +178,7 @@ def listing_json(sessions: Iterable[Session], overall: dict[int, str]) -> str:
             "id": session.id,
             "started": session.events[0].moment.utc.isoformat(timespec="seconds"),
             "track": session.track,
-            "katas": [stage.kata for stage in session.stages],
+            "katas": [one.kata for one in session.stages if one.kata],
             "mode": session.mode,
             "state": session.state,
             "minutes": session.seconds / 60,
@@ -183,9 +202,9 @@ def fitted(line: str, width: int) -> str:
 
 
 def _stage_title(session: Session) -> str:
-    count = len(session.stages)
+    count = sum(1 for one in session.stages if one.timed)
     stage = f"Stage {session.stage + 1} of {count}: " if count > 1 else ""
-    return f"{stage}{catalog.find(session.kata).title}"
+    return f"{stage}{session.round.title}"
 
 
 STATES = {**STATE_NAMES, "briefing": "briefing (the clock does not run)"}

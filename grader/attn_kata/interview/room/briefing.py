@@ -35,6 +35,10 @@ class BriefingScreen(RoomScreen):
         Binding("pageup", "turn(-1)", "Read back", priority=True, show=False),
     ]
 
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._seen = session
+
     def body(self) -> ComposeResult:
         with Container(id="panes"):
             yield Pane("The task", texts.task(self.session), id="task")
@@ -46,23 +50,21 @@ class BriefingScreen(RoomScreen):
         self._show()
         self.query_one(OptionList).focus()
 
-    @work(exclusive=True)
+    @work
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        if await self.room.tried(control.ask, self.room.desk, self.session.id, event.option_index + 1):
-            await self.room.look()
-            if self.is_attached:
-                self._show()
+        asked = await self.step(control.ask, self.room.desk, self.session.id, event.option_index + 1)
+        if asked and self.is_attached:
+            self._show()
 
     def action_turn(self, way: int) -> None:
         """Scroll the task by a page, wherever the cursor is."""
         task = self.query_one("#task", Pane)
         task.scroll_page_down(animate=False) if way > 0 else task.scroll_page_up(animate=False)
 
-    @work(exclusive=True)
+    @work
     async def action_begin(self) -> None:
         """Start the clock."""
-        if await self.room.tried(control.advance, self.room.desk, self.session.id):
-            await self.room.look()
+        await self.step(control.advance, self.room.desk, self._seen.id, seen=self._seen)
 
     def _show(self) -> None:
         listed = self.query_one(OptionList)

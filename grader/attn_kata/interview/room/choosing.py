@@ -1,4 +1,4 @@
-"""Before a session: choose a track or kata, the minutes, and coached or not."""
+"""Before a session: choose a plan or kata, the minutes, and coached or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attn_kata.interview.room.ticks import Tick
 
 
 class ChoosingScreen(RoomScreen):
-    """A list of tracks and katas; Enter goes to the briefing."""
+    """A list of plans and katas; Enter goes to the briefing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+g", "go_on", "To the briefing", priority=True)]
 
@@ -29,23 +29,22 @@ class ChoosingScreen(RoomScreen):
             "Choose with the arrows; Enter shows the task. The clock does not run yet. Tab: options.",
             id="about",
         )
-        tracks, every = plans.tracks(), catalog.katas()
-        track_width = max(len(plan.name) for plan in tracks)
+        named, every = plans.every(), catalog.katas()
+        name_width = max(len(plan.name) for plan in named)
         kata_width = max(len(kata.slug) for kata in every)
         options = [
             Option(
-                f"{plan.name:<{track_width}} {plans.minutes_text(plan.minutes):>3} min  "
-                f"{', '.join(stage.kata for stage in plan.stages)}",
-                id=f"track {plan.name}",
+                f"{plan.name:<{name_width}} {plans.minutes_text(plan.minutes):>3} min  {plan.shown}",
+                id=f"plan {plan.name}",
             )
-            for plan in tracks
+            for plan in named
         ]
         katas = [
             Option(f"{kata.slug:<{kata_width}} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
             for kata in every
         ]
         listed = OptionList(*options, _heading("or one kata"), *katas, id="plans", markup=False)
-        listed.border_title = "Tracks"
+        listed.border_title = "Plans"
         yield listed
         with Container(id="details"):
             yield Input(placeholder="minutes, if not as listed", id="minutes", compact=True)
@@ -54,7 +53,7 @@ class ChoosingScreen(RoomScreen):
     def on_mount(self) -> None:
         listed = self.query_one(OptionList)
         listed.focus()
-        listed.highlighted = listed.get_option_index(f"track {plans.DEFAULT_TRACK}")
+        listed.highlighted = listed.get_option_index(f"plan {plans.DEFAULT_PLAN}")
 
     def on_option_list_option_selected(self) -> None:
         self.action_go_on()
@@ -62,7 +61,7 @@ class ChoosingScreen(RoomScreen):
     def on_input_submitted(self) -> None:
         self.action_go_on()
 
-    @work(exclusive=True)
+    @work
     async def action_go_on(self) -> None:
         """Start the chosen session, with its briefing."""
         listed = self.query_one(OptionList)
@@ -77,7 +76,7 @@ class ChoosingScreen(RoomScreen):
                 plan = plans.with_minutes(plan, plans.minutes_from(minutes))
             actions.start(self.room.desk, plan, coached=coached, folder=None, history=self.room.history)
 
-        if await self.room.tried(begin):
+        if await self.step(begin):
             await self.room.come_in()
 
 
@@ -87,4 +86,4 @@ def _heading(says: str) -> Option:
 
 def _plan(chosen: str) -> Plan:
     kind, _, name = chosen.partition(" ")
-    return plans.of_track(name) if kind == "track" else plans.of_katas((name,))
+    return plans.of_name(name) if kind == "plan" else plans.of_katas((name,))

@@ -38,7 +38,7 @@ class CodingScreen(KeepingScreen):
 
     def __init__(self, session: Session, source: bytes) -> None:
         super().__init__(session, source)
-        self._run_on = False
+        self._run_on = self._handing_in = False
         self._paused = session.paused
 
     def body(self) -> ComposeResult:
@@ -103,20 +103,28 @@ class CodingScreen(KeepingScreen):
         self.query_one("#output", Pane).border_title = f"Output (F4): {run}"
         self.query_one(Tabs).show(run=run)
 
-    @work(group="submit", exclusive=True)
+    @work(group="submit")
     async def action_submit(self) -> None:
         """Save, ask for confirmation, hand in."""
-        if not await self.agree(write=True):
+        if self._handing_in:
             return
-        stage = (
-            f"stage {self._stage + 1} of {len(self.session.stages)}" if len(self.session.stages) > 1 else "your code"
-        )
+        self._handing_in = True
+        try:
+            await self._submit()
+        finally:
+            self._handing_in = False
+
+    async def _submit(self) -> None:
+        with self.room.keys.held():  # a key that comes before the dialog is meant for it, not for the editor
+            if not await self.agree(write=True):
+                return
+        count = sum(1 for one in self.session.stages if one.timed)
+        stage = f"stage {self._stage + 1} of {count}" if count > 1 else "your code"
         meant = await self.app.push_screen_wait(dialogs.hand_in(stage)) == "y"
         if meant and await self.agree(write=True):
-            await self.room.tried(control.submit, self.room.desk, self.session.id, self.draft.base)
-            await self.room.look()
+            await self.step(control.submit, self.room.desk, self.session.id, self.draft.base, stage=self._stage)
 
-    @work(group="ask", exclusive=True)
+    @work(group="ask")
     async def action_ask(self) -> None:
         """Ask a question while the clock runs."""
         said = await self.app.push_screen_wait(dialogs.questions(asked(self.session)))
@@ -126,18 +134,16 @@ class CodingScreen(KeepingScreen):
                 pane.show(texts.task(self.session))
             self.room.notify(content.of_kata(self.session.kata).questions[int(said) - 1].answer, timeout=15)
 
-    @work(group="pause", exclusive=True)
+    @work(group="pause")
     async def action_pause(self) -> None:
         """Stop the clock."""
         await self.agree(write=True)
-        if await self.room.tried(control.pause, self.room.desk, self.session.id):
-            await self.room.look()
+        await self.step(control.pause, self.room.desk, self.session.id)
 
-    @work(group="pause", exclusive=True)
+    @work(group="pause")
     async def action_go_on(self) -> None:
         """Restart the clock."""
-        if await self.room.tried(control.resume, self.room.desk, self.session.id):
-            await self.room.look()
+        await self.step(control.resume, self.room.desk, self.session.id)
 
     def show_clock(self) -> None:
         super().show_clock()

@@ -28,11 +28,12 @@ _HOW = {
 
 
 def open_ones(session: Session) -> list[int]:
-    """The questions that have no answer, or whose points are not ticked yet."""
+    """The questions of this round that have no answer, or whose points are not ticked yet."""
     return [
         place
-        for place, question in enumerate(session.follow_ups, 1)
-        if place not in session.answers or (question["kind"] == "free" and place not in session.ticks)
+        for place in session.places
+        if place not in session.answers
+        or (session.follow_ups[place - 1]["kind"] == "free" and place not in session.ticks)
     ]
 
 
@@ -44,8 +45,9 @@ class QuestionsScreen(RoomScreen):
         Binding("ctrl+n", "leave_out", "Skip it", priority=True),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
+        self._seen = session
         self._left_out: set[int] = set()
         self._place = 0
 
@@ -63,7 +65,7 @@ class QuestionsScreen(RoomScreen):
         if not isinstance(event.option_list, SelectionList):
             self.action_answer()
 
-    @work(exclusive=True)
+    @work
     async def action_answer(self) -> None:
         """Keep the answer, or the points; then go on."""
         if not self._place:
@@ -71,19 +73,19 @@ class QuestionsScreen(RoomScreen):
         desk, number = self.room.desk, self.session.id
         points = self.query(SelectionList)
         if points:
-            kept = await self.room.tried(
+            kept = await self.step(
                 control.tick_points, desk, number, self._place, tuple(sorted(points.first().selected))
             )
         else:
-            kept = await self.room.tried(control.answer, desk, number, self._place, self._typed())
-        if kept:
-            await self.room.look()
-            if self.is_attached:
-                await self._next()
+            kept = await self.step(control.answer, desk, number, self._place, self._typed())
+        if kept and self.is_attached:
+            await self._next()
 
-    @work(exclusive=True)
+    @work
     async def action_leave_out(self) -> None:
         """Go on without an answer."""
+        if self._stepping:
+            return
         self._left_out.add(self._place)
         await self._next()
 
@@ -91,10 +93,10 @@ class QuestionsScreen(RoomScreen):
         places = [place for place in open_ones(self.session) if place not in self._left_out]
         if not places:
             self._place = 0
-            if await self.room.tried(control.advance, self.room.desk, self.session.id):
-                await self.room.look()
+            await self.step(control.advance, self.room.desk, self._seen.id, seen=self._seen)
             return
         self._place = places[0]
+        self.room.keys.shut()  # the rest of a burst was meant for the question before
         self.room.clear_notifications()  # errors about the last answer
         question = self.session.follow_ups[self._place - 1]
         ticking = self._place in self.session.answers
@@ -102,9 +104,10 @@ class QuestionsScreen(RoomScreen):
         unit = f" (in {question['unit']})" if question.get("unit") else ""
         yours = f"\n\nYours: {plain(self.session.answers[self._place]['text'])}" if ticking else ""
         points = "\n".join(f"{n}. {says}" for n, says in enumerate(question["points"], 1)) if ticking else ""
-        count = len(self.session.follow_ups)
+        own = self.session.places
         self.query_one("#asked", Words).update(
-            f"Question {self._place} of {count}\n\n{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}".rstrip()
+            f"Question {own.index(self._place) + 1} of {len(own)}\n\n"
+            f"{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}".rstrip()
         )
         holder = self.query_one("#answer", Vertical)
         await holder.remove_children()
