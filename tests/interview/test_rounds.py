@@ -172,3 +172,31 @@ def test_sessions_that_were_kept_before_there_were_rounds_open_and_go_on(desk, h
     control.answer(desk, 3, 2, "1")
     assert control.advance(desk, 3).state == "review"
     assert control.advance(desk, 3).state == "closed"
+
+
+def test_debugging_is_a_hunt_then_a_review(run, folder, desk):
+    """The real commands and a real engine: the file is mended, the review marked, and the page says what was where."""
+    (folder / "mine.toml").write_text(
+        'title = "Mine"\nabout = "short"\nrounds = [\n'
+        '  { round = "hunt", kata = "sdpa", minutes = 20 },\n  { round = "review", kata = "sdpa", minutes = 10 },\n]\n'
+    )
+    started = run("start", "--plan", "mine.toml")
+    assert "Find them and mend them" in started.stdout, started.stderr
+    session = desk.store.active()
+    hunted, reviewed = session.spoiled[0], session.spoiled[1]
+    assert not any(bug.mistake in started.stdout for bug in hunted.bugs)
+    run("next")
+    file = desk.store.active().file
+    assert file.name == "hunt_sdpa.py"
+    file.write_text(file.read_text().replace(hunted.source.strip("\n"), hunted.base.strip("\n")))
+    assert "Next: Scaled dot-product attention, read a colleague's code" in run("submit").stdout
+    assert f"   1  {reviewed.source.splitlines()[0]}" in run("next").stdout
+    refused = run("answer", "1", "wrong somewhere")
+    assert (refused.returncode, "does not begin with a line" in refused.stderr) == (2, True)
+    marks = "; ".join(f"{bug.lines[0]} {bug.mistake}" for bug in reviewed.bugs)
+    run("answer", "1", marks)
+    shown = run("next").stdout
+
+    assert "Bug hunt: you mended" in shown
+    assert f"review of sdpa: {len(reviewed.bugs)} mistakes found, 0 missed, 0 marks at no mistake" in shown
+    assert f"{reviewed.bugs[0].mistake}, was" in shown

@@ -131,7 +131,7 @@ def start(
     if minutes is not None:
         chosen = plans.with_minutes(chosen, plans.minutes_from(minutes))
     place = folder.absolute() if folder is not None else None
-    emit(actions.start(_desk(), chosen, coached=coached, folder=place, history=History(warn)))
+    emit(actions.start(_desk(), chosen, coached=coached, folder=place, history=History(warn), engines=engine.started))
 
 
 @command.command("status")

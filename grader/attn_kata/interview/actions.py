@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING
 from attn_kata import workspace
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History, Progress
-from attn_kata.interview import active_mock, control, moments, plans, refusals, words
+from attn_kata.interview import active_mock, control, moments, plans, preparing, refusals, words
 from attn_kata.interview.attempts import look
 from attn_kata.interview.control import Desk
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.rounds import Round
 from attn_kata.interview.session import Session
 from attn_kata.interview.storage import NotKept
+from attn_kata.interview.store import AlreadyActive
+from attn_kata.rounds.record import Record
+from attn_kata.rounds.spoiled import Spoiled
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
+    from attn_kata.interview.review import Review
 
 Tell = Callable[[int, int], None]
 Engines = Callable[[], "AbstractContextManager[Engine]"]
@@ -53,10 +57,20 @@ def active(desk: Desk, warn: Callable[[str], None], *, only_look: bool = False) 
         return found
 
 
-def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History) -> str:
-    """A new session, and its briefing."""
-    seed = secrets.randbelow(2**31)
+def start(
+    desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History, engines: Engines | None = None
+) -> str:
+    """A new session, and its briefing. `engines` are for plans with code to prepare."""
+    running = desk.store.active()
+    if running is not None:
+        raise AlreadyActive(running)
+    seed = secrets.randbelow(10**6)
     plan = plans.drawn(plan, before=desk.store.katas(), seed=seed)
+    spoiled: dict[int, Spoiled] = {}
+    if preparing.needs_engine(plan):
+        assert engines is not None
+        with engines() as engine:
+            spoiled = preparing.prepared(plan, seed=seed, engine=engine)
     hints, references = _help_so_far(plan.rounds, history)
     session = control.start(
         desk,
@@ -65,6 +79,7 @@ def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history
         folder=folder or _free_folder(desk),
         seed=seed,
         helped={"hints": hints, "references": references},
+        spoiled=spoiled,
     )
     told = (
         "You see the findings after every run, and the session is marked as coached."
@@ -76,7 +91,8 @@ def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history
             f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in total.",
             words.wrapped(told),
             words.briefing(session),
-            "Ask a question by its number: attn-kata interview ask 1\nStart the clock: attn-kata interview next",
+            ("Ask a question by its number: attn-kata interview ask 1\n" if words.may_ask(session) else "")
+            + "Start the clock: attn-kata interview next",
         ]
     )
 
@@ -237,13 +253,27 @@ def show(
         if session.id not in kept:
             desk.store.keep_scorecard(session.id, {**card.to_dict(), "helped": [hints, references]})
             for one in reviewed.taken:
-                if one.report is not None:
+                if one.report is not None and one.report.hunt is None:  # mending is not writing
                     history.record(one.report, session.files[one.stage], whole=True)
+            _practised(reviewed, Record(lambda sentence: None))
     spread = scorecard.spread(desk.store.scorecards(), until=session.id)
     body = pages.body(reviewed, card, spread)
     if form == "terminal":
         return pages.as_terminal(body, width=width, color=color)
     return {"json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html}[form](body)
+
+
+def _practised(reviewed: Review, record: Record) -> None:
+    """Keep how hunts, reviews and numbers went, for what to practise next."""
+    session = reviewed.session
+    for one in reviewed.taken:
+        if one.report is not None and one.report.hunt is not None:
+            record.hunt_went(one.kata, one.report.hunt)
+    for stage, one_round in enumerate(session.stages):
+        asked = [(place, one) for place, one in enumerate(session.follow_ups, 1) if one.get("stage") == stage]
+        if one_round.kind in ("napkin", "review") and asked:
+            wrong = [one["ask"] for place, one in asked if not session.answers.get(place, {}).get("right")]
+            record.went(one_round.kata, "napkin" if one_round.kind == "napkin" else "review", wrong)
 
 
 def pick(desk: Desk, number: int | None) -> Session:

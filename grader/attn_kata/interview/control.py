@@ -14,13 +14,14 @@ from types import MappingProxyType
 from typing import Any
 
 from attn_kata.errors import UsageError
-from attn_kata.interview import content, deadline, follow_ups, growing, moments, plans, questions, refusals, stubs
+from attn_kata.interview import content, deadline, growing, moments, plans, questions, refusals, stubs
 from attn_kata.interview.attempts import Found, look
 from attn_kata.interview.moments import Clock, Moment
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.rounds import chain
 from attn_kata.interview.session import Kind, Mode, Session
 from attn_kata.interview.store import Entry, Store, digest_of, entry
+from attn_kata.rounds.spoiled import Spoiled
 
 _ON_THE_CLOCK = ("asked", "saved", "ran", "submitted", "advanced", "answered", "ticked")
 
@@ -50,9 +51,10 @@ def start(
     folder: Path,
     seed: int | None = None,
     helped: Mapping[str, int] = MappingProxyType({}),
+    spoiled: Mapping[int, Spoiled] = MappingProxyType({}),
 ) -> Session:
     """A new session, in its briefing. Katas that the plan leaves open are drawn. Attempts go into `folder`; `helped`
-    are the hints given before.
+    are the hints given before; `spoiled` is the code for each round that has one (`preparing` makes it).
 
     Raises AlreadyActive, NotKept, KataFileError, and UsageError when `folder` cannot be written.
     """
@@ -70,7 +72,8 @@ def start(
         folder=folder,
         moment=moments.read(desk.clock),
     )
-    return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
+    code = {"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}} if spoiled else {}
+    return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped, **code)])
 
 
 def tick(desk: Desk, number: int) -> Tick:
@@ -216,9 +219,9 @@ def answer(desk: Desk, number: int, place: int, text: str) -> Session:
     """Answer the follow-up question (from 1). A second answer replaces the first. Raises UsageError for no answer."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
-        question = _follow_up(session, place)
-        right = follow_ups.judge(question, text)
-        yield entry(session, now, "answered", place=place, text=text.strip(), right=right)
+        _follow_up(session, place)
+        right, more = questions.judge(session, place, text)
+        yield entry(session, now, "answered", place=place, text=text.strip(), right=right, **more)
 
     return _do(desk, number, decide, needs="answered")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from attn_kata.interview import content, moments
 from attn_kata.interview.review import Earlier, Review, Taken
 from attn_kata.report.model import Finding, Report
+from attn_kata.rounds import hunt
 
 Judged = tuple[int, list[str], str]
 
@@ -61,6 +62,7 @@ def correctness(review: Review) -> Judged:
             f"{one.kata}: {good} of {len(own)} core properties, {extra} of {len(beyond)} edge properties{why}"
         )
         evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
+        evidence += hunt.sentences(one.report.hunt) if one.report and one.report.hunt else []
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
         again = [finding for part in one.earlier for finding in _core(part.report)]
         evidence += [_again(one.kata, part) for part in one.earlier]
@@ -160,13 +162,21 @@ def code_quality(review: Review) -> Judged:
 def depth(review: Review) -> Judged:
     """The graded follow-up questions."""
     rule = (
-        "Right answers to the graded follow-ups (numbers and choices): 4: all; 3: two thirds; 2: at least one; 1: none."
+        "Right answers to the graded questions (numbers, choices, reviews): 4: all; 3: two thirds; 2: at least one; "
+        "1: none. A review is right when every mistake is marked and nothing else."
     )
     session = review.session
     graded = [place for place, question in enumerate(session.follow_ups, 1) if question["kind"] != "free"]
     right = sum(1 for place in graded if session.answers.get(place, {}).get("right"))
     unanswered = sum(1 for place in graded if place not in session.answers)
     evidence = [f"{right} of {len(graded)} right" + (f", {unanswered} not answered" if unanswered else "")]
+    evidence += [
+        f"review of {question['kata']}: {len(seen['found'])} mistakes found, {len(seen['missed'])} missed, "
+        f"{len(seen['wrong'])} marks at no mistake"
+        for place, question in enumerate(session.follow_ups, 1)
+        for seen in [session.answers.get(place, {}).get("reviewed")]
+        if seen
+    ]
     score = 1 if not right else 4 if right == len(graded) else 3 if right * 3 >= len(graded) * 2 else 2
     return score, evidence, rule
 

@@ -76,7 +76,11 @@ class LineMode:
                     plan = plans.with_minutes(plan, plans.minutes_from(minutes))
                 coached = self._line("Coached, with findings after every run? [y/N]: ") or ""
                 coached_one = coached.lower() in ("y", "yes")
-                self.emit(actions.start(self.desk, plan, coached=coached_one, folder=None, history=self.history))
+                self.emit(
+                    actions.start(
+                        self.desk, plan, coached=coached_one, folder=None, history=self.history, engines=self._warm
+                    )
+                )
                 return self.desk.store.active()
             except UsageError as problem:
                 self.warn(problem.what)

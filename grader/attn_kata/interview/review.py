@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attn_kata import catalog, workspace
-from attn_kata.interview import quality, timeline
+from attn_kata.interview import moments, quality, timeline
 from attn_kata.interview.quality import LintFinding
 from attn_kata.interview.rounds import chain
 from attn_kata.interview.session import Event, Session
 from attn_kata.interview.store import Store
 from attn_kata.interview.timeline import Gap, Point
 from attn_kata.report.model import Report
+from attn_kata.rounds import hunt
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
@@ -128,12 +129,15 @@ def _taken(store: Store, session: Session, stage: int, digest: str) -> Taken:
     how = next((str(event.data.get("how", "submitted")) for event in _ends(session, stage)), "submitted")
     reference = workspace.read(Path(kata.solution))
     attempt_text, reference_text = timeline.as_text(source), timeline.as_text(reference)
+    report = _report(body) if body else None
+    if report is not None and session.stages[stage].kind == "hunt":
+        report = _hunted(session, stage, source, report)
     return Taken(
         stage=stage,
         kata=kata.slug,
         how=how,
         source=attempt_text,
-        report=_report(body) if body else None,
+        report=report,
         lint=quality.lint(source),
         reference=reference_text,
         diff=timeline.difference(_essence(attempt_text), _essence(reference_text)),
@@ -143,6 +147,17 @@ def _taken(store: Store, session: Session, stage: int, digest: str) -> Taken:
             for kept in [reports.get((part, digest))]
         ),
     )
+
+
+def _hunted(session: Session, stage: int, source: bytes, report: Report) -> Report:
+    """The report of a hunt's file, with what became of its mistakes."""
+    began = next(event for event in session.events if event.stage == stage and event.kind in ("began", "advanced"))
+    ended = next(_ends(session, stage), began)
+    minutes = moments.passed(began.moment, ended.moment) / 60
+    result = hunt.judge(session.spoiled[stage], source, report, minutes=minutes)
+    if result is None:
+        return report
+    return replace(report, hunt=result, notes=[*report.notes, *hunt.sentences(result)])
 
 
 def _essence(code: str) -> str:
@@ -164,5 +179,5 @@ def _report(body: dict[str, Any]) -> Report | None:
         return None
 
 
-def _ends(session: Session, stage: int) -> Iterable[Event]:
+def _ends(session: Session, stage: int) -> Iterator[Event]:
     return (event for event in session.events if event.stage == stage and event.kind in ("submitted", "time_up"))

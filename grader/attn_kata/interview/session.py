@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from attn_kata.interview.moments import NEVER, Moment, passed
 from attn_kata.interview.rounds import Round
+from attn_kata.rounds.spoiled import Spoiled
 
 State = Literal["ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review", "closed", "abandoned"]
 Mode = Literal["mock", "coached"]
@@ -112,6 +113,7 @@ class Session:
     announced: frozenset[float] = frozenset()
     kept: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the newest snapshot
     finals: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the submitted or taken version
+    spoiled: Mapping[int, Spoiled] = field(default_factory=dict)  # stage → the code of a hunt or a review
     follow_ups: tuple[Mapping[str, Any], ...] = ()  # as drawn, of all rounds so far
     answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # place of the follow-up → answer
     ticks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # place of a free follow-up → points ticked
@@ -201,7 +203,8 @@ def after(session: Session, event: Event) -> Session:
     data = event.data
     match event.kind:
         case "briefed":
-            return replace(session, state="briefing")
+            made = {int(stage): Spoiled.from_dict(one) for stage, one in data.get("spoiled", {}).items()}
+            return replace(session, state="briefing", spoiled=made or session.spoiled)
         case "asked":
             return replace(session, asked=session.asked | {(event.stage, data["question"])})
         case "began" if "file" not in data:  # the first round has questions

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from attn_kata import catalog, workspace
+from attn_kata import catalog, contract, workspace
 from attn_kata.interview import attempts, content, growing, moments
 from attn_kata.interview.moments import Moment
 from attn_kata.interview.plans import Plan, minutes_phrase, minutes_text
@@ -32,14 +32,31 @@ def briefing(session: Session) -> str:
     """The task, the worked example, and the questions of the present stage."""
     known, stage = content.of_kata(session.kata), session.stages[session.stage]
     example = known.example
-    parts = [
-        f"{_stage_title(session)}, {minutes_phrase(stage.minutes)}",
-        known.task,
-        "A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "),
-        example.says,
-        "The task leaves some details open. You may ask:\n" + questions(session),
-    ]
+    parts = [f"{_stage_title(session)}, {minutes_phrase(stage.minutes)}", task(session)]
+    if session.round.written:
+        parts.append("A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "))
+        parts.append(example.says)
+    if may_ask(session):
+        parts.append("The task leaves some details open. You may ask:\n" + questions(session))
     return "\n\n".join(parts)
+
+
+def task(session: Session) -> str:
+    """What the round asks. Only a task to write leaves details open."""
+    slug = session.kata
+    if may_ask(session):
+        return content.of_kata(slug).task
+    asked = contract.load(catalog.find(slug).prompt).text
+    return {
+        "hunt": f"You get a file that looks right, but it has mistakes. Find them and mend them. What it has to do:\n\n{asked}",
+        "review": f"You read a colleague's code, and say which lines are wrong and why. What it has to do:\n\n{asked}",
+        "napkin": "You answer questions about numbers: bytes, FLOPs, parameters. There is no code to write.",
+    }[session.round.kind]
+
+
+def may_ask(session: Session) -> bool:
+    """Whether this round has a task with open details."""
+    return session.round.kind in ("write", "grow")
 
 
 def questions(session: Session) -> str:
@@ -70,6 +87,8 @@ def follow_up(session: Session, place: int) -> str:
     question, given = session.follow_ups[place - 1], session.answers.get(place)
     unit = f" (in {question['unit']})" if question.get("unit") else ""
     lines = [wrapped(f"{place}. {question['ask']}{unit}", "  ", "     ")]
+    if question["kind"] == "review":
+        lines.append(f"\n{textwrap.indent(question['code'], '  ')}\n")
     for number, option in enumerate(question.get("options", ()), 1):
         lines.append(wrapped(f"{number}) {option}", "     ", "        "))
     if question["kind"] == "free":

@@ -11,7 +11,7 @@ from textual.containers import Container
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from attn_kata.interview import content, control
+from attn_kata.interview import content, control, words
 from attn_kata.interview.room import texts
 from attn_kata.interview.room.screens import Pane, RoomScreen
 from attn_kata.interview.session import Session
@@ -19,6 +19,8 @@ from attn_kata.interview.session import Session
 
 def asked(session: Session) -> list[tuple[str, str | None]]:
     """Every question of this stage, with the answers to the asked ones."""
+    if not words.may_ask(session):
+        return []
     return [
         (one.ask, one.answer if (session.stage, number) in session.asked else None)
         for number, one in enumerate(content.of_kata(session.kata).questions, 1)
@@ -44,11 +46,12 @@ class BriefingScreen(RoomScreen):
             yield Pane("The task", texts.task(self.session), id="task")
             listed = OptionList(id="questions", markup=False)
             listed.border_title = "Questions: Enter asks"
+            listed.display = words.may_ask(self.session)
             yield listed
 
     def on_mount(self) -> None:
         self._show()
-        self.query_one(OptionList).focus()
+        (self.query_one(OptionList) if words.may_ask(self.session) else self.query_one("#task")).focus()
 
     @work
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

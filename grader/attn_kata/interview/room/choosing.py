@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from attn_kata import catalog
-from attn_kata.interview import actions, plans
+from attn_kata.interview import actions, plans, preparing
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.room.screens import RoomScreen, Words
 from attn_kata.interview.room.ticks import Tick
@@ -70,12 +70,14 @@ class ChoosingScreen(RoomScreen):
             return
         minutes, coached = self.query_one(Input).value.strip(), self.query_one(Tick).value
 
-        def begin() -> None:
-            plan = _plan(str(chosen.id))
-            if minutes:
-                plan = plans.with_minutes(plan, plans.minutes_from(minutes))
-            actions.start(self.room.desk, plan, coached=coached, folder=None, history=self.room.history)
+        room, plan = self.room, _plan(str(chosen.id))
 
+        def begin() -> None:
+            asked = plans.with_minutes(plan, plans.minutes_from(minutes)) if minutes else plan
+            actions.start(room.desk, asked, coached=coached, folder=None, history=room.history, engines=room.engines)
+
+        if preparing.needs_engine(plan) and not self._stepping:
+            room.notify("Making the code with mistakes …", timeout=20)
         if await self.step(begin):
             await self.room.come_in()
 

@@ -22,6 +22,7 @@ from attn_kata.report.plain import plain
 _HOW = {
     "numeric": "Type a number: 1536, 1_536, 1.5e3, 12 MiB, 33 %. Enter answers.",
     "choice": "Choose with the arrows; Enter answers.",
+    "review": "Type a line and what is wrong there, one mistake in each line. PgDn, PgUp: the code. Ctrl+G answers.",
     "free": "Answer in your own words. Ctrl+G answers and shows the points of a model answer.",
     "points": "A model answer has these points. Tick those that yours had with Space; Ctrl+G goes on.",
 }
@@ -43,6 +44,8 @@ class QuestionsScreen(RoomScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "answer", "Answer", priority=True),
         Binding("ctrl+n", "leave_out", "Skip it", priority=True),
+        Binding("pagedown", "turn(1)", "Read on", priority=True, key_display="PgDn"),
+        Binding("pageup", "turn(-1)", "Read back", priority=True, show=False),
     ]
 
     def __init__(self, session: Session) -> None:
@@ -64,6 +67,11 @@ class QuestionsScreen(RoomScreen):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if not isinstance(event.option_list, SelectionList):
             self.action_answer()
+
+    def action_turn(self, way: int) -> None:
+        """Scroll the question by a page."""
+        asked = self.query_one("#question", VerticalScroll)
+        asked.scroll_page_down(animate=False) if way > 0 else asked.scroll_page_up(animate=False)
 
     @work
     async def action_answer(self) -> None:
@@ -107,7 +115,7 @@ class QuestionsScreen(RoomScreen):
         own = self.session.places
         self.query_one("#asked", Words).update(
             f"Question {own.index(self._place) + 1} of {len(own)}\n\n"
-            f"{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}".rstrip()
+            f"{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}\n{_to_read(question)}".rstrip()
         )
         holder = self.query_one("#answer", Vertical)
         await holder.remove_children()
@@ -123,13 +131,18 @@ class QuestionsScreen(RoomScreen):
         return self.query_one("#number", Input).value
 
 
+def _to_read(question: Mapping[str, Any]) -> str:
+    """A colleague's code, and what it has to do."""
+    return f"{question['code']}\n\nWHAT IT HAS TO DO\n\n{question['contract']}" if "code" in question else ""
+
+
 def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextArea | SelectionList[int]:
     if kind == "numeric":
         return Input(placeholder="a number", id="number", classes="answer")
     if kind == "choice":
         options = [Option(f"{n}) {says}") for n, says in enumerate(question["options"], 1)]
         return OptionList(*options, id="options", markup=False)
-    if kind == "free":
+    if kind in ("free", "review"):
         return TextArea(id="free", classes="answer", soft_wrap=True)
     from textual.content import Content
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog, stub
-from attn_kata.interview import content
+from attn_kata.interview import content, words
 from attn_kata.interview.session import Session
 
 
 def task(session: Session) -> str:
     """The task, the signatures, the worked example, and the answers so far."""
     known = content.of_kata(session.kata)
+    if not session.round.written:
+        return f"{session.round.title.upper()}\n\n{reflowed(words.task(session))}"
     parts = [
-        catalog.find(session.kata).title.upper(),
-        reflowed(known.task),
-        "TO WRITE",
+        session.round.title.upper(),
+        *([words.new_part(session)] if words.new_part(session) else []),
+        reflowed(words.task(session)),
+        "TO WRITE" if words.may_ask(session) else "WHAT IS CALLED",
         signatures(session.kata),
         "A WORKED EXAMPLE",
         f"{known.example.code.strip()}\n\nout is {known.example.expected}",
