@@ -71,9 +71,9 @@ def start(
         seed=seed,
         folder=folder,
         moment=moments.read(desk.clock),
+        data={"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}} if spoiled else {},
     )
-    code = {"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}} if spoiled else {}
-    return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped, **code)])
+    return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
 
 
 def tick(desk: Desk, number: int) -> Tick:

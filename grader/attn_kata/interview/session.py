@@ -202,9 +202,11 @@ def after(session: Session, event: Event) -> Session:
         session = replace(session, kept={**session.kept, event.stage: event.source})
     data = event.data
     match event.kind:
-        case "briefed":
+        case "created":
             made = {int(stage): Spoiled.from_dict(one) for stage, one in data.get("spoiled", {}).items()}
-            return replace(session, state="briefing", spoiled=made or session.spoiled)
+            return replace(session, spoiled=made)
+        case "briefed":
+            return replace(session, state="briefing")
         case "asked":
             return replace(session, asked=session.asked | {(event.stage, data["question"])})
         case "began" if "file" not in data:  # the first round has questions
@@ -242,5 +244,5 @@ def after(session: Session, event: Event) -> Session:
             return replace(session, state="closed")
         case "abandoned":
             return replace(session, state="abandoned")
-        case _:  # created, saved, ran: kept above
+        case _:  # saved, ran: kept above
             return session

@@ -87,9 +87,17 @@ class Store:
         self._read: Session | None = None  # the one that was loaded last
 
     def create(
-        self, *, track: str, mode: Mode, stages: tuple[Round, ...], seed: int, folder: Path, moment: Moment
+        self,
+        *,
+        track: str,
+        mode: Mode,
+        stages: tuple[Round, ...],
+        seed: int,
+        folder: Path,
+        moment: Moment,
+        data: dict[str, Any],
     ) -> Session:
-        """A new session with its `created` event. Raises AlreadyActive, NotKept."""
+        """A new session with its `created` event, which has `data`. Raises AlreadyActive, NotKept."""
 
         def write(db: sqlite3.Connection) -> Session:
             running = _active(db)
@@ -99,7 +107,7 @@ class Store:
             insert = "INSERT INTO session (active, track, mode, stages, seed, folder) VALUES (?, ?, ?, ?, ?, ?)"
             number = db.execute(insert, row).lastrowid
             assert number is not None
-            _insert(db, number, Entry(kind="created", stage=0, moment=moment, data={}))
+            _insert(db, number, Entry(kind="created", stage=0, moment=moment, data=data))
             return _load(db, number)
 
         return self._storage.write(write)
