@@ -314,7 +314,7 @@ def test_what_a_pause_is_ended_by(run, desk):
     run("next")
     run("pause")
 
-    assert "[paused] resume, run, submit" in run("--no-room", lines="quit\n").stdout
+    assert "[paused] resume, run, check, submit" in run("--no-room", lines="quit\n").stdout
     assert desk.store.active().paused
     assert "paused" not in run("resume").stdout
     assert not desk.store.active().paused
@@ -381,7 +381,7 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
     child.expect(r"Your file: (\S+)")
     file = folder / child.match[1]
     assert file.exists()
-    child.expect(r"\[14:\d\d\] run, submit")
+    child.expect(r"\[14:\d\d\] run, check, submit")
     file.write_bytes(RIGHT)  # the person's own editor
     for _ in range(50):
         if desk.store.source(1, desk.store.active().kept[0]) == RIGHT:
@@ -408,7 +408,7 @@ def test_the_whole_session_through_a_pipe(run, desk, folder):
     for one in drawn:
         answers += ["no number", str(one["answer"])] if one["kind"] == "numeric" else [str(one.get("answer", "words"))]
         answers += ["1, 2"] if one["kind"] == "free" else []
-    lines = ["run", "submit", "", *answers, "", ""]
+    lines = ["check", "submit", "", *answers, "", ""]
     done = run(lines="\n".join(lines) + "\n")
 
     assert "The example: out is as expected." in done.stdout

@@ -153,11 +153,12 @@ def ask(question: int) -> None:
 
 
 @command.command("run")
-def run() -> int:
+@click.option("--own", is_flag=True, help="Run the file as 'python FILE' would, with your own tests.")
+def run(own: bool) -> int:
     """Run your file: shows the worked example, shapes and your prints. Coached: the whole report."""
     from attn_kata.interview import actions
 
-    told, code = actions.run(*_here(), engine.started, width=width(), color=color())
+    told, code = actions.run(*_here(), engine.started, width=width(), color=color(), own=own)
     emit(told)
     return code
 

@@ -144,11 +144,11 @@ def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
     return session, found
 
 
-def ran(desk: Desk, number: int, source: bytes, *, outcome: str) -> Session:
-    """The public smoke check ran on `source`; `outcome` is passed, failed or ungraded."""
+def ran(desk: Desk, number: int, source: bytes, *, outcome: str, own: bool = False) -> Session:
+    """The public smoke check ran on `source`, or the file with its `own` tests; `outcome` is passed, failed or ungraded."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
-        yield entry(session, now, "ran", source, outcome=outcome)
+        yield entry(session, now, "ran", source, outcome=outcome, own=own)
 
     return _do(desk, number, decide, needs="ran")
 

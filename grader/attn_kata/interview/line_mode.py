@@ -109,7 +109,9 @@ class LineMode:
             case "coding":
                 left = "paused" if session.paused else moments.clock_text(session.left(moments.read(self.desk.clock)))
                 resume = "resume, " if session.paused else ""
-                return self._coding(session, self._line(f"\n[{left}] {resume}run, submit, ask N, status, quit: "))
+                return self._coding(
+                    session, self._line(f"\n[{left}] {resume}run, check, submit, ask N, status, quit: ")
+                )
             case "follow_up":
                 return self._follow_up(session)
             case "review":
@@ -135,8 +137,9 @@ class LineMode:
         word, _, rest = typed.partition(" ")
         if session.state != "coding":
             return True
-        if word == "run":
-            self.emit(actions.run(self.desk, session, self._warm, width=self.width, color=self.color)[0])
+        if word in ("run", "check"):
+            own = word == "run"
+            self.emit(actions.run(self.desk, session, self._warm, width=self.width, color=self.color, own=own)[0])
         elif word == "submit":
             self.emit(actions.submit(self.desk, session))
         elif word == "ask":
@@ -149,7 +152,7 @@ class LineMode:
             self.emit(actions.status(self.desk, session))
         else:
             raise UsageError(
-                f"'{word}' is not a command here.", next_step="run, submit, ask N, pause, resume, status, quit"
+                f"'{word}' is not a command here.", next_step="run, check, submit, ask N, pause, resume, status, quit"
             )
         return True
 

@@ -165,7 +165,8 @@ def _says(session: Session, event: Event) -> str:
         case "saved":
             return f"{kata}: saved ({data['size']} bytes)"
         case "ran":
-            return f"{kata}: ran the smoke check, {data['outcome']}"
+            what = "the file with its own tests" if data.get("own") else "the smoke check"
+            return f"{kata}: ran {what}, {data['outcome']}"
         case "submitted":
             return f"{kata}: submitted"
         case "time_up":

@@ -173,6 +173,7 @@ def coding(session: Session, now: Moment) -> str:
         f"{clock(session, now)}\n\n"
         "Write in your own editor, and save. Then:\n"
         "  attn-kata interview run       show the worked example, shapes and your prints\n"
+        "  attn-kata interview run --own run the file with your own tests, as python would\n"
         "  attn-kata interview submit    hand it in; the hidden tests run afterwards\n"
         "  attn-kata interview ask N     ask a question\n"
         "When the time is up, your file is taken as it is on the disk."

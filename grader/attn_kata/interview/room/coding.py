@@ -26,7 +26,8 @@ class CodingScreen(KeepingScreen):
     """One stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,f5", "run", "Run", priority=True, key_display="^r"),
+        Binding("ctrl+r,f5", "run(True)", "Run file", priority=True, key_display="^r"),
+        Binding("ctrl+l,f6", "run(False)", "Check", priority=True, key_display="^l"),
         Binding("ctrl+g", "submit", "Hand in", priority=True),
         Binding("ctrl+t", "turn", "Next pane", priority=True),
         Binding("ctrl+s", "save", "Save", priority=True),
@@ -67,8 +68,8 @@ class CodingScreen(KeepingScreen):
         await self.agree(write=True)
 
     @work(group="run")
-    async def action_run(self) -> None:
-        """Save, run, and show the result."""
+    async def action_run(self, own: bool = True) -> None:
+        """Save, run the file with its `own` tests, or check it, and show the result."""
         if self._run_on:
             self.room.notify("It is still running.", timeout=3)
             return
@@ -84,7 +85,7 @@ class CodingScreen(KeepingScreen):
             width = max(40, width)  # a narrow terminal does not show the pane yet
             session, engine = self.session, self.room.engines
             told, _ = await self.room.threads.grading(
-                actions.run, self.room.desk, session, engine, width=width, color=True
+                actions.run, self.room.desk, session, engine, width=width, color=True, own=own
             )
             back = "\n\nBack to your code: F3" if self.has_class("-narrow") else ""
             shown = Content.from_rich_text(Text.from_ansi(told.rstrip() + back))
@@ -95,8 +96,8 @@ class CodingScreen(KeepingScreen):
         finally:
             self._run_on = False
         if self.is_attached:  # the time may be up by now
-            # A mock run ends with its verdict, below the code's prints; a coached run begins with it.
-            output.show(shown, end=self.session.mode == "mock")
+            # A run ends with its verdict, below the code's prints; a coached check begins with it.
+            output.show(shown, end=own or self.session.mode == "mock")
             self._show_run(f"run at {time.strftime('%H:%M:%S')}")
 
     def _show_run(self, run: str) -> None:

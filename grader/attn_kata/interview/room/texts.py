@@ -48,12 +48,13 @@ def reflowed(text: str) -> str:
 
 
 RUNS = {
-    "mock": "Ctrl+R runs the worked example and shows shapes and your prints. It shows nothing of the hidden tests.",
-    "coached": "Ctrl+R grades your code: it shows which properties hold, and which mistake breaks the others.",
+    "mock": "Ctrl+L checks the worked example and the shapes. It shows nothing of the hidden tests.",
+    "coached": "Ctrl+L grades your code: it shows which properties hold, and which mistake breaks the others.",
 }
 BEGIN = """\
 Write here, or open the same file in your own editor: what you save there appears here.
 
+Ctrl+R runs your file as 'python FILE' does, with your own tests and prints.
 {run}
 Ctrl+G hands in your code. When the time is up, your text is taken as it is.
 
@@ -73,7 +74,8 @@ EVERYWHERE
   F1, Ctrl+O  this page; Esc closes it
 
 CODING
-  Ctrl+R   run the worked example (F5 too)
+  Ctrl+R   run your file with your own tests (F5 too)
+  Ctrl+L   check the worked example and shapes (F6 too)
   Ctrl+S   save now (the room also saves every second)
   Ctrl+B   ask a question
   Ctrl+T   task, editor, output in turn;
