@@ -37,7 +37,7 @@ def test_a_mock_session_from_start_to_scorecard(run, desk, home, folder):
     assert "A worked example:" in started.stdout
     assert "-> " not in started.stdout  # no answer before the question
 
-    asked = run("ask", "5")
+    asked = run("ask", "are", "the", "inputs", "always", "4d?")
     assert "-> " in asked.stdout
 
     coding = run("next")
@@ -190,7 +190,7 @@ def test_with_a_session_every_mistake_is_said_with_the_next_step(run, desk, fold
         (["start"], "Interview 1 (sdpa+causal_mask) still runs"),
         (["submit"], "You cannot submit in interview 1 now: it is in the briefing"),
         (["run"], "it is in the briefing"),
-        (["ask", "99"], "There is no question '99'"),
+        (["ask", "99"], "'99' is not a question.\nAsk in your own words"),
         (["answer", "1", "1"], "You cannot answer in interview 1 now"),
         (["show"], "has no review yet"),
         (["export", "1"], "has no review yet"),
@@ -374,8 +374,8 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
     child.sendline("")
     child.expect("Coached")
     child.sendline("")
-    child.expect("The number of a question, or Enter to start the clock")
-    child.sendline("1")
+    child.expect("A question in your own words, or Enter to start the clock")
+    child.sendline("are the inputs always 4d?")
     child.expect("-> ")
     child.sendline("")
     child.expect(r"Your file: (\S+)")

@@ -35,9 +35,8 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
         await pilot.press("enter")
 
         await shows(pilot, BriefingScreen)
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: room.session.asked)
-        assert "→" in str(room.screen.query_one("#questions", OptionList).get_option_at_index(1).prompt)
+        await pilot.press(*"always 4d", "enter")
+        await until(pilot, lambda: room.session.asked and "→" in text_of(room.screen.query_one("#answers", Pane)))
         await pilot.press("ctrl+g")
 
         await shows(pilot, CodingScreen)
@@ -490,7 +489,7 @@ def test_a_page_of_the_task_turns_wherever_the_cursor_is(room):
         await pilot.press("enter")
         await shows(pilot, BriefingScreen)
         task = room.screen.query_one("#task", Pane)
-        assert isinstance(room.focused, OptionList)
+        assert isinstance(room.focused, Input)
         await pilot.press("pagedown")
         await pilot.pause()
         assert task.scroll_offset.y > 0

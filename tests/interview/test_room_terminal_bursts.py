@@ -39,7 +39,7 @@ def test_bursts_of_keys_take_one_step_each(folder, home, desk):
     burst(one, "abcdefghijklmnopqrst")
     one.shows("abcdefghijklmnopqrst# attn-kata: sdpa")
     for opens, what, answers in (
-        (ASK + "1", "Which question", ESC),
+        (ASK + "1", "Ask in your own words", ESC),
         (HELP + ENTER, "EVERYWHERE", "q"),
         (LEAVE, "Leave?", "s" + "e"),
         (HAND_IN + "n", "Hand in stage 1", "n" + "y"),

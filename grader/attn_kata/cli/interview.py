@@ -93,6 +93,7 @@ def command(ctx: click.Context, no_room: bool) -> None:
 @click.option("--kata", "katas", metavar="KATA …", multiple=True, help="These katas instead of a plan.")
 @click.argument("more", metavar="", nargs=-1)
 @click.option("--minutes", metavar="N", help="Minutes for the whole session (default: the plan's).")
+@click.option("--list-questions", "listed", is_flag=True, help="For beginners: show the questions that you may ask.")
 @click.option("--coached", is_flag=True, help="Allow findings after every run, pauses and hints; marked as coached.")
 @click.option(
     "--dir", "folder", type=click.Path(path_type=Path), help="Folder for your files (default: a new folder here)."
@@ -102,6 +103,7 @@ def start(
     katas: tuple[str, ...],
     more: tuple[str, ...],
     minutes: str | None,
+    listed: bool,
     coached: bool,
     folder: Path | None,
 ) -> None:
@@ -131,7 +133,11 @@ def start(
     if minutes is not None:
         chosen = plans.with_minutes(chosen, plans.minutes_from(minutes))
     place = folder.absolute() if folder is not None else None
-    emit(actions.start(_desk(), chosen, coached=coached, folder=place, history=History(warn), engines=engine.started))
+    emit(
+        actions.start(
+            _desk(), chosen, coached=coached, folder=place, history=History(warn), engines=engine.started, listed=listed
+        )
+    )
 
 
 @command.command("status")
@@ -143,13 +149,13 @@ def status() -> None:
     emit(actions.status(desk, actions.active(desk, warn, only_look=True)))
 
 
-@command.command("ask")
-@click.argument("question", type=int)
-def ask(question: int) -> None:
-    """Ask a clarifying question by its number."""
+@command.command("ask", context_settings={"ignore_unknown_options": True})
+@click.argument("words", metavar="WORDS …", nargs=-1, required=True)
+def ask(words: tuple[str, ...]) -> None:
+    """Ask a clarifying question in your own words."""
     from attn_kata.interview import actions
 
-    emit(actions.ask(*_here(), question))
+    emit(actions.ask(*_here(), " ".join(words)))
 
 
 @command.command("run")

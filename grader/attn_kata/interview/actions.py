@@ -59,7 +59,14 @@ def active(desk: Desk, warn: Callable[[str], None], *, only_look: bool = False) 
 
 
 def start(
-    desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History, engines: Engines | None = None
+    desk: Desk,
+    plan: Plan,
+    *,
+    coached: bool,
+    folder: Path | None,
+    history: History,
+    engines: Engines | None = None,
+    listed: bool = False,
 ) -> str:
     """A new session, and its briefing. `engines` are for plans with code to prepare."""
     running = desk.store.active()
@@ -81,6 +88,7 @@ def start(
         seed=seed,
         helped={"hints": hints, "references": references},
         spoiled=spoiled,
+        listed=listed,
     )
     told = (
         "You see the findings after every run, and the session is marked as coached."
@@ -92,7 +100,11 @@ def start(
             f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in total.",
             words.wrapped(told),
             words.briefing(session),
-            ("Ask a question by its number: attn-kata interview ask 1\n" if words.may_ask(session) else "")
+            (
+                f"Ask a question: attn-kata interview ask {'1' if listed else 'WORDS …'}\n"
+                if words.may_ask(session)
+                else ""
+            )
             + "Start the clock: attn-kata interview next",
         ]
     )
@@ -108,9 +120,24 @@ def status(desk: Desk, session: Session) -> str:
     return told
 
 
-def ask(desk: Desk, session: Session, question: int) -> str:
-    """The answer to a clarifying question."""
-    return words.answer(control.ask(desk, session.id, question), question)
+def ask(desk: Desk, session: Session, text: str) -> str:
+    """The answer to a clarifying question in the candidate's own words; by its number where the list is shown."""
+    text = text.strip()
+    refusals.unless_allowed(session, "asked")
+    refusals.unless_open(session)
+    if text.isascii() and text.isdigit():
+        if not session.listed:
+            raise UsageError(
+                f"'{text}' is not a question.", next_step="Ask in your own words: attn-kata interview ask WORDS …"
+            )
+        return words.answer(control.ask(desk, session.id, int(text[:9])), int(text[:9]))
+    if not text:
+        raise UsageError("The question is empty.", next_step="Ask in your own words: attn-kata interview ask WORDS …")
+    from attn_kata.interview import clarifying  # only here: no other command needs its wordings
+
+    found = clarifying.heard(session.kata, text)
+    session = control.ask(desk, session.id, *found, text=text[: clarifying.LONGEST])
+    return "\n".join(words.answer(session, number) for number in found) or clarifying.UNKNOWN
 
 
 def run(

@@ -52,9 +52,11 @@ def start(
     seed: int | None = None,
     helped: Mapping[str, int] = MappingProxyType({}),
     spoiled: Mapping[int, Spoiled] = MappingProxyType({}),
+    listed: bool = False,
 ) -> Session:
     """A new session, in its briefing. Katas that the plan leaves open are drawn. Attempts go into `folder`; `helped`
     are the hints given before; `spoiled` is the code for each round that has one (`preparing` makes it).
+    `listed` shows the list of clarifying questions.
 
     Raises AlreadyActive, NotKept, KataFileError, and UsageError when `folder` cannot be written.
     """
@@ -71,7 +73,7 @@ def start(
         seed=seed,
         folder=folder,
         moment=moments.read(desk.clock),
-        data={"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}} if spoiled else {},
+        data={"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}, "listed": listed},
     )
     return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
 
@@ -90,15 +92,23 @@ def tick(desk: Desk, number: int) -> Tick:
     return Tick(session=session, left=session.left(now), news=tuple(news))
 
 
-def ask(desk: Desk, number: int, question: int) -> Session:
-    """Ask the clarifying question (from 1) of this stage's kata. Asking again changes nothing."""
+def ask(desk: Desk, number: int, *questions: int, text: str = "") -> Session:
+    """Ask clarifying questions (from 1) of this stage's kata. Asking again changes nothing.
+
+    `text` is what the candidate typed. With no question, it is kept as one that nothing answers.
+    """
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        refusals.unless_open(session)
         count = len(content.of_kata(session.kata).questions)
-        if not 1 <= question <= count:
-            raise UsageError(f"There is no question '{question}'.", next_step=f"Ask one from 1 to {count}")
-        if (session.stage, question) not in session.asked:
-            yield entry(session, now, "asked", question=question)
+        said: dict[str, Any] = {"text": text} if text else {}
+        for question in questions:
+            if not 1 <= question <= count:
+                raise UsageError(f"There is no question '{question}'.", next_step=f"Ask one from 1 to {count}")
+            if (session.stage, question) not in session.asked:
+                yield entry(session, now, "asked", question=question, **said)
+        if not questions:
+            yield entry(session, now, "asked", question=None, text=text)
 
     return _do(desk, number, decide, needs="asked")
 

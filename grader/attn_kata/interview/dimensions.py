@@ -38,6 +38,7 @@ def clarification(review: Review) -> Judged:
             if question.matters and not was_asked:
                 evidence.append(f"{kata}: not asked: {question.settles}")
     evidence.insert(0, f"you asked {asked} of the {matter} questions that matter, and {wasted} that do not matter")
+    evidence += ["you saw the list of questions"] if session.listed else []
     if asked == matter:
         score = 4 if wasted <= _MOST_IDLE_QUESTIONS else 3
     else:

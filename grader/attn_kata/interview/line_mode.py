@@ -99,18 +99,20 @@ class LineMode:
         session = actions.active(self.desk, self.warn)
         match session.state:
             case "briefing":
-                typed = self._line("\nThe number of a question, or Enter to start the clock: ")
+                asks = "The number of a question" if session.listed else "A question in your own words"
+                asks = f"{asks}, or Enter" if words.may_ask(session) else "Enter"
+                typed = self._line(f"\n{asks} to start the clock: ")
                 if typed is None or typed in _LEAVING:
                     return False
                 if typed:
-                    self.emit(actions.ask(self.desk, session, _whole(typed, "question")))
+                    self.emit(actions.ask(self.desk, session, typed))
                 else:
                     self._advance(session)
             case "coding":
                 left = "paused" if session.paused else moments.clock_text(session.left(moments.read(self.desk.clock)))
                 resume = "resume, " if session.paused else ""
                 return self._coding(
-                    session, self._line(f"\n[{left}] {resume}run, check, submit, ask N, status, quit: ")
+                    session, self._line(f"\n[{left}] {resume}run, check, submit, ask WORDS, status, quit: ")
                 )
             case "follow_up":
                 return self._follow_up(session)
@@ -143,7 +145,7 @@ class LineMode:
         elif word == "submit":
             self.emit(actions.submit(self.desk, session))
         elif word == "ask":
-            self.emit(actions.ask(self.desk, session, _whole(rest, "question")))
+            self.emit(actions.ask(self.desk, session, rest))
         elif word == "pause":
             control.pause(self.desk, session.id)
         elif word == "resume":
@@ -152,7 +154,8 @@ class LineMode:
             self.emit(actions.status(self.desk, session))
         else:
             raise UsageError(
-                f"'{word}' is not a command here.", next_step="run, check, submit, ask N, pause, resume, status, quit"
+                f"'{word}' is not a command here.",
+                next_step="run, check, submit, ask WORDS, pause, resume, status, quit",
             )
         return True
 

@@ -49,6 +49,12 @@ def unless_allowed(session: Session, kind: Kind) -> None:
         raise refused(session, kind)
 
 
+def unless_open(session: Session) -> None:
+    """Raises UsageError in a round that leaves no details open."""
+    if session.round.kind not in ("write", "grow"):
+        raise UsageError("This round leaves nothing open to ask about.", next_step=NEXT[session.state])
+
+
 def unless_at(session: Session, stage: int | None) -> None:
     """Raises UsageError when the session is no longer at `stage`. None means any."""
     if stage is not None and session.stage != stage:

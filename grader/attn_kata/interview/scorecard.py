@@ -118,6 +118,8 @@ def _notes(review: Review) -> Iterable[str]:
     session = review.session
     if session.mode == "coached":
         yield "Coached: you saw findings after every run."
+    if session.listed:
+        yield "You saw the list of clarifying questions. Real interviews have none."
     if session.state == "abandoned":
         yield "The interview was ended early."
     for one in review.taken:

@@ -109,7 +109,9 @@ class Session:
     last: Moment = NEVER
     paused: bool = False
     files: Mapping[int, Path] = field(default_factory=dict)  # stage → the attempt
+    listed: bool = False  # whether the candidate sees the list of questions
     asked: frozenset[tuple[int, int]] = frozenset()  # (stage, number of the question)
+    unknown: tuple[tuple[int, str], ...] = ()  # (stage, text) of questions that the content does not answer
     announced: frozenset[float] = frozenset()
     kept: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the newest snapshot
     finals: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the submitted or taken version
@@ -204,9 +206,11 @@ def after(session: Session, event: Event) -> Session:
     match event.kind:
         case "created":
             made = {int(stage): Spoiled.from_dict(one) for stage, one in data.get("spoiled", {}).items()}
-            return replace(session, spoiled=made)
+            return replace(session, spoiled=made, listed=bool(data.get("listed", False)))
         case "briefed":
             return replace(session, state="briefing")
+        case "asked" if data["question"] is None:
+            return replace(session, unknown=(*session.unknown, (event.stage, data["text"])))
         case "asked":
             return replace(session, asked=session.asked | {(event.stage, data["question"])})
         case "began" if "file" not in data:  # the first round has questions

@@ -159,7 +159,10 @@ def _says(session: Session, event: Event) -> str:
         case "briefed":
             return "the briefing begins"
         case "asked":
-            return f"{kata}: asked question {data['question']}"
+            text = one_line(data.get("text", ""), most=100)
+            if data["question"] is None:
+                return f"{kata}: asked what nothing answers: {text}"
+            return f"{kata}: asked question {data['question']}" + (f": {text}" if text else "")
         case "began" | "advanced":
             return f"{kata}: coding begins"
         case "saved":

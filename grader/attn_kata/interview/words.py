@@ -37,8 +37,17 @@ def briefing(session: Session) -> str:
         parts.append("A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "))
         parts.append(example.says)
     if may_ask(session):
-        parts.append("The task leaves some details open. You may ask:\n" + questions(session))
+        parts.append(open_details(session))
     return "\n\n".join(parts)
+
+
+def open_details(session: Session) -> str:
+    """What may be asked: the list where it is shown, and the answers so far."""
+    if session.listed:
+        return "The task leaves some details open. You may ask:\n" + questions(session)
+    own = [number for stage, number in sorted(session.asked) if stage == session.stage]
+    told = [wrapped("The task leaves some details open. Ask about them in your own words.")]
+    return "\n".join([*told, *(answer(session, number) for number in own)])
 
 
 def task(session: Session) -> str:
@@ -72,9 +81,8 @@ def questions(session: Session) -> str:
 def answer(session: Session, question: int) -> str:
     """The answer to one clarifying question."""
     asked = content.of_kata(session.kata).questions[question - 1]
-    return (
-        wrapped(f"{question}. {asked.ask}", "  ", "     ") + "\n" + wrapped(f"-> {asked.answer}", "     ", "        ")
-    )
+    ask = f"{question}. {asked.ask}" if session.listed else asked.ask
+    return wrapped(ask, "  ", "     ") + "\n" + wrapped(f"-> {asked.answer}", "     ", "        ")
 
 
 def follow_ups(session: Session) -> str:
@@ -175,7 +183,7 @@ def coding(session: Session, now: Moment) -> str:
         "  attn-kata interview run       show the worked example, shapes and your prints\n"
         "  attn-kata interview run --own run the file with your own tests, as python would\n"
         "  attn-kata interview submit    hand it in; the hidden tests run afterwards\n"
-        "  attn-kata interview ask N     ask a question\n"
+        "  attn-kata interview ask WORDS ask a question\n"
         "When the time is up, your file is taken as it is on the disk."
     )
 
@@ -231,7 +239,7 @@ STATES = {**STATE_NAMES, "briefing": "briefing (the clock does not run)"}
 PAUSED = "Next: attn-kata interview resume"
 NEXT = {
     "ready": "Next: attn-kata interview next",
-    "briefing": "Next: attn-kata interview ask N, then attn-kata interview next, which starts the clock",
+    "briefing": "Next: attn-kata interview ask WORDS, then attn-kata interview next, which starts the clock",
     "coding": "Next: write, attn-kata interview run, and finally attn-kata interview submit",
     "submitted": "Next: attn-kata interview next",
     "time_up": "Next: attn-kata interview next",

@@ -48,6 +48,7 @@ class ChoosingScreen(RoomScreen):
         yield listed
         with Container(id="details"):
             yield Input(placeholder="minutes, if not as listed", id="minutes", compact=True)
+            yield Tick("show a list of questions", id="listed", compact=True)
             yield Tick("coached: findings after every run", id="coached", compact=True)
 
     def on_mount(self) -> None:
@@ -68,17 +69,27 @@ class ChoosingScreen(RoomScreen):
         chosen = listed.highlighted_option
         if chosen is None or chosen.id is None:
             return
-        minutes, coached = self.query_one(Input).value.strip(), self.query_one(Tick).value
+        minutes, coached = self.query_one(Input).value.strip(), self.query_one("#coached", Tick).value
+        listed_questions = self.query_one("#listed", Tick).value
 
         room, plan = self.room, _plan(str(chosen.id))
 
         def begin() -> None:
             asked = plans.with_minutes(plan, plans.minutes_from(minutes)) if minutes else plan
-            actions.start(room.desk, asked, coached=coached, folder=None, history=room.history, engines=room.engines)
+            actions.start(
+                room.desk,
+                asked,
+                coached=coached,
+                folder=None,
+                history=room.history,
+                engines=room.engines,
+                listed=listed_questions,
+            )
 
         if preparing.needs_engine(plan) and not self._stepping:
             room.notify("Making the code with mistakes …", timeout=20)
         if await self.step(begin):
+            self._stepping = True  # until the next screen is there
             await self.room.come_in()
 
 

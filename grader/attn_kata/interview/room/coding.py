@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 
-from attn_kata.interview import actions, content, control, words
+from attn_kata.interview import actions, control, words
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.briefing import asked
 from attn_kata.interview.room.editor import Editor
@@ -27,7 +27,7 @@ class CodingScreen(KeepingScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r,f5", "run(True)", "Run file", priority=True, key_display="^r"),
-        Binding("ctrl+l,f6", "run(False)", "Check", priority=True, key_display="^l"),
+        Binding("ctrl+l,f8", "run(False)", "Check", priority=True, key_display="^l"),
         Binding("ctrl+g", "submit", "Hand in", priority=True),
         Binding("ctrl+t", "turn", "Next pane", priority=True),
         Binding("ctrl+s", "save", "Save", priority=True),
@@ -128,12 +128,17 @@ class CodingScreen(KeepingScreen):
     @work(group="ask")
     async def action_ask(self) -> None:
         """Ask a question while the clock runs."""
-        said = await self.app.push_screen_wait(dialogs.questions(asked(self.session)))
-        if said is not None and await self.room.tried(control.ask, self.room.desk, self.session.id, int(said)):
-            await self.room.look()
+        if not words.may_ask(self.session):
+            self.room.notify("This round leaves nothing open to ask about.", timeout=5)
+            return
+        said = await self.app.push_screen_wait(
+            dialogs.questions(asked(self.session)) if self.session.listed else dialogs.Ask()
+        )
+        told: list[str] = []
+        if said is not None and await self.step(lambda: told.append(actions.ask(self.room.desk, self.session, said))):
             for pane in self.query("#task").results(Pane):
                 pane.show(texts.task(self.session))
-            self.room.notify(content.of_kata(self.session.kata).questions[int(said) - 1].answer, timeout=15)
+            self.room.notify(texts.unwrapped(told[0]), timeout=15)
 
     @work(group="pause")
     async def action_pause(self) -> None:

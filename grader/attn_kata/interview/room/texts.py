@@ -37,6 +37,11 @@ def signatures(slug: str) -> str:
     return "\n".join(re.findall(r"^ *(?:def|class) .*?(?=:$)", code, re.MULTILINE | re.DOTALL))
 
 
+def unwrapped(text: str) -> str:
+    """A text of several lines as a notice: the indented lines that go on are joined."""
+    return re.sub(r"\s*-> ", "\n→ ", re.sub(r"\n +(?!->)", " ", text.strip()))
+
+
 def reflowed(text: str) -> str:
     """Each paragraph as one line, so that a pane can wrap it; indented text and lists stay unchanged."""
     made = []
@@ -51,6 +56,7 @@ RUNS = {
     "mock": "Ctrl+L checks the worked example and the shapes. It shows nothing of the hidden tests.",
     "coached": "Ctrl+L grades your code: it shows which properties hold, and which mistake breaks the others.",
 }
+ASK = "The task leaves some details open. A good candidate asks about them before the clock runs."
 BEGIN = """\
 Write here, or open the same file in your own editor: what you save there appears here.
 
@@ -62,7 +68,7 @@ Your file: {file}"""
 
 HELP = """\
 THE INTERVIEW
-  Briefing  Enter asks the question under the cursor.
+  Briefing  Ask in your own words; Enter asks.
             Ctrl+G starts the clock.
   Coding    Write, run, hand in. Then come some questions,
             and the review.
@@ -75,7 +81,7 @@ EVERYWHERE
 
 CODING
   Ctrl+R   run your file with your own tests (F5 too)
-  Ctrl+L   check the worked example and shapes (F6 too)
+  Ctrl+L   check the worked example and shapes (F8 too)
   Ctrl+S   save now (the room also saves every second)
   Ctrl+B   ask a question
   Ctrl+T   task, editor, output in turn;
