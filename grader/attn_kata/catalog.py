@@ -3,12 +3,14 @@
 The format of `kata.toml`. Every key is required; an error names file and key:
 
     title = "Multi-head attention"   # what `list` and the stub call it; as in the first line of prompt.md
-    level = 3                        # 1 and up; `list` groups by it
+    level = 3                        # 1 and up: how hard it is
     minutes = 35                     # what an interview would give for it
     summary = "..."                  # one line, at most 60 characters, for `list`
     entries = ["MultiHeadAttention"] # the names that the hidden tests call
     hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
 
+    group = "Heads"                  # optional: its heading in `list`, instead of its level
+    prerequisites = ["split_heads"]  # optional: katas to pass before; whoever passed this one needs them no more
     shapes = ["output_shape"]        # optional: properties that an interview shows
 
     [hint_for]                       # optional: the hint, by number, that is about a mistake
@@ -43,6 +45,8 @@ class Kata:
     summary: str
     entries: tuple[str, ...]
     hints: tuple[str, ...]
+    group: str
+    prerequisites: tuple[str, ...]
     shapes: tuple[str, ...]
     hint_numbers: dict[str, int]  # by the id of a mistake, or by its family
     folder: Path
@@ -118,14 +122,17 @@ def load(folder: Path) -> Kata:
     if not SLUG.fullmatch(folder.name):
         raise KataFileError(f"{file}: the folder '{folder.name}' is not a snake_case slug.")
     table = Table.of_file(file)
+    level = table.positive("level")
     kata = Kata(
         slug=folder.name,
         title=table.text("title"),
-        level=table.positive("level"),
+        level=level,
         minutes=table.positive("minutes"),
         summary=table.text("summary"),
         entries=table.identifiers("entries"),
         hints=table.texts("hints", at_least=3),
+        group=table.text("group", default=f"Level {level}"),
+        prerequisites=table.identifiers("prerequisites") if table.has("prerequisites") else (),
         shapes=table.identifiers("shapes") if table.has("shapes") else ("output_shape",),
         hint_numbers=_hint_numbers(table.table("hint_for")),
         folder=folder,

@@ -77,12 +77,16 @@ class Failing:
 
 @dataclass(frozen=True, kw_only=True)
 class Graded:
-    """One full grading of a kata. `failed` are the core properties that did not hold."""
+    """One full grading of a kata. `failed` are the core properties that did not hold.
+
+    `round` is empty; or it names a round, such as a bug hunt, and `failed` has what went wrong in it.
+    """
 
     kata: str
     at: datetime
     passed: bool
     failed: tuple[str, ...]
+    round: str = ""
 
 
 def home() -> Path:
@@ -120,14 +124,14 @@ class History:
 
         def write(db: sqlite3.Connection) -> None:
             insert = "INSERT INTO start (at, kata, path, level) VALUES (?, ?, ?, ?)"
-            db.execute(insert, (_now(), kata, _stored(path), level))
-            db.execute(_MAKE_CURRENT, (kata, _stored(path)))
+            db.execute(insert, (_now(), kata, stored_path(path), level))
+            db.execute(_MAKE_CURRENT, (kata, stored_path(path)))
 
         self._write(write, None)
 
     def make_current(self, kata: str, path: Path) -> None:
         """Make `kata`, at `path`, the kata of a command without an argument."""
-        self._write(lambda db: db.execute(_MAKE_CURRENT, (kata, _stored(path))), None)
+        self._write(lambda db: db.execute(_MAKE_CURRENT, (kata, stored_path(path))), None)
 
     def current(self) -> Current | None:
         """The current kata, or None before the first `start`."""
@@ -143,7 +147,7 @@ class History:
     def wrote(self, kata: str, path: Path) -> bool:
         """Whether `start` or `reset` wrote a stub of `kata` at `path`."""
         query = "SELECT 1 FROM start WHERE kata = ? AND path IN (?, ?)"
-        return bool(self._rows(query, kata, _stored(path), _stored(path.resolve())))
+        return bool(self._rows(query, kata, stored_path(path), stored_path(path.resolve())))
 
     def passed_path(self, kata: str) -> Path | None:
         """The path of the last attempt that passed."""
@@ -159,7 +163,7 @@ class History:
         row = (
             _now(),
             report.kata,
-            _stored(path),
+            stored_path(path),
             report.outcome,
             report.seconds.get("total", 0.0),
             report.seed,
@@ -285,7 +289,7 @@ def _progress(db: sqlite3.Connection) -> dict[str, Progress]:
     return {kata: Progress(**values) for kata, values in gathered.items()}
 
 
-def _stored(path: Path) -> str | bytes:
+def stored_path(path: Path) -> str | bytes:
     """The path as text, or as bytes if it is not valid Unicode."""
     text = str(path)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from attn_kata import quantities
 from attn_kata.errors import UsageError
 from attn_kata.interview import content, follow_ups
 
@@ -55,18 +56,38 @@ def test_the_right_answer_is_right_and_another_is_wrong(slug):
         ("4 bytes", 4),
         ("3 TFLOPs", 3e12),
         ("1 GB", 1e9),
+        ("2^20", 2**20),
+        ("2**10 KiB", 2**20),
+        ("4 * 2^20 bytes", 2**22),
+        ("1.3e9", 1.3e9),
+        ("128 KiB", 2**17),
     ],
 )
 def test_numbers_as_people_write_them(text, value):
-    assert follow_ups.number_from(text) == value
+    assert quantities.parse(text).value == value
 
 
 @pytest.mark.parametrize(
-    "text", ["abc", "1 2", "1..2", "__import__('os')", "nan", "inf", "1e", "9" * 50 + "x", "٣", "2**3"]
+    "text",
+    [
+        "abc",
+        "1 2",
+        "1..2",
+        "__import__('os')",
+        "nan",
+        "inf",
+        "1e",
+        "9" * 50 + "x",
+        "٣",
+        "2**3**4",
+        "9^999",
+        "2^2.5",
+        "0x10",
+    ],
 )
 def test_what_is_no_number_is_said_in_quotes(text):
     with pytest.raises(UsageError, match="is not a number") as wrong:
-        follow_ups.number_from(text)
+        quantities.parse(text)
 
     assert wrong.value.next_step
 

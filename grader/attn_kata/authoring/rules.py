@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attn_kata import catalog, specimens, stub
+from attn_kata import catalog, curriculum, specimens, stub
 from attn_kata.authoring import handout, new, pipelines
 from attn_kata.catalog import Kata
 from attn_kata.diagnosis import catalogue
@@ -82,6 +82,7 @@ def check(kata: Kata, engine: Engine) -> Check:
 
     result.problems.extend(_unknown(kata))
     result.problems.extend(_hints_about_nothing(kata))
+    result.problems.extend(curriculum.problems(kata, catalog.katas()))
     sources: list[tuple[Specimen, bytes]] = []
     try:
         found = specimens.read(kata.folder)

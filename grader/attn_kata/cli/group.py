@@ -15,7 +15,7 @@ from attn_kata.errors import AttnKataError
 # In the order of `--help`, each with the first sentence of its own help: `--help` shows them without importing the commands.
 # Each name is also the module of its command, which is imported when it runs.
 COMMANDS = {
-    "list": "Show the katas by level, and when you passed them.",
+    "list": "Show the katas in groups, and when you passed them.",
     "start": "Write the stub of KATA, with its contract in full.",
     "grade": "Grade your attempt at the current kata, at KATA, or in FILE.",
     "watch": "Grade your attempt again on every save.",
@@ -25,6 +25,9 @@ COMMANDS = {
     "reset": "Start KATA again with a new stub; your old file is kept.",
     "status": "Show your progress and the next step.",
     "demo": "Show two reports: an attempt with a mistake, then the reference.",
+    "hunt": "Write code that looks right and has mistakes: find them and mend them.",
+    "review": "Review code that a colleague wrote for KATA: mark the lines that are wrong, and say why.",
+    "napkin": "Ask for numbers about KATA: bytes, FLOPs, parameters.",
     "interview": "Take a timed mock interview, with a scorecard.",
     "completion": "Print the script for Tab completion in your shell.",
     "dev": "For authors: write, check and show katas.",

@@ -1,23 +1,22 @@
-"""`attn-kata list`: the katas by level, and when each was passed."""
+"""`attn-kata list`: the katas in groups, what comes before which, and when each was passed."""
 
 from __future__ import annotations
 
 import textwrap
-from itertools import groupby
 
 import click
 
-from attn_kata import catalog
+from attn_kata import catalog, curriculum
 from attn_kata.catalog import Kata
 from attn_kata.cli.arguments import json_option
 from attn_kata.cli.output import emit, warn, width
 from attn_kata.history import History, Progress
 
 
-@click.command("list", short_help="Show the katas by level, and when you passed them.")
+@click.command("list", short_help="Show the katas in groups, and when you passed them.")
 @json_option()
 def command(as_json: bool) -> None:
-    """Show the katas by level, with their minutes and when you passed them."""
+    """Show the katas in groups, with their minutes, what to pass before, and when you passed them."""
     history = History(warn)
     known = history.current()
     current = known.kata if known else None
@@ -26,24 +25,27 @@ def command(as_json: bool) -> None:
 
 def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None) -> str:
     longest = max(len(kata.slug) for kata in katas)
-    dates = any(done.passed_at for done in progress.values())
+    passed = [slug for slug, done in progress.items() if done.passed_at]
+    done = curriculum.behind(katas, passed)
     lines: list[str] = []
-    for level, members in groupby(katas, key=lambda kata: kata.level):
-        head = f"Level {level}"
-        lines += ["", head] if lines else [f"{head:<{longest + 12}}passed" if dates else head]
+    for group, members in curriculum.groups(katas).items():
+        lines += ["", group] if lines else [f"{group:<{longest + 12}}passed" if passed else group]
         for kata in members:
             passed_at = progress.get(kata.slug, Progress()).passed_at
             mark = ">" if kata.slug == current else " "
             first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>2} min  "
-            if dates:
+            if passed:
                 first += f"{passed_at.astimezone():%Y-%m-%d}  " if passed_at else " " * 12
-            lines += textwrap.wrap(kata.summary, width(), initial_indent=first, subsequent_indent=" " * len(first))
-    missing = next((kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at is None), None)
+            before = curriculum.missing(kata, done) if kata.slug not in done else []
+            said = f"{kata.summary} (after {', '.join(before)})" if before else kata.summary
+            lines += textwrap.wrap(said, width(), initial_indent=first, subsequent_indent=" " * len(first))
+    following = curriculum.following(katas, passed, besides=current)
     lines.append("")
     if current:
         lines.append("> marks the current kata. Grade it: attn-kata grade")
-    if missing and missing != current:
-        lines.append(f"Start a kata: attn-kata start {missing}")
+    if following:
+        begin = "Begin here" if not passed and not current else "Start a kata"
+        lines.append(f"{begin}: attn-kata start {following.slug}")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -56,6 +58,8 @@ def _json(katas: list[Kata], progress: dict[str, Progress], current: str | None)
             "kata": kata.slug,
             "title": kata.title,
             "level": kata.level,
+            "group": kata.group,
+            "prerequisites": list(kata.prerequisites),
             "minutes": kata.minutes,
             "summary": kata.summary,
             "current": kata.slug == current,

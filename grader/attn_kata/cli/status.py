@@ -6,11 +6,12 @@ from datetime import datetime, timedelta, timezone
 
 import click
 
-from attn_kata import catalog, practice
+from attn_kata import catalog, curriculum, practice
 from attn_kata.catalog import Kata
 from attn_kata.cli.output import emit, paragraph, warn, width
 from attn_kata.history import Failing, History, Progress
 from attn_kata.practice import Suggestion
+from attn_kata.rounds.record import Record
 
 WORST = 5
 
@@ -26,8 +27,12 @@ def command() -> None:
     known = history.current()
     current = known.kata if known else None
     now = datetime.now(timezone.utc)
-    again = [_again(one, now) for one in practice.what_next(history, now=now)]
-    emit(_text(catalog.katas(), history.progress(), history.failing(WORST), current, again))
+    katas = catalog.katas()
+    suggested = practice.what_next(
+        history, rounds=Record(warn).results(), foundations=curriculum.foundations(katas), now=now
+    )
+    again = [_again(one, now) for one in suggested]
+    emit(_text(katas, history.progress(), history.failing(WORST), current, again))
 
 
 def _text(
@@ -54,24 +59,33 @@ def _text(
     return "\n".join([*lines, "", _next(katas, passed, current)])
 
 
+_ROUNDS = {"": "", "hunt": " (bug hunt)", "napkin": " (numbers)", "review": " (review)"}
+
+
 def _again(one: Suggestion, now: datetime) -> str:
-    """`mha: values failed last time`, `sdpa: due in 3 days`."""
-    if one.failing:
-        more = f" and {len(one.failing) - 2} more" if len(one.failing) > 2 else ""
-        return f"{one.kata}: {', '.join(one.failing[:2])}{more} failed last time"
+    """`mha: values failed last time`, `mha (bug hunt): scale.missing missed last time`, `sdpa: due in 3 days`."""
+    what = f"{one.kata}{_ROUNDS.get(one.round, '')}"
+    count = len(one.failing)
+    if one.round == "napkin" and count:
+        return f"{what}: {count} answer{'' if count == 1 else 's'} wrong last time"
+    if count:
+        more = f" and {count - 2} more" if count > 2 else ""
+        verb = "missed" if one.round else "failed"
+        return f"{what}: {', '.join(one.failing[:2])}{more} {verb} last time"
     days = (one.due.astimezone().date() - now.astimezone().date()).days
     if one.is_due(now) or days <= 0:
-        return f"{one.kata}: due now"
-    return f"{one.kata}: due in {days} day{'' if days == 1 else 's'}"
+        return f"{what}: due now"
+    return f"{what}: due in {days} day{'' if days == 1 else 's'}"
 
 
 def _next(katas: list[Kata], passed: list[str], current: str | None) -> str:
-    if current is not None and current not in passed:
+    if current is not None and current not in curriculum.behind(katas, passed):
         return "Next: attn-kata grade"
-    open_ones = [kata.slug for kata in katas if kata.slug not in passed]
-    if open_ones:
-        return f"Next: attn-kata start {open_ones[0]}"
-    return "You passed every kata. To repeat one from the contract only: attn-kata reset KATA --level blank"
+    following = curriculum.following(katas, passed)
+    if following is not None:
+        return f"Next: attn-kata start {following.slug}"
+    every = "every kata" if len(passed) == len(katas) else "every kata, or one that builds on it"
+    return f"You passed {every}. To repeat one from the contract only: attn-kata reset KATA --level blank"
 
 
 def _minutes(time: timedelta) -> str:

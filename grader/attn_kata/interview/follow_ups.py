@@ -5,33 +5,16 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from attn_kata import quantities
 from attn_kata.errors import UsageError
 from attn_kata.interview import formulas
 from attn_kata.interview.content import FollowUp
 
 ALONE, TOGETHER = 3, 2  # questions for a session of one kata, and for each kata of a longer one
 LONGEST_ANSWER = 10_000  # characters of a free one
-
-# Units after a number in an answer; binary units are powers of 1024.
-_UNITS: Mapping[str, float] = {
-    "": 1,
-    "k": 1e3,
-    "m": 1e6,
-    "g": 1e9,
-    "t": 1e12,
-    "ki": 2**10,
-    "mi": 2**20,
-    "gi": 2**30,
-    "ti": 2**40,
-    "%": 1,
-}
-_NUMBER = re.compile(
-    r"([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmgt]i?|%)?\s*(?:bytes|byte|b|flops|flop)?", re.I | re.A
-)
 
 
 def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
@@ -44,6 +27,13 @@ def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> li
     chosen = [next(one for one in shuffled if one.kind == kind) for kind in kinds]
     chosen += [one for one in shuffled if one not in chosen][: count - len(chosen)]
     return [_put(slug, one, chance) for one in chosen[:count]]
+
+
+def numeric(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
+    """`count` numeric questions of a kata, or all it has, with their numbers drawn by the seed."""
+    chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {slug} napkin".encode()).digest()[:8], "big"))
+    asked = [one for one in every if one.kind == "numeric"]
+    return [_put(slug, one, chance) for one in chance.sample(asked, min(count, len(asked)))]
 
 
 def judge(question: Mapping[str, Any], answer: str) -> bool | None:
@@ -63,24 +53,7 @@ def judge(question: Mapping[str, Any], answer: str) -> bool | None:
             )
         return bool(int(text) == question["answer"])
     expected = float(question["answer"])
-    return math.isclose(number_from(text), expected, rel_tol=question["tolerance"], abs_tol=1e-12)
-
-
-def number_from(text: str) -> float:
-    """A number as people write it: `1_000`, `1.5e9`, `2 GiB`, `12 %`. Raises UsageError."""
-    found = _NUMBER.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(
-            f"'{_short(text)}' is not a number.", next_step="For example: 1536, 1_536, 1.5e3, 1.5k, 12 MiB, 33 %"
-        )
-    return float(found[1].replace("_", "").replace(",", "")) * _UNITS[(found[2] or "").lower()]
-
-
-def number_text(value: float) -> str:
-    """A number as text: a whole number in full, others with four digits."""
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{value:.4g}"
+    return math.isclose(quantities.parse(text).value, expected, rel_tol=question["tolerance"], abs_tol=1e-12)
 
 
 def _put(slug: str, one: FollowUp, chance: random.Random) -> dict[str, Any]:
@@ -91,7 +64,7 @@ def _put(slug: str, one: FollowUp, chance: random.Random) -> dict[str, Any]:
         if one.formula:
             answer = formulas.FORMULAS[one.formula](**numbers, **one.fixed)
         put["ask"] = one.ask.format(**numbers)
-        put["explain"] = one.explain.format(**numbers, answer=number_text(answer))
+        put["explain"] = one.explain.format(**numbers, answer=quantities.text(answer))
         put.update(answer=answer, unit=one.unit, tolerance=one.tolerance, numbers=numbers)
     elif one.kind == "choice":
         order = chance.sample(range(len(one.options)), len(one.options))

@@ -70,6 +70,24 @@ class Isolation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HuntResult:
+    """What became of the mistakes of a bug hunt, by id."""
+
+    mended: list[str]
+    left: list[str]
+    new: list[str]
+    unclear: list[str]  # the grading does not tell whether these are mended
+    other: list[str]  # core properties that fail, where no known mistake explains them
+    minutes: float  # since the hunt was written
+    in_time: bool | None  # None for a hunt without a limit
+
+    @property
+    def done(self) -> bool:
+        """Whether all is mended and nothing is newly wrong."""
+        return not (self.left or self.new or self.unclear or self.other)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """One grading. `passed` means that every core property holds."""
 
@@ -94,6 +112,7 @@ class Report:
     stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
     reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
     unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
+    hunt: HuntResult | None = None  # for the file of a bug hunt
 
     @property
     def passed(self) -> bool:
@@ -129,4 +148,5 @@ class Report:
         ]
         rest["pictures"] = [Example(**picture) for picture in rest["pictures"]]
         rest["isolation"] = Isolation(**rest["isolation"])
+        rest["hunt"] = HuntResult(**rest["hunt"]) if rest.get("hunt") else None
         return cls(**rest)

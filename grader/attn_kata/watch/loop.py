@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attn_kata import catalog, contract, hints, workspace
+from attn_kata import catalog, contract, curriculum, hints, workspace
 from attn_kata.errors import AttnKataError
-from attn_kata.history import History, Progress
+from attn_kata.history import History
+from attn_kata.rounds.record import Hunt, Record
 from attn_kata.watch.files import Seen, Watcher
 from attn_kata.watch.grading import Done, Grader
 from attn_kata.watch.session import WatchSession
@@ -43,6 +44,8 @@ class Loop:
         self._grader = Grader(engine, self._put, seed=seed)
         self._watcher: Watcher | None = None
         self._unkept: list[tuple[Report, Path]] = []
+        self._rounds = Record(self._say)
+        self._hunt: Hunt | None = None  # if this file was written for a bug hunt
         self.notice = ""
         self.session = self._begin(target)
 
@@ -65,9 +68,11 @@ class Loop:
                 self._saw(*news)
                 continue
             report = self.session.take(news)
+            if report is not None and self._hunt is not None:
+                report = self.session.report = self._hunt.judged(report, news.job.source)
             if report is not None:
                 reports.append(report)
-            if report is not None and not report.not_written:
+            if report is not None and not report.not_written and (report.hunt is not None or self._hunt is None):
                 self._unkept.append((report, self.session.path))
         self._grader.drop_stale()
         return reports
@@ -76,7 +81,10 @@ class Loop:
         """Write the new reports into the history. Called after they are shown, because a disk may be slow."""
         unkept, self._unkept = self._unkept, []
         for report, path in unkept:
-            self._history.record(report, path, whole=True)
+            if report.hunt is not None:
+                self._rounds.hunt_went(report.kata, report.hunt)
+            else:
+                self._history.record(report, path, whole=True)
 
     def grade_again(self) -> None:
         """Grade the same content once more."""
@@ -96,20 +104,18 @@ class Loop:
         return f"{kata.slug}: {kata.title}, about {kata.minutes} minutes", contract.load(kata.prompt).text
 
     def next_kata(self) -> None:
-        """After a pass, continue with the first kata that was not passed yet, in a stub beside this file."""
+        """After a pass, continue with the kata that comes next, in a stub beside this file."""
         if not self.session.passed:
             self.notice = f"{self.session.kata.slug} does not pass yet. For another kata: q, then attn-kata start KATA"
             return
         progress = self._history.progress()
-        open_ones = [
-            kata
-            for kata in catalog.katas()
-            if kata.slug != self.session.kata.slug and progress.get(kata.slug, Progress()).passed_at is None
-        ]
-        if not open_ones:
-            self.notice = "You passed every kata. For an interview: q, then attn-kata interview"
+        passed = [slug for slug, done in progress.items() if done.passed_at]
+        kata = curriculum.following(catalog.katas(), passed, besides=self.session.kata.slug)
+        if kata is None:
+            self.notice = (
+                "You passed every kata, or one that builds on it. For an interview: q, then attn-kata interview"
+            )
             return
-        kata = open_ones[0]
         try:
             path = workspace.start(kata, self.session.path.parent, "standard", self._history)
             self.notice = f"{workspace.shown(path)} is a new stub: open it in your editor."
@@ -125,6 +131,7 @@ class Loop:
         if self._watcher is not None:
             self._watcher.stop()
         path = target.path
+        self._hunt = self._rounds.hunt_at(path, target.kata.slug)
         session = WatchSession(kata=target.kata, path=path, name=target.name, started=time.monotonic())
         self._watcher = Watcher(path, lambda seen: self._put((path, seen)))
         return session
@@ -137,6 +144,9 @@ class Loop:
             if self.session.gradings:  # before the first grading, the notice is about this file
                 self.notice = ""
             self._grader.grade(job)
+
+    def _say(self, sentence: str) -> None:
+        self.notice = sentence
 
     def _put(self, news: tuple[Path, Seen] | Done) -> None:
         self._news.put(news)
