@@ -96,4 +96,4 @@ def test_a_kata_is_one_folder_and_one_solution() -> None:
         and re.search(rf"""["']{kata.slug}["']""", path.read_text("utf-8"))
     }
 
-    assert naming <= {"interview/tracks.py"}  # a track is a list of katas
+    assert naming <= {"interview/plans.py"}  # a plan is a list of katas

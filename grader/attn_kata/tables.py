@@ -88,6 +88,13 @@ class Table:
             raise self.wrong(key, f"must have {at_least} or more, not {len(value)}")
         return tuple(item.strip() for item in value)
 
+    def lists(self, key: str) -> list[tuple[str, ...]]:
+        """A list of one or more lists of texts, none of them empty."""
+        value = self._value(key)
+        if not isinstance(value, list) or not value or not all(_texts(item) for item in value):
+            raise self.wrong(key, "must be a list of lists of texts, none of them empty")
+        return [tuple(item) for item in value]
+
     def identifiers(self, key: str) -> tuple[str, ...]:
         """A list of one or more Python names, all different."""
         names = self.texts(key, at_least=1)
@@ -139,7 +146,7 @@ class Table:
         value = self._value(key, {})
         if not isinstance(value, dict):
             raise self.wrong(key, "must be a table")
-        return Table(value, self._file, f"{self._place}{key}.")
+        return type(self)(value, self._file, f"{self._place}{key}.")
 
     def tables(self, key: str, *, at_least: int = 1) -> list[Table]:
         """A list of tables, `at_least` so many."""
@@ -149,7 +156,7 @@ class Table:
         if len(value) < at_least:
             raise self.wrong(key, f"must be there {at_least} times or more, not {len(value)}")
         places = [f"{self._place}{key}[{number}]." for number in range(1, len(value) + 1)]
-        return [Table(item, self._file, place) for item, place in zip(value, places, strict=True)]
+        return [type(self)(item, self._file, place) for item, place in zip(value, places, strict=True)]
 
     def named_tables(self) -> list[tuple[str, Table]]:
         """Every key with its table, in the order of the file; a key is a Python name."""
@@ -159,7 +166,7 @@ class Table:
             if not key.isidentifier():
                 raise self.wrong(key, "must be a Python name")
         self._asked.update(self._raw)
-        return [(key, Table(value, self._file, f"{self._place}{key}.")) for key, value in self._raw.items()]
+        return [(key, type(self)(value, self._file, f"{self._place}{key}.")) for key, value in self._raw.items()]
 
     def _value(self, key: str, default: object = _REQUIRED) -> object:
         self._asked.add(key)
@@ -167,6 +174,10 @@ class Table:
             near = difflib.get_close_matches(key, self._raw.keys() - self._asked, n=1)
             raise self.wrong(key, f"is missing; is '{near[0]}' meant to be it?" if near else "is missing")
         return self._raw.get(key, default)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one.strip() for one in value)
 
 
 def _all_numbers(value: list[Any]) -> bool:

@@ -139,11 +139,12 @@ def engine():
 @pytest.fixture
 def room(desk, history, engine, folder, monkeypatch, said):
     """A room whose clock only looks when a test says so, and where nobody waits for a dialog to listen."""
-    from attn_kata.interview.room import screens
+    from attn_kata.interview.room import keys, screens
     from attn_kata.interview.room.app import Room
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(screens, "PAUSE", 0.0)
+    monkeypatch.setattr(keys, "BURST", 0.0)
     return Room(desk=desk, history=history, engine=engine, heard=said, look_seconds=0)
 
 

@@ -14,9 +14,24 @@ import sys
 import time
 from pathlib import Path
 
+from attn_kata import catalog
 from attn_kata.interview import control, moments, plans
 from attn_kata.interview.control import Desk
+from attn_kata.interview.rounds import TALK, Round
 from attn_kata.interview.store import Store, digest_of
+from attn_kata.rounds.spoiled import candidates
+
+KINDS = ("write", "grow", "hunt", "review", "napkin")
+PLAN = plans.Plan(
+    name="every kind",
+    title="",
+    about="",
+    rounds=(
+        *(Round(kind=kind, kata="causal_mask" if kind == "grow" else "sdpa", minutes=90) for kind in KINDS),
+        TALK,
+    ),
+)
+SPOILED = next(candidates(catalog.find("sdpa"), seed=1, bugs=1))  # nobody grades it here
 
 
 def candidate(desk: Desk, folder: Path, says: int, chance: random.Random) -> None:
@@ -24,8 +39,9 @@ def candidate(desk: Desk, folder: Path, says: int, chance: random.Random) -> Non
     while True:
         session = desk.store.active()
         if session is None:
-            plan = plans.with_minutes(plans.of_katas(("sdpa", "causal_mask")), 480)
-            session = control.start(desk, plan, mode="mock", folder=folder / str(chance.random()))
+            session = control.start(
+                desk, PLAN, mode="mock", folder=folder / str(chance.random()), spoiled={2: SPOILED, 3: SPOILED}
+            )
         elif session.state == "briefing":
             session = (
                 control.ask(desk, session.id, chance.randint(1, 6))
@@ -46,8 +62,8 @@ def candidate(desk: Desk, folder: Path, says: int, chance: random.Random) -> Non
                 session = control.resume(desk, session.id)
             else:
                 session = control.submit(desk, session.id, source)
-        elif session.state == "follow_up" and len(session.answers) < len(session.follow_ups):
-            session = control.answer(desk, session.id, len(session.answers) + 1, "1")
+        elif session.state == "follow_up" and (open_ones := [*{*session.places} - {*session.answers}]):
+            session = control.answer(desk, session.id, open_ones[0], "1 here" if session.stage == 3 else "1")
         else:
             session = control.advance(desk, session.id)
         last = session.events[-1]

@@ -37,7 +37,7 @@ def test_a_mock_session_from_start_to_scorecard(run, desk, home, folder):
     assert "A worked example:" in started.stdout
     assert "-> " not in started.stdout  # no answer before the question
 
-    asked = run("ask", "5")
+    asked = run("ask", "are", "the", "inputs", "always", "4d?")
     assert "-> " in asked.stdout
 
     coding = run("next")
@@ -156,10 +156,10 @@ def test_an_attempt_that_hangs_or_dies_is_a_finding_of_the_run(run, desk):
         (["start", "--minutes", "1e999"], "minutes is too long for an interview"),
         (["start", "--minutes", "nan"], "'nan' minutes is too short for an interview"),
         (["start", "--minutes", "soon"], "'soon' is not a number of minutes"),
-        (["start", "--track", "cor"], "There is no track 'cor'. Did you mean 'core'?"),
+        (["start", "--track", "cor"], "There is no plan 'cor'. Did you mean 'core'?"),
         (["start", "--kata", "sdpaa"], "There is no kata 'sdpaa'. Did you mean 'sdpa'?"),
         (["start", "--kata", "sdpa", "--kata", "sdpa"], "'sdpa' is named more than once"),
-        (["start", "--kata", "sdpa", "--track", "core"], "a track or katas, not both"),
+        (["start", "--kata", "sdpa", "--track", "core"], "a plan or katas, not both"),
         (["start", "sdpa"], "'sdpa' is not an option"),
         (["show", "77"], "There is no interview '77'"),
         (["show", "seven"], "'seven' is not the number of an interview"),
@@ -190,7 +190,7 @@ def test_with_a_session_every_mistake_is_said_with_the_next_step(run, desk, fold
         (["start"], "Interview 1 (sdpa+causal_mask) still runs"),
         (["submit"], "You cannot submit in interview 1 now: it is in the briefing"),
         (["run"], "it is in the briefing"),
-        (["ask", "99"], "There is no question '99'"),
+        (["ask", "99"], "'99' is not a question.\nAsk in your own words"),
         (["answer", "1", "1"], "You cannot answer in interview 1 now"),
         (["show"], "has no review yet"),
         (["export", "1"], "has no review yet"),
@@ -314,7 +314,7 @@ def test_what_a_pause_is_ended_by(run, desk):
     run("next")
     run("pause")
 
-    assert "[paused] resume, run, submit" in run("--no-room", lines="quit\n").stdout
+    assert "[paused] resume, run, check, submit" in run("--no-room", lines="quit\n").stdout
     assert desk.store.active().paused
     assert "paused" not in run("resume").stdout
     assert not desk.store.active().paused
@@ -366,7 +366,7 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
         dimensions=(40, 80),
         env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},
     )
-    child.expect("Track, or the name of a kata")
+    child.expect("Plan, or the name of a kata")
     child.sendline("warmup")
     child.expect("Did you mean 'warm-up'")
     child.sendline("warm-up")
@@ -374,14 +374,14 @@ def test_a_first_time_user_gets_from_nothing_to_typing_code(home, folder, desk):
     child.sendline("")
     child.expect("Coached")
     child.sendline("")
-    child.expect("The number of a question, or Enter to start the clock")
-    child.sendline("1")
+    child.expect("A question in your own words, or Enter to start the clock")
+    child.sendline("are the inputs always 4d?")
     child.expect("-> ")
     child.sendline("")
     child.expect(r"Your file: (\S+)")
     file = folder / child.match[1]
     assert file.exists()
-    child.expect(r"\[14:\d\d\] run, submit")
+    child.expect(r"\[14:\d\d\] run, check, submit")
     file.write_bytes(RIGHT)  # the person's own editor
     for _ in range(50):
         if desk.store.source(1, desk.store.active().kept[0]) == RIGHT:
@@ -408,7 +408,7 @@ def test_the_whole_session_through_a_pipe(run, desk, folder):
     for one in drawn:
         answers += ["no number", str(one["answer"])] if one["kind"] == "numeric" else [str(one.get("answer", "words"))]
         answers += ["1, 2"] if one["kind"] == "free" else []
-    lines = ["run", "submit", "", *answers, "", ""]
+    lines = ["check", "submit", "", *answers, "", ""]
     done = run(lines="\n".join(lines) + "\n")
 
     assert "The example: out is as expected." in done.stdout

@@ -166,12 +166,13 @@ def test_an_error_in_an_interview_names_the_file_and_the_key(tmp_path, old, new,
     assert str(file) in str(wrong.value)
 
 
-def test_every_track_has_katas_with_an_interview():
-    names = [plan.name for plan in plans.tracks()]
+def test_every_plan_has_katas_with_an_interview():
+    names = [plan.name for plan in plans.every()]
 
-    assert {"warm-up", "core", "decoder", "encoder-decoder"} <= set(names)
-    for plan in plans.tracks():
-        assert {stage.kata for stage in plan.stages} <= set(SLUGS)
+    assert {"phone-screen", "deep-dive", "debugging", "inference", "research", "core", "grow-to-mha"} <= set(names)
+    for plan in plans.every():
+        assert {slug for task in plan.tasks for slug in task} <= set(SLUGS)
+        assert {one.kata for one in plan.rounds if one.timed} <= {*SLUGS, *({""} if plan.tasks else ())}
 
 
 def test_content_needs_nothing_beside_the_package():

@@ -31,13 +31,12 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
     async def test(pilot):
         await shows(pilot, ChoosingScreen)
         choices = room.screen.query_one(OptionList)
-        choices.highlighted = choices.get_option_index("track warm-up")
+        choices.highlighted = choices.get_option_index("plan warm-up")
         await pilot.press("enter")
 
         await shows(pilot, BriefingScreen)
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: room.session.asked)
-        assert "→" in str(room.screen.query_one("#questions", OptionList).get_option_at_index(1).prompt)
+        await pilot.press(*"always 4d", "enter")
+        await until(pilot, lambda: room.session.asked and "→" in text_of(room.screen.query_one("#answers", Pane)))
         await pilot.press("ctrl+g")
 
         await shows(pilot, CodingScreen)
@@ -45,7 +44,7 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
         assert "→" in text_of(room.screen.query_one("#task", Pane))
         assert "15:00 left of 15:00" in str(room.screen.query_one(Clock).visual)
         write(room, RIGHT)
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         await until(pilot, lambda: "Shapes" in text_of(room.screen.query_one("#output", Pane)))
         file = folder / "interview-1" / "sdpa.py"
         assert file.read_bytes() == RIGHT
@@ -229,7 +228,7 @@ def test_what_a_run_says_is_as_wide_as_its_pane(room, begin, monkeypatch, size):
 
     async def test(pilot):
         screen = await shows(pilot, CodingScreen)
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         output = screen.query_one("#output", Pane)
         await until(pilot, lambda: "gradients" in text_of(output))
         await pilot.pause()
@@ -292,7 +291,7 @@ def test_no_text_that_comes_from_outside_is_read_as_markup(room, desk, clock, en
         await until(pilot, lambda: toasts(room))
         assert toasts(room)[-1] == f"Loaded from the disk: {name}"
         assert not any(one.markup for one in room._notifications)
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         await until(pilot, lambda: MARKUP in text_of(screen.query_one("#output")))
         control.submit(desk, session.id, RIGHT)
         control.advance(desk, session.id)
@@ -373,7 +372,7 @@ def test_keys_are_shown_while_a_run_goes_on(room, begin, engine):
     async def test(pilot):
         await shows(pilot, CodingScreen)
         engine.may.clear()
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         await until(pilot, engine.begun.is_set)
         tabs = room.screen.query_one("#tabs", Words)
         assert "[F4 output: running …]" in str(tabs.visual)
@@ -393,7 +392,7 @@ def test_the_time_ends_while_a_run_goes_on(room, begin, engine, clock):
     async def test(pilot):
         await shows(pilot, CodingScreen)
         engine.may.clear()
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         await until(pilot, engine.begun.is_set)
         clock.goes(minutes=31)
         await room.look()
@@ -414,7 +413,7 @@ def test_a_run_that_ends_after_the_code_was_handed_in_says_nothing(room, begin, 
     async def test(pilot):
         screen = await shows(pilot, CodingScreen)
         engine.may.clear()
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         await until(pilot, engine.begun.is_set)
         control.submit(desk, session.id, RIGHT)
         await room.look()
@@ -434,7 +433,7 @@ def test_the_verdict_of_a_run_is_seen_below_long_prints(room, begin, engine, siz
 
     async def test(pilot):
         screen = await shows(pilot, CodingScreen)
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+l")
         output = screen.query_one("#output", Pane)
         await until(pilot, lambda: "Shapes: right." in text_of(output))
         await until(pilot, lambda: output.scroll_offset.y == output.max_scroll_y > 0)
@@ -490,7 +489,7 @@ def test_a_page_of_the_task_turns_wherever_the_cursor_is(room):
         await pilot.press("enter")
         await shows(pilot, BriefingScreen)
         task = room.screen.query_one("#task", Pane)
-        assert isinstance(room.focused, OptionList)
+        assert isinstance(room.focused, Input)
         await pilot.press("pagedown")
         await pilot.pause()
         assert task.scroll_offset.y > 0

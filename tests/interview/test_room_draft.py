@@ -8,8 +8,8 @@ import resource
 import pytest
 
 from attn_kata.errors import UsageError
+from attn_kata.interview.draft import Draft, FileChanged
 from attn_kata.interview.room import highlight
-from attn_kata.interview.room.draft import Draft, FileChanged
 
 
 @pytest.fixture

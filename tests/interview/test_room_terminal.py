@@ -40,7 +40,7 @@ def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, 
 
     file.write_bytes(RIGHT)
     one.shows("def scaled_dot_product_attention(q, k, v):")
-    one.child.send("\x12")
+    one.child.send("\x0c")
     one.shows("Shapes: right.")
 
     one.child.send("\x11")

@@ -15,11 +15,11 @@ from textual.widgets import OptionList
 
 from attn_kata.errors import UsageError
 from attn_kata.interview import control
+from attn_kata.interview.draft import Draft
 from attn_kata.interview.room import dialogs, screens
 from attn_kata.interview.room.between import BetweenScreen
 from attn_kata.interview.room.choosing import ChoosingScreen
 from attn_kata.interview.room.coding import CodingScreen
-from attn_kata.interview.room.draft import Draft
 from attn_kata.interview.room.presence import CRASHED, SHARED, Presence
 from attn_kata.interview.room.screens import Clock, Words
 

@@ -27,7 +27,7 @@ def test_the_way_through_a_session_of_two_stages(desk, clock, begin):
         session = control.advance(desk, session.id)
         states.append(session.state)
 
-    assert states == ["coding", ("coding", 1), ("follow_up", 1), "review", "closed"]
+    assert states == ["coding", ("coding", 1), ("follow_up", 2), "review", "closed"]
     assert len(session.follow_ups) == 4
     assert desk.store.active() is None
 
@@ -113,7 +113,7 @@ def test_answers_may_be_changed_and_points_ticked_only_after_them(desk, begin):
 def test_a_mock_session_is_known_to_the_other_commands_while_it_runs(desk, begin, home, monkeypatch):
     assert active_mock() is None
 
-    session = control.start(desk, plans.of_track("warm-up"), mode="mock", folder=home)
+    session = control.start(desk, plans.of_name("warm-up"), mode="mock", folder=home)
 
     assert active_mock() == f"interview {session.id} (warm-up)"
 
@@ -123,7 +123,7 @@ def test_a_mock_session_is_known_to_the_other_commands_while_it_runs(desk, begin
 
 
 def test_a_coached_session_closes_nothing(desk, home):
-    control.start(desk, plans.of_track("warm-up"), mode="coached", folder=home)
+    control.start(desk, plans.of_name("warm-up"), mode="coached", folder=home)
 
     assert active_mock() is None
 

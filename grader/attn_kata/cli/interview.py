@@ -84,35 +84,60 @@ def command(ctx: click.Context, no_room: bool) -> None:
 
 
 @command.command("start")
-@click.option("--track", metavar="NAME", help="A series of katas: warm-up, core, decoder, … (default: core)")
-@click.option("--kata", "katas", metavar="KATA …", multiple=True, help="These katas instead of a track.")
+@click.option(
+    "--plan",
+    "--track",
+    metavar="NAME",
+    help="phone-screen, deep-dive, debugging, … or your own: FILE.toml (default: core)",
+)
+@click.option("--kata", "katas", metavar="KATA …", multiple=True, help="These katas instead of a plan.")
 @click.argument("more", metavar="", nargs=-1)
-@click.option("--minutes", metavar="N", help="Minutes for the whole session (default: the track's).")
+@click.option("--minutes", metavar="N", help="Minutes for the whole session (default: the plan's).")
+@click.option("--list-questions", "listed", is_flag=True, help="For beginners: show the questions that you may ask.")
 @click.option("--coached", is_flag=True, help="Allow findings after every run, pauses and hints; marked as coached.")
 @click.option(
     "--dir", "folder", type=click.Path(path_type=Path), help="Folder for your files (default: a new folder here)."
 )
 def start(
-    track: str | None,
+    plan: str | None,
     katas: tuple[str, ...],
     more: tuple[str, ...],
     minutes: str | None,
+    listed: bool,
     coached: bool,
     folder: Path | None,
 ) -> None:
-    """Start an interview: show the task and the questions you may ask. The clock does not run yet."""
+    """Start an interview: show the task. The clock does not run yet.
+
+    A plan of your own is a TOML file:
+
+    \b
+      title = "My plan"
+      about = "two rounds, then questions"
+      rounds = [
+        { round = "write", kata = "sdpa", minutes = 20 },
+        { round = "grow", kata = "mha", minutes = 25 },
+        { round = "talk" },
+      ]
+
+    The rounds are write, grow, hunt, review, napkin and talk.
+    """
     from attn_kata.history import History
     from attn_kata.interview import actions, plans
 
     if more and not katas:
         raise UsageError(f"'{more[0]}' is not an option.", next_step=f"attn-kata interview start --kata {more[0]}")
-    if track and katas:
-        raise UsageError("A session has a track or katas, not both.", next_step="Give either --track or --kata")
-    plan = plans.of_katas((*katas, *more)) if katas else plans.of_track(track or plans.DEFAULT_TRACK)
+    if plan and katas:
+        raise UsageError("A session has a plan or katas, not both.", next_step="Give either --plan or --kata")
+    chosen = plans.of_katas((*katas, *more)) if katas else plans.named(plan or plans.DEFAULT_PLAN)
     if minutes is not None:
-        plan = plans.with_minutes(plan, plans.minutes_from(minutes))
+        chosen = plans.with_minutes(chosen, plans.minutes_from(minutes))
     place = folder.absolute() if folder is not None else None
-    emit(actions.start(_desk(), plan, coached=coached, folder=place, history=History(warn)))
+    emit(
+        actions.start(
+            _desk(), chosen, coached=coached, folder=place, history=History(warn), engines=engine.started, listed=listed
+        )
+    )
 
 
 @command.command("status")
@@ -124,21 +149,22 @@ def status() -> None:
     emit(actions.status(desk, actions.active(desk, warn, only_look=True)))
 
 
-@command.command("ask")
-@click.argument("question", type=int)
-def ask(question: int) -> None:
-    """Ask a clarifying question by its number."""
+@command.command("ask", context_settings={"ignore_unknown_options": True})
+@click.argument("words", metavar="WORDS …", nargs=-1, required=True)
+def ask(words: tuple[str, ...]) -> None:
+    """Ask a clarifying question in your own words."""
     from attn_kata.interview import actions
 
-    emit(actions.ask(*_here(), question))
+    emit(actions.ask(*_here(), " ".join(words)))
 
 
 @command.command("run")
-def run() -> int:
+@click.option("--own", is_flag=True, help="Run the file as 'python FILE' would, with your own tests.")
+def run(own: bool) -> int:
     """Run your file: shows the worked example, shapes and your prints. Coached: the whole report."""
     from attn_kata.interview import actions
 
-    told, code = actions.run(*_here(), engine.started, width=width(), color=color())
+    told, code = actions.run(*_here(), engine.started, width=width(), color=color(), own=own)
     emit(told)
     return code
 

@@ -5,6 +5,7 @@ An engine is only started to run or grade something. A caller with a warm engine
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,15 +14,21 @@ from typing import TYPE_CHECKING
 from attn_kata import workspace
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History, Progress
-from attn_kata.interview import active_mock, control, moments, refusals, words
+from attn_kata.interview import active_mock, control, moments, plans, preparing, refusals, words
 from attn_kata.interview.attempts import look
 from attn_kata.interview.control import Desk
-from attn_kata.interview.plans import Plan, Stage
+from attn_kata.interview.plans import Plan
+from attn_kata.interview.rounds import Round
 from attn_kata.interview.session import Session
 from attn_kata.interview.storage import NotKept
+from attn_kata.interview.store import AlreadyActive
+from attn_kata.rounds.record import Record
+from attn_kata.rounds.spoiled import Spoiled
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
+    from attn_kata.interview.review import Review
+    from attn_kata.interview.smoke import Smoke
 
 Tell = Callable[[int, int], None]
 Engines = Callable[[], "AbstractContextManager[Engine]"]
@@ -51,15 +58,37 @@ def active(desk: Desk, warn: Callable[[str], None], *, only_look: bool = False) 
         return found
 
 
-def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history: History) -> str:
-    """A new session, and its briefing."""
-    hints, references = _help_so_far(plan.stages, history)
+def start(
+    desk: Desk,
+    plan: Plan,
+    *,
+    coached: bool,
+    folder: Path | None,
+    history: History,
+    engines: Engines | None = None,
+    listed: bool = False,
+) -> str:
+    """A new session, and its briefing. `engines` are for plans with code to prepare."""
+    running = desk.store.active()
+    if running is not None:
+        raise AlreadyActive(running)
+    seed = secrets.randbelow(10**6)
+    plan = plans.drawn(plan, before=desk.store.katas(), seed=seed)
+    spoiled: dict[int, Spoiled] = {}
+    if preparing.needs_engine(plan):
+        assert engines is not None
+        with engines() as engine:
+            spoiled = preparing.prepared(plan, seed=seed, engine=engine)
+    hints, references = _help_so_far(plan.rounds, history)
     session = control.start(
         desk,
         plan,
         mode="coached" if coached else "mock",
         folder=folder or _free_folder(desk),
+        seed=seed,
         helped={"hints": hints, "references": references},
+        spoiled=spoiled,
+        listed=listed,
     )
     told = (
         "You see the findings after every run, and the session is marked as coached."
@@ -71,7 +100,12 @@ def start(desk: Desk, plan: Plan, *, coached: bool, folder: Path | None, history
             f"Interview {session.id}: {session.track} ({session.mode}), {moments.in_words(session.seconds)} in total.",
             words.wrapped(told),
             words.briefing(session),
-            "Ask a question by its number: attn-kata interview ask 1\nStart the clock: attn-kata interview next",
+            (
+                f"Ask a question: attn-kata interview ask {'1' if listed else 'WORDS …'}\n"
+                if words.may_ask(session)
+                else ""
+            )
+            + "Start the clock: attn-kata interview next",
         ]
     )
 
@@ -86,13 +120,33 @@ def status(desk: Desk, session: Session) -> str:
     return told
 
 
-def ask(desk: Desk, session: Session, question: int) -> str:
-    """The answer to a clarifying question."""
-    return words.answer(control.ask(desk, session.id, question), question)
+def ask(desk: Desk, session: Session, text: str) -> str:
+    """The answer to a clarifying question in the candidate's own words; by its number where the list is shown."""
+    text = text.strip()
+    refusals.unless_allowed(session, "asked")
+    refusals.unless_open(session)
+    if text.isascii() and text.isdigit():
+        if not session.listed:
+            raise UsageError(
+                f"'{text}' is not a question.", next_step="Ask in your own words: attn-kata interview ask WORDS …"
+            )
+        return words.answer(control.ask(desk, session.id, int(text[:9])), int(text[:9]))
+    if not text:
+        raise UsageError("The question is empty.", next_step="Ask in your own words: attn-kata interview ask WORDS …")
+    from attn_kata.interview import clarifying  # only here: no other command needs its wordings
+
+    found = clarifying.heard(session.kata, text)
+    session = control.ask(desk, session.id, *found, text=text[: clarifying.LONGEST])
+    return "\n".join(words.answer(session, number) for number in found) or clarifying.UNKNOWN
 
 
-def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bool) -> tuple[str, int]:
-    """The text of a run, and its exit code. Mock: the smoke check. Coached: the whole report."""
+def run(
+    desk: Desk, session: Session, engines: Engines, *, width: int, color: bool, own: bool = False
+) -> tuple[str, int]:
+    """The text of a run, and its exit code. `own`: the file as a script, with the candidate's own tests.
+
+    Else in a mock session the smoke check, in a coached one the whole report.
+    """
     refusals.unless_allowed(session, "ran")
     assert session.file is not None
     found = look(session.file)
@@ -100,7 +154,13 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
         raise UsageError(f"{found.why}.", next_step="Restore the newest saved version: attn-kata interview resume")
     name = workspace.shown(session.file)
     with engines() as engine:
-        if session.mode == "coached":
+        if own:
+            from attn_kata.interview import script
+
+            seen = script.run(engine, session.kata, found.source, attempt=name)
+            session = control.ran(desk, session.id, found.source, outcome=seen.outcome, own=True)
+            told, code = _seen(seen, width)
+        elif session.mode == "coached":
             from attn_kata.report import terminal
 
             report = engine.grade(session.kata, found.source, attempt=name, seed=session.seed)
@@ -114,9 +174,13 @@ def run(desk: Desk, session: Session, engines: Engines, *, width: int, color: bo
 
             seen = smoke.run(engine, session.kata, found.source, attempt=name, seed=session.seed)
             session = control.ran(desk, session.id, found.source, outcome=seen.outcome)
-            told = "\n".join(words.fitted(line, width) for line in seen.lines)
-            code = {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
+            told, code = _seen(seen, width)
     return f"{told}\n\n{words.clock(session, moments.read(desk.clock))}", code
+
+
+def _seen(seen: Smoke, width: int) -> tuple[str, int]:
+    told = "\n".join(words.fitted(line, width) for line in seen.lines)
+    return told, {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
 
 
 def submit(desk: Desk, session: Session) -> str:
@@ -129,10 +193,11 @@ def submit(desk: Desk, session: Session) -> str:
         source = desk.store.source(session.id, session.kept[session.stage])
         said = f"{found.why}, so the newest saved version is handed in.\n"
     session = control.submit(desk, session.id, source)
+    coming = words.coming(session)
     if session.last_stage:
-        return f"{said}Handed in. Next, some questions about it: attn-kata interview next"
+        return f"{said}Handed in. Next: {coming}: attn-kata interview next"
     left = words.clock(session, moments.read(desk.clock))
-    return f"{said}Handed in. The clock still runs. The next stage: attn-kata interview next\n{left}"
+    return f"{said}Handed in. The clock still runs. Next: {coming}: attn-kata interview next\n{left}"
 
 
 def advance(
@@ -147,13 +212,13 @@ def advance(
     tell: Tell = _silent,
 ) -> str:
     """Go to the next step, and return its text."""
-    open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
+    open_ones = [place for place in session.places if place not in session.answers]
     if session.state == "follow_up" and open_ones and not skip:
         raise UsageError(
             f"Question {open_ones[0]} has no answer yet ({len(open_ones)} open).",
             next_step=f"attn-kata interview answer {open_ones[0]} TEXT, or skip them: attn-kata interview next --skip",
         )
-    session = control.advance(desk, session.id)
+    session = control.advance(desk, session.id, seen=session)
     if session.state == "coding":
         told = words.coding(session, moments.read(desk.clock))
         return told if session.stage == 0 else f"{words.briefing(session)}\n\n{told}"
@@ -231,13 +296,27 @@ def show(
         if session.id not in kept:
             desk.store.keep_scorecard(session.id, {**card.to_dict(), "helped": [hints, references]})
             for one in reviewed.taken:
-                if one.report is not None:
+                if one.report is not None and one.report.hunt is None:  # mending is not writing
                     history.record(one.report, session.files[one.stage], whole=True)
+            _practised(reviewed, Record(lambda sentence: None))
     spread = scorecard.spread(desk.store.scorecards(), until=session.id)
     body = pages.body(reviewed, card, spread)
     if form == "terminal":
         return pages.as_terminal(body, width=width, color=color)
     return {"json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html}[form](body)
+
+
+def _practised(reviewed: Review, record: Record) -> None:
+    """Keep how hunts, reviews and numbers went, for what to practise next."""
+    session = reviewed.session
+    for one in reviewed.taken:
+        if one.report is not None and one.report.hunt is not None:
+            record.hunt_went(one.kata, one.report.hunt)
+    for stage, one_round in enumerate(session.stages):
+        asked = [(place, one) for place, one in enumerate(session.follow_ups, 1) if one.get("stage") == stage]
+        if one_round.kind in ("napkin", "review") and asked:
+            wrong = [one["ask"] for place, one in asked if not session.answers.get(place, {}).get("right")]
+            record.went(one_round.kata, "napkin" if one_round.kind == "napkin" else "review", wrong)
 
 
 def pick(desk: Desk, number: int | None) -> Session:
@@ -264,8 +343,8 @@ def _free_folder(desk: Desk) -> Path:
     return folder
 
 
-def _help_so_far(stages: tuple[Stage, ...], history: History) -> tuple[int, int]:
+def _help_so_far(rounds: tuple[Round, ...], history: History) -> tuple[int, int]:
     """The number of hints given and references shown for these katas so far."""
     progress = history.progress()
-    every = [progress.get(stage.kata, Progress()) for stage in stages]
+    every = [progress.get(slug, Progress()) for slug in {one.kata for one in rounds}]
     return sum(one.hints for one in every), sum(one.gave_up for one in every)

@@ -6,6 +6,8 @@ The format. Every key is required unless marked optional; an unknown one is an e
 
     [[question]]                    # three or more: what the candidate may ask; shown in a mixed order
     ask = "..."
+    topic = "mask meaning"          # what it is about: a topic of topics.toml, or any text; each once in a kata
+    wordings = ["...", "..."]       # five or more: the same question as people type it
     answer = "..."
     matters = true                  # whether a good candidate asks it
     settles = "what True in the mask means"    # only where it matters: a point that prompt.md marks as silent
@@ -55,15 +57,22 @@ from attn_kata.errors import KataFileError
 from attn_kata.interview import formulas
 from attn_kata.tables import Table
 
+LEAST_WORDINGS = 5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What the candidate may ask. `settles` is the silent point; empty where the question does not matter."""
+    """What the candidate may ask. `wordings` say the same in other words.
+
+    `settles` is the silent point; empty where the question does not matter.
+    """
 
     ask: str
     answer: str
     matters: bool
     settles: str
+    topic: str = ""
+    wordings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +132,9 @@ def load(file: Path) -> Content:
     table.nothing_else()
     if not content.silent:
         raise KataFileError(f"{file.with_name('prompt.md')}: no part is marked '<!-- silent: POINT -->'.")
+    topics = [question.topic for question in content.questions if question.topic]
+    if len(set(topics)) < len(topics):
+        raise table.wrong("question", f"has the topic '{max(topics, key=topics.count)}' twice")
     settled = {question.settles for question in content.questions if question.matters}
     for point in sorted(settled - set(content.silent)):
         raise table.wrong("question", f"settles '{point}', which prompt.md does not mark as silent")
@@ -153,6 +165,8 @@ def _question(table: Table) -> Question:
         answer=table.text("answer"),
         matters=matters,
         settles=table.text("settles") if matters else "",
+        topic=table.text("topic", default=""),
+        wordings=table.texts("wordings", at_least=LEAST_WORDINGS) if table.has("wordings") else (),
     )
     table.nothing_else()
     return question

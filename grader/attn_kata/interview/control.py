@@ -14,14 +14,16 @@ from types import MappingProxyType
 from typing import Any
 
 from attn_kata.errors import UsageError
-from attn_kata.interview import content, deadline, follow_ups, moments, refusals, stubs
+from attn_kata.interview import content, deadline, growing, moments, plans, questions, refusals, stubs
 from attn_kata.interview.attempts import Found, look
 from attn_kata.interview.moments import Clock, Moment
 from attn_kata.interview.plans import Plan
+from attn_kata.interview.rounds import chain
 from attn_kata.interview.session import Kind, Mode, Session
 from attn_kata.interview.store import Entry, Store, digest_of, entry
+from attn_kata.rounds.spoiled import Spoiled
 
-_ON_THE_CLOCK = ("asked", "saved", "ran", "submitted", "advanced")
+_ON_THE_CLOCK = ("asked", "saved", "ran", "submitted", "advanced", "answered", "ticked")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +51,29 @@ def start(
     folder: Path,
     seed: int | None = None,
     helped: Mapping[str, int] = MappingProxyType({}),
+    spoiled: Mapping[int, Spoiled] = MappingProxyType({}),
+    listed: bool = False,
 ) -> Session:
-    """A new session, in its briefing. Attempts go into `folder`; `helped` are the hints given before.
+    """A new session, in its briefing. Katas that the plan leaves open are drawn. Attempts go into `folder`; `helped`
+    are the hints given before; `spoiled` is the code for each round that has one (`preparing` makes it).
+    `listed` shows the list of clarifying questions.
 
     Raises AlreadyActive, NotKept, KataFileError, and UsageError when `folder` cannot be written.
     """
     stubs.check_folder(folder)
-    for stage in plan.stages:
-        content.of_kata(stage.kata)  # report broken content now, before the clock runs
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    plan = plans.drawn(plan, before=desk.store.katas(), seed=seed)
+    for one in plan.rounds:
+        if one.kata:
+            content.of_kata(one.kata)  # report broken content now, before the clock runs
     session = desk.store.create(
         track=plan.name,
         mode=mode,
-        stages=plan.stages,
-        seed=secrets.randbelow(2**31) if seed is None else seed,
+        stages=plan.rounds,
+        seed=seed,
         folder=folder,
         moment=moments.read(desk.clock),
+        data={"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}, "listed": listed},
     )
     return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
 
@@ -82,15 +92,23 @@ def tick(desk: Desk, number: int) -> Tick:
     return Tick(session=session, left=session.left(now), news=tuple(news))
 
 
-def ask(desk: Desk, number: int, question: int) -> Session:
-    """Ask the clarifying question (from 1) of this stage's kata. Asking again changes nothing."""
+def ask(desk: Desk, number: int, *questions: int, text: str = "") -> Session:
+    """Ask clarifying questions (from 1) of this stage's kata. Asking again changes nothing.
+
+    `text` is what the candidate typed. With no question, it is kept as one that nothing answers.
+    """
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        refusals.unless_open(session)
         count = len(content.of_kata(session.kata).questions)
-        if not 1 <= question <= count:
-            raise UsageError(f"There is no question '{question}'.", next_step=f"Ask one from 1 to {count}")
-        if (session.stage, question) not in session.asked:
-            yield entry(session, now, "asked", question=question)
+        said: dict[str, Any] = {"text": text} if text else {}
+        for question in questions:
+            if not 1 <= question <= count:
+                raise UsageError(f"There is no question '{question}'.", next_step=f"Ask one from 1 to {count}")
+            if (session.stage, question) not in session.asked:
+                yield entry(session, now, "asked", question=question, **said)
+        if not questions:
+            yield entry(session, now, "asked", question=None, text=text)
 
     return _do(desk, number, decide, needs="asked")
 
@@ -99,19 +117,27 @@ def begin(desk: Desk, number: int) -> Session:
     """Write the stub and start the clock; this sets the deadline."""
     session = desk.store.load(number)
     refusals.unless_allowed(session, "began")
-    path = stubs.write(session, 0)
+    path = stubs.write(session, 0) if session.round.written else None
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         deadline = {"wall": now.wall + session.seconds, "boot": now.boot + session.seconds, "boot_id": now.boot_id}
-        yield entry(session, now, "began", path.read_bytes(), file=str(path), deadline=deadline)
+        if path is not None:
+            yield entry(session, now, "began", path.read_bytes(), file=str(path), deadline=deadline)
+        else:
+            yield entry(session, now, "began", None, deadline=deadline)
+            yield _asking(session, 0, now)
 
     return _do(desk, number, decide, needs="began")
 
 
-def save(desk: Desk, number: int, source: bytes) -> Session:
-    """Keep a version of the attempt, with its event. A version equal to the newest one is not kept again."""
+def save(desk: Desk, number: int, source: bytes, *, stage: int | None = None) -> Session:
+    """Keep a version of the attempt, with its event. A version equal to the newest one is not kept again.
+
+    Raises UsageError when `stage`, the one that the text belongs to, is over.
+    """
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        refusals.unless_at(session, stage)
         yield from _saving(session, now, source)
 
     return _do(desk, number, decide, needs="saved")
@@ -128,55 +154,84 @@ def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
     return session, found
 
 
-def ran(desk: Desk, number: int, source: bytes, *, outcome: str) -> Session:
-    """The public smoke check ran on `source`; `outcome` is passed, failed or ungraded."""
+def ran(desk: Desk, number: int, source: bytes, *, outcome: str, own: bool = False) -> Session:
+    """The public smoke check ran on `source`, or the file with its `own` tests; `outcome` is passed, failed or ungraded."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
-        yield entry(session, now, "ran", source, outcome=outcome)
+        yield entry(session, now, "ran", source, outcome=outcome, own=own)
 
     return _do(desk, number, decide, needs="ran")
 
 
-def submit(desk: Desk, number: int, source: bytes) -> Session:
-    """Hand in this stage's attempt."""
+def submit(desk: Desk, number: int, source: bytes, *, stage: int | None = None) -> Session:
+    """Hand in this stage's attempt. Raises UsageError when `stage`, the one that it belongs to, is over."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
+        refusals.unless_at(session, stage)
         yield entry(session, now, "submitted", source)
 
     return _do(desk, number, decide, needs="submitted")
 
 
-def advance(desk: Desk, number: int) -> Session:
-    """Go to the next step: coding, the next stage, the follow-up questions, the review, the end."""
+def advance(desk: Desk, number: int, *, seen: Session | None = None) -> Session:
+    """Go to the next step: coding, the next round, the review, the end.
+
+    If the session has left the step that the caller has `seen`, nothing happens: two keys are not two steps.
+    """
     session = tick(desk, number).session
+    if seen is not None and _step(seen) != _step(session):
+        return session
     if session.state == "ready":
         return _do(desk, number, lambda session, now: [entry(session, now, "briefed")], needs="briefed")
     if session.state == "briefing":
         return begin(desk, number)
-    if session.state == "submitted" and not session.last_stage:
-        path = stubs.write(session, session.stage + 1)
-
-        def next_stage(session: Session, now: Moment) -> Iterable[Entry]:
-            data = {"file": str(path)}
-            yield Entry(kind="advanced", stage=session.stage + 1, moment=now, data=data, source=path.read_bytes())
-
-        return _do(desk, number, next_stage, needs="advanced")
-    if session.state in ("submitted", "time_up"):
-        return _do(desk, number, lambda session, now: [_following_up(session, now)], needs="followed_up")
-    if session.state == "follow_up":
-        return _do(desk, number, lambda session, now: [entry(session, now, "reviewed")], needs="reviewed")
+    if session.state in ("submitted", "time_up", "follow_up"):
+        return _next_round(desk, session)
     if session.state == "review":
         return _do(desk, number, lambda session, now: [entry(session, now, "closed")], needs="closed")
     raise refusals.refused(session, "submitted" if session.state == "coding" else "closed", doing="go on")
+
+
+def _next_round(desk: Desk, seen: Session) -> Session:
+    place = seen.next_stage
+    if place is None:
+        return _do(desk, seen.id, _from(seen, lambda session, now: entry(session, now, "reviewed")), needs="reviewed")
+    if not seen.stages[place].written:
+        return _do(desk, seen.id, _from(seen, lambda session, now: _asking(session, place, now)), needs="followed_up")
+    if seen.stages[place].kind == "grow":
+        before = chain(seen.stages, place)[-2]
+        path, how = growing.write(seen, place, handed_in=desk.store.source(seen.id, seen.finals[before]))
+    else:
+        path, how = stubs.write(seen, place), "new"
+    data = {"file": str(path), "how": how}
+    source = path.read_bytes()
+
+    def begins(session: Session, now: Moment) -> Entry:
+        return Entry(kind="advanced", stage=place, moment=now, data=data, source=source)
+
+    return _do(desk, seen.id, _from(seen, begins), needs="advanced")
+
+
+def _step(session: Session) -> tuple[str, int]:
+    return session.state, session.stage
+
+
+def _from(seen: Session, make: Callable[[Session, Moment], Entry]) -> Callable[[Session, Moment], list[Entry]]:
+    """One entry, or none where another terminal has gone on from `seen`."""
+    return lambda session, now: [make(session, now)] if _step(session) == _step(seen) else []
+
+
+def _asking(session: Session, place: int, now: Moment) -> Entry:
+    return Entry(kind="followed_up", stage=place, moment=now, data={"questions": questions.of_round(session, place)})
 
 
 def answer(desk: Desk, number: int, place: int, text: str) -> Session:
     """Answer the follow-up question (from 1). A second answer replaces the first. Raises UsageError for no answer."""
 
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
-        question = _follow_up(session, place)
-        right = follow_ups.judge(question, text)
-        yield entry(session, now, "answered", place=place, text=text.strip(), right=right)
+        _follow_up(session, place)
+        right, more = questions.judge(session, place, text)
+        yield entry(session, now, "answered", place=place, text=text.strip(), right=right, **more)
 
     return _do(desk, number, decide, needs="answered")
 
@@ -259,19 +314,11 @@ def _saving(session: Session, now: Moment, source: bytes) -> Iterable[Entry]:
         yield entry(session, now, "saved", source, size=len(source))
 
 
-def _following_up(session: Session, now: Moment) -> Entry:
-    slugs = [session.stages[stage].kata for stage in session.begun]
-    count = follow_ups.ALONE if len(slugs) == 1 else follow_ups.TOGETHER
-    questions = [
-        question
-        for slug in slugs
-        for question in follow_ups.draw(slug, content.of_kata(slug).follow_ups, seed=session.seed, count=count)
-    ]
-    return entry(session, now, "followed_up", questions=questions)
-
-
 def _follow_up(session: Session, place: int) -> Mapping[str, Any]:
     count = len(session.follow_ups)
     if not 1 <= place <= count:
         raise UsageError(f"There is no question '{place}'.", next_step=f"Answer one from 1 to {count}")
+    if place not in session.places:
+        own = f"{session.places[0]} to {session.places[-1]}"
+        raise UsageError(f"The round of question '{place}' is over.", next_step=f"Answer one from {own}")
     return session.follow_ups[place - 1]

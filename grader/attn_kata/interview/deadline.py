@@ -53,7 +53,8 @@ def _time_up(session: Session, now: Moment, over: float, news: list[str]) -> Ent
         return entry(session, now, "time_up", source, over=over, how=how, taken=digest)
 
     if session.state != "coding" or session.file is None:
-        return taken("between stages", "What you submitted counts; the next stages stay open.", None)
+        counts = "The answers that you gave count." if session.state == "follow_up" else "What you submitted counts."
+        return taken("between stages", f"{counts} The next rounds stay open.", None)
     found, kept = look(session.file), session.kept[session.stage]
     if found.source is None or found.changed is None:
         return taken("not on the disk", f"{found.why}: the newest version that was kept is taken.", kept)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from attn_kata.interview import content, moments
-from attn_kata.interview.review import Review, Taken
-from attn_kata.report.model import Finding
+from attn_kata.interview.review import Earlier, Review, Taken
+from attn_kata.report.model import Finding, Report
+from attn_kata.rounds import hunt
 
 Judged = tuple[int, list[str], str]
 
@@ -27,7 +28,7 @@ def clarification(review: Review) -> Judged:
     session = review.session
     asked = matter = wasted = 0
     evidence = []
-    for stage in session.begun or (0,):
+    for stage in [place for place in session.begun or (0,) if session.stages[place].kind in ("write", "grow")]:
         kata = session.stages[stage].kata
         for number, question in enumerate(content.of_kata(kata).questions, 1):
             was_asked = (stage, number) in session.asked
@@ -37,6 +38,7 @@ def clarification(review: Review) -> Judged:
             if question.matters and not was_asked:
                 evidence.append(f"{kata}: not asked: {question.settles}")
     evidence.insert(0, f"you asked {asked} of the {matter} questions that matter, and {wasted} that do not matter")
+    evidence += ["you saw the list of questions"] if session.listed else []
     if asked == matter:
         score = 4 if wasted <= _MOST_IDLE_QUESTIONS else 3
     else:
@@ -48,7 +50,8 @@ def correctness(review: Review) -> Judged:
     """The hidden properties of the taken code, core first."""
     rule = (
         "4: every core property holds in every stage, and half of the edge properties; 3: at most one core property "
-        "does not hold; 2: half of them hold; 1: fewer. In a stage that you did not reach, no property holds."
+        "does not hold; 2: half of them hold; 1: fewer. In a stage that you did not reach, no property holds. Where a file "
+        "grew, the properties of its earlier parts are asked again."
     )
     evidence, held, core, edge_held, edge = [], 0, 0, 0, 0
     for one in review.taken:
@@ -60,15 +63,19 @@ def correctness(review: Review) -> Judged:
             f"{one.kata}: {good} of {len(own)} core properties, {extra} of {len(beyond)} edge properties{why}"
         )
         evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
+        evidence += hunt.sentences(one.report.hunt) if one.report and one.report.hunt else []
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
-    missing = len(review.session.stages) - sum(1 for one in review.taken if _findings(one))
+        again = [finding for part in one.earlier for finding in _core(part.report)]
+        evidence += [_again(one.kata, part) for part in one.earlier]
+        held, core = held + _held(again), core + len(again)
+    stages = len([one for one in review.session.stages if one.written])
+    missing = stages - sum(1 for one in review.taken if _findings(one))
     evidence += [f"{missing} stage{'s' if missing > 1 else ''} without anything to grade"] if missing else []
     if not missing and core and held == core:
         return (4 if 2 * edge_held >= edge else 3), evidence, rule
     if not missing and core and held == core - 1:
         return 3, evidence, rule
-    graded = len(review.session.stages) - missing
-    share = (held / core if core else 0.0) * graded / len(review.session.stages)
+    share = (held / core if core else 0.0) * (stages - missing) / (stages or 1)
     return (2 if share >= 0.5 else 1), evidence, rule
 
 
@@ -105,7 +112,9 @@ def speed(review: Review) -> Judged:
     if done is not None:
         return (4 if done <= session.seconds * 2 / 3 else 3), evidence, rule
     own = [finding for one in review.taken for finding in _findings(one) if finding.tier == "core"]
-    reached = len([one for one in review.taken if _findings(one)]) == len(session.stages)
+    reached = len([one for one in review.taken if _findings(one)]) == len(
+        [one for one in session.stages if one.written]
+    )
     return (2 if reached and own and 2 * _held(own) >= len(own) else 1), evidence, rule
 
 
@@ -154,13 +163,21 @@ def code_quality(review: Review) -> Judged:
 def depth(review: Review) -> Judged:
     """The graded follow-up questions."""
     rule = (
-        "Right answers to the graded follow-ups (numbers and choices): 4: all; 3: two thirds; 2: at least one; 1: none."
+        "Right answers to the graded questions (numbers, choices, reviews): 4: all; 3: two thirds; 2: at least one; "
+        "1: none. A review is right when every mistake is marked and nothing else."
     )
     session = review.session
     graded = [place for place, question in enumerate(session.follow_ups, 1) if question["kind"] != "free"]
     right = sum(1 for place in graded if session.answers.get(place, {}).get("right"))
     unanswered = sum(1 for place in graded if place not in session.answers)
     evidence = [f"{right} of {len(graded)} right" + (f", {unanswered} not answered" if unanswered else "")]
+    evidence += [
+        f"review of {question['kata']}: {len(seen['found'])} mistakes found, {len(seen['missed'])} missed, "
+        f"{len(seen['wrong'])} marks at no mistake"
+        for place, question in enumerate(session.follow_ups, 1)
+        for seen in [session.answers.get(place, {}).get("reviewed")]
+        if seen
+    ]
     score = 1 if not right else 4 if right == len(graded) else 3 if right * 3 >= len(graded) * 2 else 2
     return score, evidence, rule
 
@@ -183,6 +200,20 @@ def self_reported(review: Review) -> Iterable[str]:
             what = f"{len(ticked)} of {of} points ticked" if ticked is not None else "not ticked"
             what = "not answered" if place not in session.answers else what
             yield f"Question {place} ({question['kata']}): {what}"
+
+
+def _again(kata: str, part: Earlier) -> str:
+    """What of an earlier part still holds in the final version of the file."""
+    core = _core(part.report)
+    if not core:
+        return f"{part.kata}, asked again with {kata}: not graded"
+    lost = sorted(finding.property for finding in core if finding.outcome != "passed")
+    broken = f"; no longer: {_some(lost)}" if lost else ""
+    return f"{part.kata}, asked again with {kata}: {_held(core)} of {len(core)} core properties{broken}"
+
+
+def _core(report: Report | None) -> list[Finding]:
+    return [finding for finding in report.findings if finding.tier == "core"] if report is not None else []
 
 
 def _findings(one: Taken) -> list[Finding]:
@@ -232,7 +263,7 @@ def _first_held(review: Review) -> float | None:
 def _all_held(review: Review) -> float | None:
     """When the last core property of the last stage held; None if not all hold at the end."""
     session, found = review.session, 0.0
-    for stage in range(len(session.stages)):
+    for stage in [place for place, one in enumerate(session.stages) if one.written]:
         own = [point for point in review.points if point.stage == stage and point.core is not None]
         if not own or own[-1].held != own[-1].core or session.finals.get(stage) != own[-1].version:
             return None

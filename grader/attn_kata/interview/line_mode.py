@@ -64,48 +64,56 @@ class LineMode:
 
     def _choose(self) -> Session | None:
         self.emit("A mock interview: a task, a clock, hidden tests, questions, a scorecard.\n")
-        self.emit(words.tracks(plans.tracks()))
+        self.emit(words.listed_plans(plans.every()))
         while True:
-            name = self._line(f"\nTrack, or the name of a kata [{plans.DEFAULT_TRACK}]: ")
+            name = self._line(f"\nPlan, or the name of a kata [{plans.DEFAULT_PLAN}]: ")
             if name is None or name in _LEAVING:
                 return None
             try:
-                plan = self._plan(name or plans.DEFAULT_TRACK)
+                plan = self._plan(name or plans.DEFAULT_PLAN)
                 minutes = self._line(f"Minutes [{plans.minutes_text(plan.minutes)}]: ")
                 if minutes:
                     plan = plans.with_minutes(plan, plans.minutes_from(minutes))
                 coached = self._line("Coached, with findings after every run? [y/N]: ") or ""
                 coached_one = coached.lower() in ("y", "yes")
-                self.emit(actions.start(self.desk, plan, coached=coached_one, folder=None, history=self.history))
+                self.emit(
+                    actions.start(
+                        self.desk, plan, coached=coached_one, folder=None, history=self.history, engines=self._warm
+                    )
+                )
                 return self.desk.store.active()
             except UsageError as problem:
                 self.warn(problem.what)
 
     def _plan(self, name: str) -> plans.Plan:
         try:
-            return plans.of_track(name)
-        except UsageError as no_track:
+            return plans.named(name)
+        except UsageError as no_plan:
             try:
                 return plans.of_katas(tuple(name.split()))
             except UsageError:
-                raise no_track from None
+                raise no_plan from None
 
     def _step(self, session: Session) -> bool:
         """One prompt and its action; False when the user leaves."""
         session = actions.active(self.desk, self.warn)
         match session.state:
             case "briefing":
-                typed = self._line("\nThe number of a question, or Enter to start the clock: ")
+                asks = "The number of a question" if session.listed else "A question in your own words"
+                asks = f"{asks}, or Enter" if words.may_ask(session) else "Enter"
+                typed = self._line(f"\n{asks} to start the clock: ")
                 if typed is None or typed in _LEAVING:
                     return False
                 if typed:
-                    self.emit(actions.ask(self.desk, session, _whole(typed, "question")))
+                    self.emit(actions.ask(self.desk, session, typed))
                 else:
                     self._advance(session)
             case "coding":
                 left = "paused" if session.paused else moments.clock_text(session.left(moments.read(self.desk.clock)))
                 resume = "resume, " if session.paused else ""
-                return self._coding(session, self._line(f"\n[{left}] {resume}run, submit, ask N, status, quit: "))
+                return self._coding(
+                    session, self._line(f"\n[{left}] {resume}run, check, submit, ask WORDS, status, quit: ")
+                )
             case "follow_up":
                 return self._follow_up(session)
             case "review":
@@ -131,12 +139,13 @@ class LineMode:
         word, _, rest = typed.partition(" ")
         if session.state != "coding":
             return True
-        if word == "run":
-            self.emit(actions.run(self.desk, session, self._warm, width=self.width, color=self.color)[0])
+        if word in ("run", "check"):
+            own = word == "run"
+            self.emit(actions.run(self.desk, session, self._warm, width=self.width, color=self.color, own=own)[0])
         elif word == "submit":
             self.emit(actions.submit(self.desk, session))
         elif word == "ask":
-            self.emit(actions.ask(self.desk, session, _whole(rest, "question")))
+            self.emit(actions.ask(self.desk, session, rest))
         elif word == "pause":
             control.pause(self.desk, session.id)
         elif word == "resume":
@@ -145,13 +154,14 @@ class LineMode:
             self.emit(actions.status(self.desk, session))
         else:
             raise UsageError(
-                f"'{word}' is not a command here.", next_step="run, submit, ask N, pause, resume, status, quit"
+                f"'{word}' is not a command here.",
+                next_step="run, check, submit, ask WORDS, pause, resume, status, quit",
             )
         return True
 
     def _follow_up(self, session: Session) -> bool:
         """The next question without an answer, or the review."""
-        open_ones = [place for place in range(1, len(session.follow_ups) + 1) if place not in session.answers]
+        open_ones = [place for place in session.places if place not in session.answers]
         if not open_ones:
             self._advance(session)
             return True

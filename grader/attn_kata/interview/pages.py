@@ -13,13 +13,14 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from attn_kata import catalog, quantities, resources
+from attn_kata import quantities, resources
 from attn_kata.interview import content, moments
 from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
 from attn_kata.interview.scorecard import Scorecard, Spread
 from attn_kata.interview.session import STATE_NAMES
 from attn_kata.report.plain import one_line, plain, unicode
+from attn_kata.rounds.spoiled import Bug
 
 SCHEMA = 1
 FORMATS = ("terminal", "json", "markdown", "html")
@@ -30,12 +31,14 @@ def body(review: Review, card: Scorecard | None, spread: Sequence[Spread]) -> di
     session = review.session
     stages = [
         {
-            "kata": stage.kata,
-            "title": catalog.find(stage.kata).title,
-            "minutes": stage.minutes,
+            "kata": one.kata,
+            "title": one.title,
+            "minutes": one.minutes,
             "begun": place in session.begun,
+            "round": one.kind,
         }
-        for place, stage in enumerate(session.stages)
+        for place, one in enumerate(session.stages)
+        if one.timed
     ]
     made: dict[str, Any] = {
         "schema": SCHEMA,
@@ -122,6 +125,7 @@ def _questions(review: Review) -> list[dict[str, Any]]:
             "asked": (stage, number) in session.asked,
         }
         for stage in session.begun
+        if session.stages[stage].kind in ("write", "grow")
         for number, question in enumerate(content.of_kata(session.stages[stage].kata).questions, 1)
     ]
 
@@ -132,13 +136,15 @@ def _follow_up(review: Review, place: int) -> dict[str, Any]:
     right_answer: str | None = None
     if put["kind"] == "numeric":
         right_answer = f"{quantities.text(put['answer'])} {put['unit']}".strip()
+    elif put["kind"] == "review":
+        right_answer = "; ".join(map(_bug, review.session.spoiled[put["stage"]].bugs))
     elif put["kind"] == "choice":
         right_answer = put["options"][put["answer"] - 1]
     return {
         "place": place,
         "kata": put["kata"],
         "kind": put["kind"],
-        "ask": put["ask"],
+        "ask": put["ask"] + (f"\n\n{put['code']}" if "code" in put else ""),
         "options": put.get("options", []),
         "yours": _yours(put, plain(given["text"])) if given else None,
         "right": given["right"] if given else None,
@@ -150,6 +156,12 @@ def _follow_up(review: Review, place: int) -> dict[str, Any]:
         ],
         "source": put.get("source", ""),
     }
+
+
+def _bug(bug: Bug) -> str:
+    """`line 12: scale.missing, was 'scores / d ** 0.5'`."""
+    lines = f"line{'s' if len(bug.lines) > 1 else ''} {', '.join(map(str, bug.lines))}"
+    return f"{lines}: {bug.mistake}, was '{one_line(' … '.join(bug.right), most=200)}'"
 
 
 def _yours(put: Mapping[str, Any], text: str) -> str:
@@ -168,6 +180,10 @@ def _taken(one: Taken) -> dict[str, Any]:
         "lint": [asdict(finding) for finding in one.lint] if one.lint is not None else None,
         "reference": one.reference,
         "diff": one.diff,
+        "earlier": [
+            {"kata": part.kata, "report": _plain(part.report.to_dict()) if part.report is not None else None}
+            for part in one.earlier
+        ],
     }
 
 

@@ -11,9 +11,9 @@ DOING = {
     "saved": "save",
     "ran": "run",
     "submitted": "submit",
-    "advanced": "go on to the next stage",
+    "advanced": "go on to the next round",
     "paused": "pause",
-    "followed_up": "go on to the follow-up questions",
+    "followed_up": "go on to the questions",
     "answered": "answer",
     "ticked": "tick points",
     "reviewed": "go on to the review",
@@ -25,7 +25,7 @@ NOW = {
     "coding": "you are coding",
     "submitted": "this stage was submitted",
     "time_up": "the time is up",
-    "follow_up": "the follow-up questions are open",
+    "follow_up": "questions are open",
     "review": "it is in the review",
     "closed": "it is closed",
     "abandoned": "it was ended early",
@@ -47,6 +47,20 @@ def unless_allowed(session: Session, kind: Kind) -> None:
     """Raises UsageError when the session's state does not allow an event of this kind."""
     if session.state not in ALLOWED[kind]:
         raise refused(session, kind)
+
+
+def unless_open(session: Session) -> None:
+    """Raises UsageError in a round that leaves no details open."""
+    if session.round.kind not in ("write", "grow"):
+        raise UsageError("This round leaves nothing open to ask about.", next_step=NEXT[session.state])
+
+
+def unless_at(session: Session, stage: int | None) -> None:
+    """Raises UsageError when the session is no longer at `stage`. None means any."""
+    if stage is not None and session.stage != stage:
+        raise UsageError(
+            f"Stage {stage + 1} of interview {session.id} is over.", next_step="attn-kata interview status"
+        )
 
 
 def refused(session: Session, kind: Kind, doing: str = "") -> UsageError:

@@ -118,6 +118,8 @@ def _notes(review: Review) -> Iterable[str]:
     session = review.session
     if session.mode == "coached":
         yield "Coached: you saw findings after every run."
+    if session.listed:
+        yield "You saw the list of clarifying questions. Real interviews have none."
     if session.state == "abandoned":
         yield "The interview was ended early."
     for one in review.taken:
@@ -125,6 +127,6 @@ def _notes(review: Review) -> Iterable[str]:
             yield f"{one.kata}: the file was saved only after the end; it was still graded."
         elif one.how in ("not on the disk", "changed after the end"):
             yield f"{one.kata}: the file was {one.how}; the newest version saved before the end was graded."
-    open_ones = [stage.kata for place, stage in enumerate(session.stages) if place not in session.begun]
+    open_ones = [one.kata for place, one in enumerate(session.stages) if one.written and place not in session.begun]
     if open_ones:
         yield f"Not started: {', '.join(open_ones)}."

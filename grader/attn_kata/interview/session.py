@@ -1,10 +1,11 @@
 """A session as a value, computed from its events in order. It uses no file, no database and no clock.
 
-    ready → briefing → coding ⇄ submitted → follow_up → review → closed      (⇄: `advanced` to the next stage)
-                          ↘ time_up ↗                                        (any state before closed → abandoned)
+    ready → briefing → coding ⇄ submitted → follow_up → review → closed      (any state before closed → abandoned)
+                          ↘ time_up ↗
 
-The clock runs from `began` until the last stage is submitted or the time is up, also between stages. A coached session
-may pause.
+A stage is a place in the plan, and what is done there is a round. A round with a file is `coding`, then `submitted`; a
+round of questions is `follow_up`. The clock runs from `began` until the last round but the talk is over, or the time is
+up, also between rounds. A coached session may pause.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attn_kata.interview.moments import NEVER, Moment, passed
-from attn_kata.interview.plans import Stage
+from attn_kata.interview.rounds import Round
+from attn_kata.rounds.spoiled import Spoiled
 
 State = Literal["ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review", "closed", "abandoned"]
 Mode = Literal["mock", "coached"]
@@ -49,7 +51,7 @@ STATE_NAMES: Mapping[str, str] = {
     "coding": "coding",
     "submitted": "submitted",
     "time_up": "time up",
-    "follow_up": "follow-up questions",
+    "follow_up": "questions",
     "review": "review",
     "closed": "closed",
     "abandoned": "ended early",
@@ -64,15 +66,15 @@ ALLOWED: Mapping[Kind, tuple[State, ...]] = {
     "saved": ("coding",),
     "ran": ("coding",),
     "submitted": ("coding",),
-    "advanced": ("submitted",),
-    "time_up": ("coding", "submitted"),
-    "announced": ("coding", "submitted"),
-    "paused": ("coding",),
+    "advanced": ("submitted", "follow_up"),
+    "time_up": ("coding", "submitted", "follow_up"),
+    "announced": ("coding", "submitted", "follow_up"),
+    "paused": ("coding", "follow_up"),
     "resumed": _BEFORE_THE_END,
-    "followed_up": ("submitted", "time_up"),
+    "followed_up": ("submitted", "time_up", "follow_up"),
     "answered": ("follow_up",),
     "ticked": ("follow_up",),
-    "reviewed": ("follow_up",),
+    "reviewed": ("submitted", "time_up", "follow_up"),
     "closed": ("review",),
     "abandoned": _BEFORE_THE_END,
 }
@@ -97,7 +99,7 @@ class Session:
     id: int
     track: str
     mode: Mode
-    stages: tuple[Stage, ...]
+    stages: tuple[Round, ...]
     seed: int
     folder: Path
     events: tuple[Event, ...] = ()
@@ -107,11 +109,14 @@ class Session:
     last: Moment = NEVER
     paused: bool = False
     files: Mapping[int, Path] = field(default_factory=dict)  # stage → the attempt
+    listed: bool = False  # whether the candidate sees the list of questions
     asked: frozenset[tuple[int, int]] = frozenset()  # (stage, number of the question)
+    unknown: tuple[tuple[int, str], ...] = ()  # (stage, text) of questions that the content does not answer
     announced: frozenset[float] = frozenset()
     kept: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the newest snapshot
     finals: Mapping[int, str] = field(default_factory=dict)  # stage → hash of the submitted or taken version
-    follow_ups: tuple[Mapping[str, Any], ...] = ()  # as drawn
+    spoiled: Mapping[int, Spoiled] = field(default_factory=dict)  # stage → the code of a hunt or a review
+    follow_ups: tuple[Mapping[str, Any], ...] = ()  # as drawn, of all rounds so far
     answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # place of the follow-up → answer
     ticks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # place of a free follow-up → points ticked
 
@@ -121,8 +126,13 @@ class Session:
         return f"interview {self.id} ({self.track}{', coached' if self.mode == 'coached' else ''})"
 
     @property
+    def round(self) -> Round:
+        """What is done now."""
+        return self.stages[self.stage]
+
+    @property
     def kata(self) -> str:
-        return self.stages[self.stage].kata
+        return self.round.kata
 
     @property
     def file(self) -> Path | None:
@@ -135,12 +145,33 @@ class Session:
         return sum(stage.minutes for stage in self.stages) * 60
 
     @property
+    def next_stage(self) -> int | None:
+        """The place of the next round; after the end of the time only the talk is left. None: the review comes."""
+        coming = [place for place, one in enumerate(self.stages) if place > self.stage]
+        if self.state == "time_up":
+            coming = [place for place in coming if not self.stages[place].timed]
+        return coming[0] if coming else None
+
+    @property
     def last_stage(self) -> bool:
-        return self.stage == len(self.stages) - 1
+        """Whether no round on the clock follows."""
+        return not any(one.timed for one in self.stages[self.stage + 1 :])
 
     @property
     def clock_runs(self) -> bool:
-        return not self.paused and (self.state == "coding" or (self.state == "submitted" and not self.last_stage))
+        if self.paused:
+            return False
+        if self.state == "submitted":
+            return not self.last_stage
+        return self.state in ("coding", "follow_up") and self.round.timed
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places (from 1) of the questions of this round."""
+        if self.state != "follow_up":
+            return ()
+        own = [place for place, one in enumerate(self.follow_ups, 1) if one.get("stage", self.stage) == self.stage]
+        return tuple(own)
 
     @property
     def over(self) -> bool:
@@ -149,7 +180,7 @@ class Session:
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """The stages that were begun."""
+        """The stages with a file that were begun."""
         return tuple(self.files)
 
     def used_at(self, now: Moment) -> float:
@@ -173,10 +204,17 @@ def after(session: Session, event: Event) -> Session:
         session = replace(session, kept={**session.kept, event.stage: event.source})
     data = event.data
     match event.kind:
+        case "created":
+            made = {int(stage): Spoiled.from_dict(one) for stage, one in data.get("spoiled", {}).items()}
+            return replace(session, spoiled=made, listed=bool(data.get("listed", False)))
         case "briefed":
             return replace(session, state="briefing")
+        case "asked" if data["question"] is None:
+            return replace(session, unknown=(*session.unknown, (event.stage, data["text"])))
         case "asked":
             return replace(session, asked=session.asked | {(event.stage, data["question"])})
+        case "began" if "file" not in data:  # the first round has questions
+            return replace(session, state="submitted", stage=event.stage)
         case "began" | "advanced":
             files = {**session.files, event.stage: Path(data["file"])}
             return replace(session, state="coding", stage=event.stage, files=files)
@@ -196,7 +234,10 @@ def after(session: Session, event: Event) -> Session:
         case "resumed":
             return replace(session, paused=data.get("paused", False))
         case "followed_up":
-            return replace(session, state="follow_up", follow_ups=tuple(data["questions"]))
+            # The event of an older session names the stage before its talk, which is always the last.
+            stage = event.stage if not session.stages[event.stage].written else len(session.stages) - 1
+            questions = (*session.follow_ups, *data["questions"])
+            return replace(session, state="follow_up", stage=stage, follow_ups=questions)
         case "answered":
             return replace(session, answers={**session.answers, data["place"]: data})
         case "ticked":
@@ -207,5 +248,5 @@ def after(session: Session, event: Event) -> Session:
             return replace(session, state="closed")
         case "abandoned":
             return replace(session, state="abandoned")
-        case _:  # created, saved, ran: kept above
+        case _:  # saved, ran: kept above
             return session

@@ -20,7 +20,7 @@ from attn_kata.database import Row, rows
 from attn_kata.errors import UsageError
 from attn_kata.history import home
 from attn_kata.interview.moments import Moment
-from attn_kata.interview.plans import Stage
+from attn_kata.interview.rounds import TALK, Round
 from attn_kata.interview.session import Event, Kind, Mode, Session, after
 from attn_kata.interview.storage import Storage
 
@@ -87,9 +87,17 @@ class Store:
         self._read: Session | None = None  # the one that was loaded last
 
     def create(
-        self, *, track: str, mode: Mode, stages: tuple[Stage, ...], seed: int, folder: Path, moment: Moment
+        self,
+        *,
+        track: str,
+        mode: Mode,
+        stages: tuple[Round, ...],
+        seed: int,
+        folder: Path,
+        moment: Moment,
+        data: dict[str, Any],
     ) -> Session:
-        """A new session with its `created` event. Raises AlreadyActive, NotKept."""
+        """A new session with its `created` event, which has `data`. Raises AlreadyActive, NotKept."""
 
         def write(db: sqlite3.Connection) -> Session:
             running = _active(db)
@@ -99,7 +107,7 @@ class Store:
             insert = "INSERT INTO session (active, track, mode, stages, seed, folder) VALUES (?, ?, ?, ?, ?, ?)"
             number = db.execute(insert, row).lastrowid
             assert number is not None
-            _insert(db, number, Entry(kind="created", stage=0, moment=moment, data={}))
+            _insert(db, number, Entry(kind="created", stage=0, moment=moment, data=data))
             return _load(db, number)
 
         return self._storage.write(write)
@@ -135,6 +143,11 @@ class Store:
     def active(self) -> Session | None:
         """The session that has not ended, or None."""
         return self._storage.read(_active, None)
+
+    def katas(self) -> list[list[str]]:
+        """The katas of every session, the newest first."""
+        found = self._rows("SELECT stages FROM session ORDER BY id DESC")
+        return [[one["kata"] for one in json.loads(stages) if one["kata"]] for (stages,) in found]
 
     def sessions(self) -> list[Session]:
         """Every session, the newest first."""
@@ -216,7 +229,7 @@ def _load(db: sqlite3.Connection, number: int, known: Session | None = None) -> 
         id=number,
         track=track,
         mode=mode,
-        stages=tuple(Stage(**stage) for stage in json.loads(stages)),
+        stages=_rounds(json.loads(stages)),
         seed=seed,
         folder=Path(os.fsdecode(folder)),
     )
@@ -225,6 +238,12 @@ def _load(db: sqlite3.Connection, number: int, known: Session | None = None) -> 
         if since[:1] == [known.events[-1]]:  # else another file has replaced this one
             return reduce(after, since[1:], known)
     return reduce(after, _events(db, number), begins)
+
+
+def _rounds(kept: list[dict[str, Any]]) -> tuple[Round, ...]:
+    """The rounds of a session. Older versions kept only katas with minutes, to write; the talk followed always."""
+    made = tuple(Round(**one) for one in kept)
+    return made if any("kind" in one for one in kept) else (*made, TALK)
 
 
 def _events(db: sqlite3.Connection, number: int, first: int = 0) -> list[Event]:

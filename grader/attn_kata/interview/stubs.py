@@ -10,6 +10,7 @@ from attn_kata import catalog, stub, templates, workspace
 from attn_kata.errors import UsageError, why
 from attn_kata.interview import content
 from attn_kata.interview.session import Session
+from attn_kata.rounds import hunt
 
 
 def render(session: Session, stage: int) -> str:
@@ -33,6 +34,12 @@ def render(session: Session, stage: int) -> str:
     )
 
 
+def _begun(session: Session, stage: int) -> bytes:
+    if session.stages[stage].kind == "hunt":
+        return hunt.text(catalog.find(session.stages[stage].kata), session.spoiled[stage]).encode()
+    return render(session, stage).encode()
+
+
 def check_folder(folder: Path) -> None:
     """Raises UsageError where `folder` could not be made, or nothing written in it. Leaves nothing behind."""
     there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
@@ -48,9 +55,11 @@ def check_folder(folder: Path) -> None:
     )
 
 
-def write(session: Session, stage: int) -> Path:
-    """The stub on the disk, under a name that was free: nothing is ever written over. Raises UsageError."""
-    slug, source = session.stages[stage].kata, render(session, stage).encode()
+def write(session: Session, stage: int, source: bytes | None = None) -> Path:
+    """The stub (or `source`) on the disk, under a name that was free: nothing is ever written over. Raises UsageError."""
+    one = session.stages[stage]
+    slug = f"hunt_{one.kata}" if one.kind == "hunt" else one.kata
+    source = _begun(session, stage) if source is None else source
     try:
         session.folder.mkdir(parents=True, exist_ok=True)
         for number in range(1, 1000):

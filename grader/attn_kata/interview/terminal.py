@@ -65,7 +65,10 @@ class _Page:
 
 
 def _head(page: _Page, interview: Mapping[str, Any]) -> None:
-    katas = ", then ".join(stage["kata"] for stage in interview["stages"])
+    katas = ", then ".join(
+        stage["kata"] if stage["round"] == "write" else f"{stage['round']} {stage['kata']}"
+        for stage in interview["stages"]
+    )
     how = f"  ({interview['mode']}, {STATE_NAMES[interview['state']]})"
     page.line((f"Interview {interview['id']}: {interview['track']}", "bold"), how)
     if katas != interview["track"]:

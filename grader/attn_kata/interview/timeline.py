@@ -152,20 +152,24 @@ def _since(start: Event | None, event: Event) -> float:
 
 
 def _says(session: Session, event: Event) -> str:
-    kata, data = session.stages[event.stage].kata, event.data
+    kata, data = session.stages[event.stage].kata or "questions", event.data
     match event.kind:
         case "created":
             return "interview created"
         case "briefed":
             return "the briefing begins"
         case "asked":
-            return f"{kata}: asked question {data['question']}"
+            text = one_line(data.get("text", ""), most=100)
+            if data["question"] is None:
+                return f"{kata}: asked what nothing answers: {text}"
+            return f"{kata}: asked question {data['question']}" + (f": {text}" if text else "")
         case "began" | "advanced":
             return f"{kata}: coding begins"
         case "saved":
             return f"{kata}: saved ({data['size']} bytes)"
         case "ran":
-            return f"{kata}: ran the smoke check, {data['outcome']}"
+            what = "the file with its own tests" if data.get("own") else "the smoke check"
+            return f"{kata}: ran {what}, {data['outcome']}"
         case "submitted":
             return f"{kata}: submitted"
         case "time_up":
@@ -180,7 +184,7 @@ def _says(session: Session, event: Event) -> str:
             ]
             return f"{how}, after {moments.in_words(data['gap'])}"
         case "followed_up":
-            return "the follow-up questions begin"
+            return "the questions begin" if kata == "questions" else f"{kata}: the questions begin"
         case "answered":
             judged = {True: "right", False: "wrong", None: "free answer"}[data["right"]]
             return f"answered question {data['place']}: {judged}"

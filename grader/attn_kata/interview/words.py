@@ -7,23 +7,23 @@ import textwrap
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from attn_kata import catalog, workspace
-from attn_kata.interview import attempts, content, moments
+from attn_kata import catalog, contract, workspace
+from attn_kata.interview import attempts, content, growing, moments
 from attn_kata.interview.moments import Moment
 from attn_kata.interview.plans import Plan, minutes_phrase, minutes_text
+from attn_kata.interview.rounds import DOES
 from attn_kata.interview.session import STATE_NAMES, Session
 from attn_kata.report.plain import one_line, plain
 
 WIDTH = 80
 
 
-def tracks(plans: Iterable[Plan]) -> str:
-    """The tracks to choose from."""
+def listed_plans(plans: Iterable[Plan]) -> str:
+    """The plans to choose from."""
     lines, every = [], list(plans)
     longest = max(len(plan.name) for plan in every)
     for plan in every:
-        katas = ", ".join(stage.kata for stage in plan.stages)
-        lines.append(f"  {plan.name:<{longest}} {minutes_text(plan.minutes):>3} min  {katas}")
+        lines.append(f"  {plan.name:<{longest}} {minutes_text(plan.minutes):>3} min  {plan.shown}")
         lines.append(wrapped(plan.about, " " * (longest + 11)))
     return "\n".join(lines)
 
@@ -32,14 +32,40 @@ def briefing(session: Session) -> str:
     """The task, the worked example, and the questions of the present stage."""
     known, stage = content.of_kata(session.kata), session.stages[session.stage]
     example = known.example
-    parts = [
-        f"{_stage_title(session)}, {minutes_phrase(stage.minutes)}",
-        known.task,
-        "A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "),
-        example.says,
-        "The task leaves some details open. You may ask:\n" + questions(session),
-    ]
+    parts = [f"{_stage_title(session)}, {minutes_phrase(stage.minutes)}", task(session)]
+    if session.round.written:
+        parts.append("A worked example:\n" + textwrap.indent(f"{example.code}\nout is {example.expected}", "    "))
+        parts.append(example.says)
+    if may_ask(session):
+        parts.append(open_details(session))
     return "\n\n".join(parts)
+
+
+def open_details(session: Session) -> str:
+    """What may be asked: the list where it is shown, and the answers so far."""
+    if session.listed:
+        return "The task leaves some details open. You may ask:\n" + questions(session)
+    own = [number for stage, number in sorted(session.asked) if stage == session.stage]
+    told = [wrapped("The task leaves some details open. Ask about them in your own words.")]
+    return "\n".join([*told, *(answer(session, number) for number in own)])
+
+
+def task(session: Session) -> str:
+    """What the round asks. Only a task to write leaves details open."""
+    slug = session.kata
+    if may_ask(session):
+        return content.of_kata(slug).task
+    asked = contract.load(catalog.find(slug).prompt).text
+    return {
+        "hunt": f"You get a file that looks right, but it has mistakes. Find them and mend them. What it has to do:\n\n{asked}",
+        "review": f"You read a colleague's code, and say which lines are wrong and why. What it has to do:\n\n{asked}",
+        "napkin": "You answer questions about numbers: bytes, FLOPs, parameters. There is no code to write.",
+    }[session.round.kind]
+
+
+def may_ask(session: Session) -> bool:
+    """Whether this round has a task with open details."""
+    return session.round.kind in ("write", "grow")
 
 
 def questions(session: Session) -> str:
@@ -55,14 +81,13 @@ def questions(session: Session) -> str:
 def answer(session: Session, question: int) -> str:
     """The answer to one clarifying question."""
     asked = content.of_kata(session.kata).questions[question - 1]
-    return (
-        wrapped(f"{question}. {asked.ask}", "  ", "     ") + "\n" + wrapped(f"-> {asked.answer}", "     ", "        ")
-    )
+    ask = f"{question}. {asked.ask}" if session.listed else asked.ask
+    return wrapped(ask, "  ", "     ") + "\n" + wrapped(f"-> {asked.answer}", "     ", "        ")
 
 
 def follow_ups(session: Session) -> str:
-    """Every follow-up question, with your answer. Only the review says what is right or wrong."""
-    return "\n".join(follow_up(session, place) for place in range(1, len(session.follow_ups) + 1))
+    """Every question of this round, with your answer. Only the review says what is right or wrong."""
+    return "\n".join(follow_up(session, place) for place in session.places)
 
 
 def follow_up(session: Session, place: int) -> str:
@@ -70,6 +95,8 @@ def follow_up(session: Session, place: int) -> str:
     question, given = session.follow_ups[place - 1], session.answers.get(place)
     unit = f" (in {question['unit']})" if question.get("unit") else ""
     lines = [wrapped(f"{place}. {question['ask']}{unit}", "  ", "     ")]
+    if question["kind"] == "review":
+        lines.append(f"\n{textwrap.indent(question['code'], '  ')}\n")
     for number, option in enumerate(question.get("options", ()), 1):
         lines.append(wrapped(f"{number}) {option}", "     ", "        "))
     if question["kind"] == "free":
@@ -93,11 +120,12 @@ def points(session: Session, place: int) -> str:
 def status(session: Session, now: Moment) -> str:
     """The state of the session, and the next command."""
     lines = [f"Interview {session.id}: {session.track} ({session.mode}), {STATES[session.state]}"]
-    for place, stage in enumerate(session.stages):
+    for place, one in enumerate(session.stages):
         mark = ">" if place == session.stage and not session.over else " "
         how = "submitted" if session.finals.get(place) else "started" if place in session.files else ""
-        lines.append(f"{mark} {place + 1}. {stage.kata:<20} {minutes_phrase(stage.minutes):>12}  {how}".rstrip())
-    if session.state in ("coding", "submitted", "time_up"):
+        time = minutes_phrase(one.minutes) if one.timed else "off the clock"
+        lines.append(f"{mark} {place + 1}. {one.kind:<6}  {one.kata:<20} {time:>13}  {how}".rstrip())
+    if session.state in ("coding", "submitted", "time_up") or session.clock_runs:
         lines.append(clock(session, now))
     if session.state == "coding" and session.file is not None:
         lines.append(f"Your file: {workspace.shown(session.file)}")
@@ -126,17 +154,36 @@ def strays(session: Session) -> str:
     return f"Text that a room could not save in your file is in: {', '.join(repr(workspace.shown(path)) for path in found)}."
 
 
+def coming(session: Session) -> str:
+    """What comes after this round: `Padding mask, the next part, in the same file`; `the review` after the last."""
+    place = session.next_stage
+    if place is None:
+        return "the review"
+    one = session.stages[place]
+    return DOES[one.kind] if not one.kata else f"{catalog.find(one.kata).title}, {DOES[one.kind]}"
+
+
+def new_part(session: Session) -> str:
+    """Where the file of a grow round is, and what is in it; "" in other rounds."""
+    began = next((one for one in reversed(session.events) if one.kind == "advanced"), None)
+    how = began.data.get("how", "") if began is not None and began.stage == session.stage else ""
+    return growing.SAYS.get(how, "")
+
+
 def coding(session: Session, now: Moment) -> str:
     """What to do while the clock runs."""
     assert session.file is not None
+    part = new_part(session)
     return (
         f"{_stage_title(session)}\n"
-        f"Your file: {workspace.shown(session.file)}  (the task and the signatures are in it)\n"
+        + (f"{wrapped(part)}\n" if part else "")
+        + f"Your file: {workspace.shown(session.file)}  (the task and the signatures are in it)\n"
         f"{clock(session, now)}\n\n"
         "Write in your own editor, and save. Then:\n"
         "  attn-kata interview run       show the worked example, shapes and your prints\n"
+        "  attn-kata interview run --own run the file with your own tests, as python would\n"
         "  attn-kata interview submit    hand it in; the hidden tests run afterwards\n"
-        "  attn-kata interview ask N     ask a question\n"
+        "  attn-kata interview ask WORDS ask a question\n"
         "When the time is up, your file is taken as it is on the disk."
     )
 
@@ -159,7 +206,7 @@ def listing_json(sessions: Iterable[Session], overall: dict[int, str]) -> str:
             "id": session.id,
             "started": session.events[0].moment.utc.isoformat(timespec="seconds"),
             "track": session.track,
-            "katas": [stage.kata for stage in session.stages],
+            "katas": [one.kata for one in session.stages if one.kata],
             "mode": session.mode,
             "state": session.state,
             "minutes": session.seconds / 60,
@@ -183,16 +230,16 @@ def fitted(line: str, width: int) -> str:
 
 
 def _stage_title(session: Session) -> str:
-    count = len(session.stages)
+    count = sum(1 for one in session.stages if one.timed)
     stage = f"Stage {session.stage + 1} of {count}: " if count > 1 else ""
-    return f"{stage}{catalog.find(session.kata).title}"
+    return f"{stage}{session.round.title}"
 
 
 STATES = {**STATE_NAMES, "briefing": "briefing (the clock does not run)"}
 PAUSED = "Next: attn-kata interview resume"
 NEXT = {
     "ready": "Next: attn-kata interview next",
-    "briefing": "Next: attn-kata interview ask N, then attn-kata interview next, which starts the clock",
+    "briefing": "Next: attn-kata interview ask WORDS, then attn-kata interview next, which starts the clock",
     "coding": "Next: write, attn-kata interview run, and finally attn-kata interview submit",
     "submitted": "Next: attn-kata interview next",
     "time_up": "Next: attn-kata interview next",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 
-from textual import work
+from textual import events, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
@@ -27,6 +27,7 @@ from attn_kata.interview.room.briefing import BriefingScreen
 from attn_kata.interview.room.choosing import ChoosingScreen
 from attn_kata.interview.room.coding import CodingScreen
 from attn_kata.interview.room.garbage import Garbage
+from attn_kata.interview.room.keys import STEPS, Bursts
 from attn_kata.interview.room.presence import Presence
 from attn_kata.interview.room.questions import QuestionsScreen
 from attn_kata.interview.room.reviewing import ReviewScreen
@@ -75,6 +76,7 @@ class Room(App[str]):
         self._looking = asyncio.Lock()
         self._graded_ahead: int | None = None
         self._garbage = Garbage()
+        self.keys = Bursts()
 
     @contextmanager
     def engines(self) -> Iterator[Engine]:
@@ -98,7 +100,7 @@ class Room(App[str]):
             self.set_interval(self._look_seconds, self._beat)
 
     async def come_in(self) -> None:
-        """Show the running session, or the list of tracks."""
+        """Show the running session, or the list of plans."""
         said: list[str] = []
 
         def arrive() -> Session | None:
@@ -136,7 +138,7 @@ class Room(App[str]):
         """Write the room's text to the disk, whatever happens."""
         return "".join(one.rescue() for one in self._stack() if isinstance(one, CodingScreen))
 
-    @work(exclusive=True, group="leave")
+    @work(group="leave")
     async def action_leave(self) -> None:
         """Ask whether to end the session, and leave."""
         session = self.session
@@ -176,6 +178,17 @@ class Room(App[str]):
     def _stop(self, number: int) -> None:
         self.stopped = number
         self.go(self.goes_on() if self.session is not None else "")
+
+    async def on_event(self, event: events.Event) -> None:
+        """Drop the rest of a burst of keys whose first key has changed the screen."""
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self.screen_stack:
+            if not self.keys.passes(self.screen, event.time):
+                return
+            await super().on_event(event)
+            if isinstance(event, events.Key) and event.key in STEPS:
+                self.keys.shut()
+            return
+        await super().on_event(event)
 
     def notify(self, message: str, *, markup: bool = False, **named: Any) -> None:
         """Like Textual's, but without markup: a message may contain the name of a file."""
@@ -269,14 +282,14 @@ class Room(App[str]):
                 source = await self.threads.at_desk(self.desk.store.source, session.id, kept)
             return CodingScreen(session, source)
         if session.state in ("submitted", "time_up"):
-            return BetweenScreen(said)
+            return BetweenScreen(session, said)
         made = {
             "ready": BriefingScreen,
             "briefing": BriefingScreen,
             "follow_up": QuestionsScreen,
             "review": ReviewScreen,
         }
-        return made[session.state]() if session.state in made else None
+        return made[session.state](session) if session.state in made else None
 
     async def _switch(self, screen: RoomScreen) -> None:
         while isinstance(self.screen, ModalScreen):
@@ -289,7 +302,7 @@ class Room(App[str]):
 
     def _grade_ahead(self, session: Session) -> None:
         """Grade the final code while the candidate answers questions, so that the review is ready sooner."""
-        after = session.state in ("time_up", "follow_up") or (session.state == "submitted" and session.last_stage)
+        after = not session.clock_runs and session.state in ("submitted", "time_up", "follow_up")
         if after and self._graded_ahead != session.id:
             self._graded_ahead = session.id
             self.run_worker(self._graded(session), group="ahead", exit_on_error=False)

@@ -8,9 +8,9 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from attn_kata import catalog
-from attn_kata.interview import control
+from attn_kata.interview import control, words
 from attn_kata.interview.room.screens import RoomScreen, Typing, Words
+from attn_kata.interview.session import Session
 
 
 class BetweenScreen(RoomScreen):
@@ -20,8 +20,9 @@ class BetweenScreen(RoomScreen):
         Binding("ctrl+g,enter", "go_on", "Go on", priority=True, key_display="Enter")
     ]
 
-    def __init__(self, said: str = "") -> None:
+    def __init__(self, session: Session, said: str = "") -> None:
         super().__init__()
+        self._seen = session
         self._said = said
         self._typing = Typing()
 
@@ -29,22 +30,21 @@ class BetweenScreen(RoomScreen):
         yield Words(self._text(), id="state")
 
     def _text(self) -> str:
-        session = self.session
+        session = self._seen
+        coming = f"Next: {words.coming(session)}."
         if session.state == "time_up":
             told = self._said or "The time is up. Your file was taken as it was on the disk."
-            return f"{told}\n\nNext: questions about your code. The clock has stopped. Enter goes on."
+            return f"{told}\n\n{coming} The clock has stopped. Enter goes on."
         if session.last_stage:
-            return "Handed in.\n\nNext: questions about your code. The clock has stopped. Enter goes on."
-        coming = session.stages[session.stage + 1].kata
-        return f"Handed in. The clock still runs.\n\nNext: {catalog.find(coming).title}. Enter goes on."
+            return f"Handed in.\n\n{coming} The clock has stopped. Enter goes on."
+        return f"Handed in. The clock still runs.\n\n{coming} Enter goes on."
 
     def on_key(self) -> None:
         self._typing.stopped()
 
-    @work(exclusive=True)
+    @work
     async def action_go_on(self) -> None:
         """Go to the next stage, or to the questions. The time may end while somebody types: Enter waits for a pause."""
-        if not self._typing.stopped() and self.session.state == "time_up":
+        if not self._typing.stopped() and self._seen.state == "time_up":
             return
-        if await self.room.tried(control.advance, self.room.desk, self.session.id):
-            await self.room.look()
+        await self.step(control.advance, self.room.desk, self._seen.id, seen=self._seen)

@@ -1,4 +1,4 @@
-"""Before a session: choose a track or kata, the minutes, and coached or not."""
+"""Before a session: choose a plan or kata, the minutes, and coached or not."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from attn_kata import catalog
-from attn_kata.interview import actions, plans
+from attn_kata.interview import actions, plans, preparing
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.room.screens import RoomScreen, Words
 from attn_kata.interview.room.ticks import Tick
 
 
 class ChoosingScreen(RoomScreen):
-    """A list of tracks and katas; Enter goes to the briefing."""
+    """A list of plans and katas; Enter goes to the briefing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+g", "go_on", "To the briefing", priority=True)]
 
@@ -29,32 +29,32 @@ class ChoosingScreen(RoomScreen):
             "Choose with the arrows; Enter shows the task. The clock does not run yet. Tab: options.",
             id="about",
         )
-        tracks, every = plans.tracks(), catalog.katas()
-        track_width = max(len(plan.name) for plan in tracks)
+        named, every = plans.every(), catalog.katas()
+        name_width = max(len(plan.name) for plan in named)
         kata_width = max(len(kata.slug) for kata in every)
         options = [
             Option(
-                f"{plan.name:<{track_width}} {plans.minutes_text(plan.minutes):>3} min  "
-                f"{', '.join(stage.kata for stage in plan.stages)}",
-                id=f"track {plan.name}",
+                f"{plan.name:<{name_width}} {plans.minutes_text(plan.minutes):>3} min  {plan.shown}",
+                id=f"plan {plan.name}",
             )
-            for plan in tracks
+            for plan in named
         ]
         katas = [
             Option(f"{kata.slug:<{kata_width}} {kata.minutes:>3} min  {kata.title}", id=f"kata {kata.slug}")
             for kata in every
         ]
         listed = OptionList(*options, _heading("or one kata"), *katas, id="plans", markup=False)
-        listed.border_title = "Tracks"
+        listed.border_title = "Plans"
         yield listed
         with Container(id="details"):
             yield Input(placeholder="minutes, if not as listed", id="minutes", compact=True)
+            yield Tick("show a list of questions", id="listed", compact=True)
             yield Tick("coached: findings after every run", id="coached", compact=True)
 
     def on_mount(self) -> None:
         listed = self.query_one(OptionList)
         listed.focus()
-        listed.highlighted = listed.get_option_index(f"track {plans.DEFAULT_TRACK}")
+        listed.highlighted = listed.get_option_index(f"plan {plans.DEFAULT_PLAN}")
 
     def on_option_list_option_selected(self) -> None:
         self.action_go_on()
@@ -62,22 +62,34 @@ class ChoosingScreen(RoomScreen):
     def on_input_submitted(self) -> None:
         self.action_go_on()
 
-    @work(exclusive=True)
+    @work
     async def action_go_on(self) -> None:
         """Start the chosen session, with its briefing."""
         listed = self.query_one(OptionList)
         chosen = listed.highlighted_option
         if chosen is None or chosen.id is None:
             return
-        minutes, coached = self.query_one(Input).value.strip(), self.query_one(Tick).value
+        minutes, coached = self.query_one(Input).value.strip(), self.query_one("#coached", Tick).value
+        listed_questions = self.query_one("#listed", Tick).value
+
+        room, plan = self.room, _plan(str(chosen.id))
 
         def begin() -> None:
-            plan = _plan(str(chosen.id))
-            if minutes:
-                plan = plans.with_minutes(plan, plans.minutes_from(minutes))
-            actions.start(self.room.desk, plan, coached=coached, folder=None, history=self.room.history)
+            asked = plans.with_minutes(plan, plans.minutes_from(minutes)) if minutes else plan
+            actions.start(
+                room.desk,
+                asked,
+                coached=coached,
+                folder=None,
+                history=room.history,
+                engines=room.engines,
+                listed=listed_questions,
+            )
 
-        if await self.room.tried(begin):
+        if preparing.needs_engine(plan) and not self._stepping:
+            room.notify("Making the code with mistakes …", timeout=20)
+        if await self.step(begin):
+            self._stepping = True  # until the next screen is there
             await self.room.come_in()
 
 
@@ -87,4 +99,4 @@ def _heading(says: str) -> Option:
 
 def _plan(chosen: str) -> Plan:
     kind, _, name = chosen.partition(" ")
-    return plans.of_track(name) if kind == "track" else plans.of_katas((name,))
+    return plans.of_name(name) if kind == "plan" else plans.of_katas((name,))

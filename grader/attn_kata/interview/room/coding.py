@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 
-from attn_kata.interview import actions, content, control, words
+from attn_kata.interview import actions, control, words
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.briefing import asked
 from attn_kata.interview.room.editor import Editor
@@ -26,7 +26,8 @@ class CodingScreen(KeepingScreen):
     """One stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,f5", "run", "Run", priority=True, key_display="^r"),
+        Binding("ctrl+r,f5", "run(True)", "Run file", priority=True, key_display="^r"),
+        Binding("ctrl+l,f8", "run(False)", "Check", priority=True, key_display="^l"),
         Binding("ctrl+g", "submit", "Hand in", priority=True),
         Binding("ctrl+t", "turn", "Next pane", priority=True),
         Binding("ctrl+s", "save", "Save", priority=True),
@@ -38,7 +39,7 @@ class CodingScreen(KeepingScreen):
 
     def __init__(self, session: Session, source: bytes) -> None:
         super().__init__(session, source)
-        self._run_on = False
+        self._run_on = self._handing_in = False
         self._paused = session.paused
 
     def body(self) -> ComposeResult:
@@ -67,8 +68,8 @@ class CodingScreen(KeepingScreen):
         await self.agree(write=True)
 
     @work(group="run")
-    async def action_run(self) -> None:
-        """Save, run, and show the result."""
+    async def action_run(self, own: bool = True) -> None:
+        """Save, run the file with its `own` tests, or check it, and show the result."""
         if self._run_on:
             self.room.notify("It is still running.", timeout=3)
             return
@@ -84,7 +85,7 @@ class CodingScreen(KeepingScreen):
             width = max(40, width)  # a narrow terminal does not show the pane yet
             session, engine = self.session, self.room.engines
             told, _ = await self.room.threads.grading(
-                actions.run, self.room.desk, session, engine, width=width, color=True
+                actions.run, self.room.desk, session, engine, width=width, color=True, own=own
             )
             back = "\n\nBack to your code: F3" if self.has_class("-narrow") else ""
             shown = Content.from_rich_text(Text.from_ansi(told.rstrip() + back))
@@ -95,49 +96,60 @@ class CodingScreen(KeepingScreen):
         finally:
             self._run_on = False
         if self.is_attached:  # the time may be up by now
-            # A mock run ends with its verdict, below the code's prints; a coached run begins with it.
-            output.show(shown, end=self.session.mode == "mock")
+            # A run ends with its verdict, below the code's prints; a coached check begins with it.
+            output.show(shown, end=own or self.session.mode == "mock")
             self._show_run(f"run at {time.strftime('%H:%M:%S')}")
 
     def _show_run(self, run: str) -> None:
         self.query_one("#output", Pane).border_title = f"Output (F4): {run}"
         self.query_one(Tabs).show(run=run)
 
-    @work(group="submit", exclusive=True)
+    @work(group="submit")
     async def action_submit(self) -> None:
         """Save, ask for confirmation, hand in."""
-        if not await self.agree(write=True):
+        if self._handing_in:
             return
-        stage = (
-            f"stage {self._stage + 1} of {len(self.session.stages)}" if len(self.session.stages) > 1 else "your code"
-        )
+        self._handing_in = True
+        try:
+            await self._submit()
+        finally:
+            self._handing_in = False
+
+    async def _submit(self) -> None:
+        with self.room.keys.held():  # a key that comes before the dialog is meant for it, not for the editor
+            if not await self.agree(write=True):
+                return
+        count = sum(1 for one in self.session.stages if one.timed)
+        stage = f"stage {self._stage + 1} of {count}" if count > 1 else "your code"
         meant = await self.app.push_screen_wait(dialogs.hand_in(stage)) == "y"
         if meant and await self.agree(write=True):
-            await self.room.tried(control.submit, self.room.desk, self.session.id, self.draft.base)
-            await self.room.look()
+            await self.step(control.submit, self.room.desk, self.session.id, self.draft.base, stage=self._stage)
 
-    @work(group="ask", exclusive=True)
+    @work(group="ask")
     async def action_ask(self) -> None:
         """Ask a question while the clock runs."""
-        said = await self.app.push_screen_wait(dialogs.questions(asked(self.session)))
-        if said is not None and await self.room.tried(control.ask, self.room.desk, self.session.id, int(said)):
-            await self.room.look()
+        if not words.may_ask(self.session):
+            self.room.notify("This round leaves nothing open to ask about.", timeout=5)
+            return
+        said = await self.app.push_screen_wait(
+            dialogs.questions(asked(self.session)) if self.session.listed else dialogs.Ask()
+        )
+        told: list[str] = []
+        if said is not None and await self.step(lambda: told.append(actions.ask(self.room.desk, self.session, said))):
             for pane in self.query("#task").results(Pane):
                 pane.show(texts.task(self.session))
-            self.room.notify(content.of_kata(self.session.kata).questions[int(said) - 1].answer, timeout=15)
+            self.room.notify(texts.unwrapped(told[0]), timeout=15)
 
-    @work(group="pause", exclusive=True)
+    @work(group="pause")
     async def action_pause(self) -> None:
         """Stop the clock."""
         await self.agree(write=True)
-        if await self.room.tried(control.pause, self.room.desk, self.session.id):
-            await self.room.look()
+        await self.step(control.pause, self.room.desk, self.session.id)
 
-    @work(group="pause", exclusive=True)
+    @work(group="pause")
     async def action_go_on(self) -> None:
         """Restart the clock."""
-        if await self.room.tried(control.resume, self.room.desk, self.session.id):
-            await self.room.look()
+        await self.step(control.resume, self.room.desk, self.session.id)
 
     def show_clock(self) -> None:
         super().show_clock()

@@ -11,7 +11,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from attn_kata.interview.room.screens import Typing, Words
@@ -80,6 +80,24 @@ class Choice(Dialog[str | None]):
         """Choose nothing."""
         if not self._must:
             self.dismiss(None)
+
+
+class Ask(Dialog[str | None]):
+    """One line of text. Enter asks, Esc closes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+q", "escape", "Back")]
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Words("Ask in your own words. Enter asks, Esc goes back.")
+            yield Input(placeholder="a question about the task", id="ask")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+    def action_escape(self) -> None:
+        """Ask nothing."""
+        self.dismiss(None)
 
 
 def conflict(name: str) -> Choice:

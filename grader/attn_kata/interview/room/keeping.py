@@ -18,8 +18,8 @@ from attn_kata import workspace
 from attn_kata.errors import UsageError
 from attn_kata.interview import control
 from attn_kata.interview.attempts import temporary
+from attn_kata.interview.draft import Draft, FileChanged
 from attn_kata.interview.room import dialogs
-from attn_kata.interview.room.draft import Draft, FileChanged
 from attn_kata.interview.room.editor import Editor
 from attn_kata.interview.room.screens import RoomScreen
 from attn_kata.interview.session import Session
@@ -131,7 +131,7 @@ class KeepingScreen(RoomScreen):
                 return False  # it changed just now: the next look sees it
         if keep and self.draft.base == mine:
             if digest_of(mine) != self.session.kept.get(self._stage):
-                await at_desk(control.save, self.room.desk, self.session.id, mine)
+                await at_desk(control.save, self.room.desk, self.session.id, mine, stage=self._stage)
             self._changed = self._typed if self.unsaved else None
         if keep or not self._trouble.startswith("NOT KEPT"):
             self._say()

@@ -22,17 +22,19 @@ from attn_kata.report.plain import plain
 _HOW = {
     "numeric": "Type a number: 1536, 1_536, 1.5e3, 12 MiB, 33 %. Enter answers.",
     "choice": "Choose with the arrows; Enter answers.",
+    "review": "Type a line and what is wrong there, one mistake in each line. PgDn, PgUp: the code. Ctrl+G answers.",
     "free": "Answer in your own words. Ctrl+G answers and shows the points of a model answer.",
     "points": "A model answer has these points. Tick those that yours had with Space; Ctrl+G goes on.",
 }
 
 
 def open_ones(session: Session) -> list[int]:
-    """The questions that have no answer, or whose points are not ticked yet."""
+    """The questions of this round that have no answer, or whose points are not ticked yet."""
     return [
         place
-        for place, question in enumerate(session.follow_ups, 1)
-        if place not in session.answers or (question["kind"] == "free" and place not in session.ticks)
+        for place in session.places
+        if place not in session.answers
+        or (session.follow_ups[place - 1]["kind"] == "free" and place not in session.ticks)
     ]
 
 
@@ -42,10 +44,13 @@ class QuestionsScreen(RoomScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "answer", "Answer", priority=True),
         Binding("ctrl+n", "leave_out", "Skip it", priority=True),
+        Binding("pagedown", "turn(1)", "Read on", priority=True, key_display="PgDn"),
+        Binding("pageup", "turn(-1)", "Read back", priority=True, show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
+        self._seen = session
         self._left_out: set[int] = set()
         self._place = 0
 
@@ -63,7 +68,12 @@ class QuestionsScreen(RoomScreen):
         if not isinstance(event.option_list, SelectionList):
             self.action_answer()
 
-    @work(exclusive=True)
+    def action_turn(self, way: int) -> None:
+        """Scroll the question by a page."""
+        asked = self.query_one("#question", VerticalScroll)
+        asked.scroll_page_down(animate=False) if way > 0 else asked.scroll_page_up(animate=False)
+
+    @work
     async def action_answer(self) -> None:
         """Keep the answer, or the points; then go on."""
         if not self._place:
@@ -71,19 +81,19 @@ class QuestionsScreen(RoomScreen):
         desk, number = self.room.desk, self.session.id
         points = self.query(SelectionList)
         if points:
-            kept = await self.room.tried(
+            kept = await self.step(
                 control.tick_points, desk, number, self._place, tuple(sorted(points.first().selected))
             )
         else:
-            kept = await self.room.tried(control.answer, desk, number, self._place, self._typed())
-        if kept:
-            await self.room.look()
-            if self.is_attached:
-                await self._next()
+            kept = await self.step(control.answer, desk, number, self._place, self._typed())
+        if kept and self.is_attached:
+            await self._next()
 
-    @work(exclusive=True)
+    @work
     async def action_leave_out(self) -> None:
         """Go on without an answer."""
+        if self._stepping:
+            return
         self._left_out.add(self._place)
         await self._next()
 
@@ -91,10 +101,10 @@ class QuestionsScreen(RoomScreen):
         places = [place for place in open_ones(self.session) if place not in self._left_out]
         if not places:
             self._place = 0
-            if await self.room.tried(control.advance, self.room.desk, self.session.id):
-                await self.room.look()
+            await self.step(control.advance, self.room.desk, self._seen.id, seen=self._seen)
             return
         self._place = places[0]
+        self.room.keys.shut()  # the rest of a burst was meant for the question before
         self.room.clear_notifications()  # errors about the last answer
         question = self.session.follow_ups[self._place - 1]
         ticking = self._place in self.session.answers
@@ -102,9 +112,10 @@ class QuestionsScreen(RoomScreen):
         unit = f" (in {question['unit']})" if question.get("unit") else ""
         yours = f"\n\nYours: {plain(self.session.answers[self._place]['text'])}" if ticking else ""
         points = "\n".join(f"{n}. {says}" for n, says in enumerate(question["points"], 1)) if ticking else ""
-        count = len(self.session.follow_ups)
+        own = self.session.places
         self.query_one("#asked", Words).update(
-            f"Question {self._place} of {count}\n\n{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}".rstrip()
+            f"Question {own.index(self._place) + 1} of {len(own)}\n\n"
+            f"{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}\n{_to_read(question)}".rstrip()
         )
         holder = self.query_one("#answer", Vertical)
         await holder.remove_children()
@@ -120,13 +131,18 @@ class QuestionsScreen(RoomScreen):
         return self.query_one("#number", Input).value
 
 
+def _to_read(question: Mapping[str, Any]) -> str:
+    """A colleague's code, and what it has to do."""
+    return f"{question['code']}\n\nWHAT IT HAS TO DO\n\n{question['contract']}" if "code" in question else ""
+
+
 def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextArea | SelectionList[int]:
     if kind == "numeric":
         return Input(placeholder="a number", id="number", classes="answer")
     if kind == "choice":
         options = [Option(f"{n}) {says}") for n, says in enumerate(question["options"], 1)]
         return OptionList(*options, id="options", markup=False)
-    if kind == "free":
+    if kind in ("free", "review"):
         return TextArea(id="free", classes="answer", soft_wrap=True)
     from textual.content import Content
 

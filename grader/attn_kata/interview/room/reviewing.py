@@ -28,6 +28,10 @@ class ReviewScreen(RoomScreen):
         Binding("ctrl+r", "again", "Grade again", show=False),
     ]
 
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._seen = session
+
     def body(self) -> ComposeResult:
         yield Pane("The review", "Grading what you wrote …", id="review")
 
@@ -69,10 +73,10 @@ class ReviewScreen(RoomScreen):
         pane.show(Content.from_rich_text(Text.from_ansi(f"{where}\n\n{told}")))
         pane.border_subtitle = Content(where)  # a string would be read as markup
 
-    @work(exclusive=True)
+    @work
     async def action_close(self) -> None:
         """Close the interview."""
-        if await self.room.tried(control.advance, self.room.desk, self.session.id):
+        if await self.room.tried(control.advance, self.room.desk, self._seen.id, seen=self._seen):
             self.room.go(
                 f"Interview {self.session.id} is closed. To see it: attn-kata interview show {self.session.id}"
             )

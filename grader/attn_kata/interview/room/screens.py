@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,13 +14,13 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.worker import Worker
 
-from attn_kata import catalog
 from attn_kata.interview import moments
 from attn_kata.interview.session import Session
 
 if TYPE_CHECKING:
     from attn_kata.interview.room.app import Room
 
+_P = ParamSpec("_P")
 PAUSE = 1.0  # seconds without a key, after which a key counts as an answer to a new dialog
 HURRY, LAST = 300.0, 60.0  # seconds left from which the clock changes its colour
 
@@ -89,8 +89,9 @@ def clock_line(session: Session | None, left: float, saved: str = "", trouble: s
         time = f"{moments.clock_text(left)} left of {of}"
     else:
         time = "the time is up" if session.state == "time_up" else "the clock has stopped"
-    stage = f"{session.stage + 1}/{len(session.stages)} " if len(session.stages) > 1 else ""
-    what = f"{stage}{catalog.find(session.kata).title}"
+    count = sum(1 for one in session.stages if one.timed)
+    stage = f"{session.stage + 1}/{count} " if count > 1 and session.round.timed else ""
+    what = f"{stage}{session.round.title}"
     parts = [time, trouble, what, session.mode] if trouble else [time, what, session.mode, saved]
     return " │ ".join(part for part in parts if part)
 
@@ -114,6 +115,8 @@ class RoomScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,ctrl+o", "app.help", "Help", key_display="F1"),
     ]
+
+    _stepping = False
 
     @property
     def room(self) -> Room:
@@ -139,6 +142,22 @@ class RoomScreen(Screen[None]):
         """Run work in the room: it may replace this screen, and the screen would wait for its own work."""
         named["group"] = f"{type(self).__name__} {named.get('group', '')}"  # `exclusive` means among this screen's
         return self.app.run_worker(*given, **named)
+
+    async def step(self, call: Callable[_P, object], *args: _P.args, **named: _P.kwargs) -> bool:
+        """Make one call at the desk, and show what came of it. While one is under way, others are dropped.
+
+        Returns whether the call was made and not refused.
+        """
+        if self._stepping:
+            return False
+        self._stepping = True
+        try:
+            made = await self.room.tried(call, *args, **named)
+            if made:
+                await self.room.look()
+            return made
+        finally:
+            self._stepping = False
 
     def on_screen_resume(self) -> None:
         """Show the time at once."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog, stub
-from attn_kata.interview import content
+from attn_kata.interview import content, words
 from attn_kata.interview.session import Session
 
 
 def task(session: Session) -> str:
     """The task, the signatures, the worked example, and the answers so far."""
     known = content.of_kata(session.kata)
+    if not session.round.written:
+        return f"{session.round.title.upper()}\n\n{reflowed(words.task(session))}"
     parts = [
-        catalog.find(session.kata).title.upper(),
-        reflowed(known.task),
-        "TO WRITE",
+        session.round.title.upper(),
+        *([words.new_part(session)] if words.new_part(session) else []),
+        reflowed(words.task(session)),
+        "TO WRITE" if words.may_ask(session) else "WHAT IS CALLED",
         signatures(session.kata),
         "A WORKED EXAMPLE",
         f"{known.example.code.strip()}\n\nout is {known.example.expected}",
@@ -34,6 +37,11 @@ def signatures(slug: str) -> str:
     return "\n".join(re.findall(r"^ *(?:def|class) .*?(?=:$)", code, re.MULTILINE | re.DOTALL))
 
 
+def unwrapped(text: str) -> str:
+    """A text of several lines as a notice: the indented lines that go on are joined."""
+    return re.sub(r"\s*-> ", "\n→ ", re.sub(r"\n +(?!->)", " ", text.strip()))
+
+
 def reflowed(text: str) -> str:
     """Each paragraph as one line, so that a pane can wrap it; indented text and lists stay unchanged."""
     made = []
@@ -45,12 +53,14 @@ def reflowed(text: str) -> str:
 
 
 RUNS = {
-    "mock": "Ctrl+R runs the worked example and shows shapes and your prints. It shows nothing of the hidden tests.",
-    "coached": "Ctrl+R grades your code: it shows which properties hold, and which mistake breaks the others.",
+    "mock": "Ctrl+L checks the worked example and the shapes. It shows nothing of the hidden tests.",
+    "coached": "Ctrl+L grades your code: it shows which properties hold, and which mistake breaks the others.",
 }
+ASK = "The task leaves some details open. A good candidate asks about them before the clock runs."
 BEGIN = """\
 Write here, or open the same file in your own editor: what you save there appears here.
 
+Ctrl+R runs your file as 'python FILE' does, with your own tests and prints.
 {run}
 Ctrl+G hands in your code. When the time is up, your text is taken as it is.
 
@@ -58,7 +68,7 @@ Your file: {file}"""
 
 HELP = """\
 THE INTERVIEW
-  Briefing  Enter asks the question under the cursor.
+  Briefing  Ask in your own words; Enter asks.
             Ctrl+G starts the clock.
   Coding    Write, run, hand in. Then come some questions,
             and the review.
@@ -70,7 +80,8 @@ EVERYWHERE
   F1, Ctrl+O  this page; Esc closes it
 
 CODING
-  Ctrl+R   run the worked example (F5 too)
+  Ctrl+R   run your file with your own tests (F5 too)
+  Ctrl+L   check the worked example and shapes (F8 too)
   Ctrl+S   save now (the room also saves every second)
   Ctrl+B   ask a question
   Ctrl+T   task, editor, output in turn;
