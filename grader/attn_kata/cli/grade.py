@@ -125,10 +125,10 @@ def command(
     if untrusted:
         report = without_hidden_inputs(report)
     elif begun is not None:  # mending somebody else's code does not pass the kata
-        report = begun.judged(report, source)
+        report = begun.judged(report, source.code)
         if report.hunt is not None:
             record.hunt_went(report.kata, report.hunt)
-    elif not properties and hunt.is_hunt(source):
+    elif not properties and hunt.is_hunt(source.code):
         warn("This is the file of a bug hunt, but not one that was written here: nothing is kept of this grading.")
     elif not report.not_written:
         history.record(report, target.path, whole=not properties)

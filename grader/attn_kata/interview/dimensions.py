@@ -63,7 +63,7 @@ def correctness(review: Review) -> Judged:
             f"{one.kata}: {good} of {len(own)} core properties, {extra} of {len(beyond)} edge properties{why}"
         )
         evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
-        evidence += hunt.sentences(one.report.hunt) if one.report and one.report.hunt else []
+        evidence += [hunt.note(one.report.hunt)] if one.report and one.report.hunt else []
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
         again = [finding for part in one.earlier for finding in _core(part.report)]
         evidence += [_again(one.kata, part) for part in one.earlier]

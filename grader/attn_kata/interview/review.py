@@ -157,7 +157,7 @@ def _hunted(session: Session, stage: int, source: bytes, report: Report) -> Repo
     result = hunt.judge(session.spoiled[stage], source, report, minutes=minutes)
     if result is None:
         return report
-    return replace(report, hunt=result, notes=[*report.notes, *hunt.sentences(result)])
+    return replace(report, hunt=result, notes=[*report.notes, hunt.note(result)])
 
 
 def _essence(code: str) -> str:

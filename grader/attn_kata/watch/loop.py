@@ -70,10 +70,10 @@ class Loop:
                 continue
             report = self.session.take(news)
             if report is not None and self._hunt is not None:
-                report = self.session.report = self._hunt.judged(report, news.job.source)
+                report = self.session.report = self._hunt.judged(report, news.job.source.code)
             if report is not None:
                 reports.append(report)
-            mending = self._hunt is not None or hunt.is_hunt(news.job.source)
+            mending = self._hunt is not None or hunt.is_hunt(news.job.source.code)
             if report is not None and not report.not_written and (report.hunt is not None or not mending):
                 self._unkept.append((report, self.session.path))
         self._grader.drop_stale()
