@@ -110,6 +110,16 @@ def test_grading_tells_what_is_mended_left_and_new(grade):
     assert judged("import nothing_like_this\n") is None
 
 
+def test_the_file_says_that_it_is_a_hunt_wherever_it_is_copied(made):
+    from attn_kata import stub
+
+    text = hunt.text(KATA, made[0]).encode()
+
+    assert hunt.is_hunt(text)
+    assert stub.header(text) == ("sdpa", None)
+    assert not hunt.is_hunt(stub.render(KATA).encode())
+
+
 def test_no_file_is_overwritten(made, tmp_path: Path):
     paths = [hunt.write(KATA, made[0], tmp_path / "new") for _ in range(3)]
     (tmp_path / "a_file").touch()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from attn_kata.report.model import Report
 
 MOST_BUGS = 4
-TRIES = 30  # gradings at most
+TRIES = 30  # gradings at most, for a number of mistakes that was asked for
+TRIES_DRAWN = 12  # for a drawn number: fewer mistakes will do
 _FAILURES = 4  # gradings that prove nothing, before another style is drawn
 _DRAWS = 100  # of a style; where nothing fits, a draw costs no grading
 _COUNTS = (1, 2, 2, 3)  # how many mistakes there are, if nobody says
@@ -86,7 +87,7 @@ def make(kata: Kata, *, seed: int, bugs: int | None, grade: Grade) -> tuple[Spoi
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {kata.slug} {bugs}".encode()).digest()[:8], "big"))
     count = bugs or chance.choice(_COUNTS)
     best: tuple[Spoiled, Report] | None = None
-    tries = TRIES
+    tries = TRIES if bugs else TRIES_DRAWN
     for rows in _draws(kata, count, chance):
         chosen: list[Specimen] = []
         failures = 0
