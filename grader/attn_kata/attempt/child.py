@@ -144,7 +144,8 @@ def _seed(seed: int) -> None:
 
 def _hide_package() -> None:
     """Remove attn-kata's modules from `sys.modules`, so that the attempt cannot patch them by name."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == __name__.partition(".")[0]]:
+    package = __name__.partition(".")[0]
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
         del sys.modules[name]
 
 

@@ -13,7 +13,7 @@ from attn_kata.cli.output import emit, warn
 from attn_kata.errors import AttnKataError
 
 # In the order of `--help`, each with the first sentence of its own help: `--help` shows them without importing the commands.
-# Each name is also the module of its command, except for _MODULES. The module is imported when the command runs.
+# Each name is also the module of its command, which is imported when it runs.
 COMMANDS = {
     "list": "Show the katas in groups, and when you passed them.",
     "start": "Write the stub of KATA, with its contract in full.",
@@ -35,8 +35,6 @@ COMMANDS = {
     "dev": "For authors: write, check and show katas.",
 }
 
-_MODULES = {"class": "classroom"}  # `class` is a word of Python
-
 
 class LazyGroup(click.Group):
     """A group whose commands are modules beside this one."""
@@ -47,7 +45,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"attn_kata.cli.{_MODULES.get(cmd_name, cmd_name)}").command
+        command = importlib.import_module(f"attn_kata.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
