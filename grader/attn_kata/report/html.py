@@ -8,6 +8,7 @@ Text from the attempt is made safe to print (`plain`), and the template escapes 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 import jinja2
@@ -82,9 +83,9 @@ def cell(report: Report, *, source: bytes = b"") -> str:
     return _filled("report_cell.html.j2", report, source)
 
 
-def _filled(template: str, report: Report, source: bytes) -> str:
-    marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
-    code = lines(source, marked, report.cells)
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    """The templates, which are compiled once: a notebook shows many reports."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.templates_folder()),
         undefined=jinja2.StrictUndefined,
@@ -93,6 +94,12 @@ def _filled(template: str, report: Report, source: bytes) -> str:
         lstrip_blocks=True,
     )
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
+    return environment
+
+
+def _filled(template: str, report: Report, source: bytes) -> str:
+    marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
+    code = lines(source, marked, report.cells)
     every = report.attempt_output.rstrip().split("\n")
     counted = [
         (line, sum(1 for _ in same)) for line, same in groupby(every)
@@ -100,7 +107,7 @@ def _filled(template: str, report: Report, source: bytes) -> str:
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
-    page = environment.get_template(template).render(
+    page = _environment().get_template(template).render(
         cell=template == "report_cell.html.j2",
         in_cells=bool(report.cells),
         kata=report.kata,
