@@ -56,7 +56,7 @@ def test_the_report_in_jupyterlab(surroundings: Path) -> None:
         styled = page.run(f"[{_BACKGROUND}, {_MARKED}]")
 
     assert text.startswith("FAILED")
-    assert "Scores not scaled" in text or "scale.missing" in text
+    assert "scale.no_sqrt" in text
     assert "In [2], line" in text, "the line in the cell with the attempt"
     assert scripts == 0
     assert light == ["rgb(255, 255, 255)", "rgb(255, 241, 201)"]
