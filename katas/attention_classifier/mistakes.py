@@ -12,7 +12,9 @@ from attn_kata.diagnosis.symptoms import Symptom, breaks
 def begin(parameters, build, token_ids, keep=None):
     attention = {name.removeprefix("attention."): value for name, value in parameters.items()}
     real = torch.ones_like(token_ids, dtype=torch.bool) if keep is None else keep
-    return State(parameters=attention, ids=token_ids.long(), H=build[2], real=real, keep=real[:, None, None, :])
+    # Without keep there is no mask in the state either: all ways of masking agree there, and one walk of the search is enough.
+    flags = None if keep is None else keep[:, None, None, :]
+    return State(parameters=attention, ids=token_ids.long(), H=build[2], real=real, keep=flags)
 
 
 def probe(B, T, vocab, E, H, classes, masked=True):
@@ -45,10 +47,17 @@ def embed_scaled(state):
     state.x = state.context = state.x * state.x.shape[-1] ** 0.5
 
 
-def mask_by(keep):
-    """The padding mask laid on another dimension, as `keep(state)` says."""
+def inverted_always(state):
+    """Padding kept, where a call without keep makes flags that are all True, and so hides every token."""
+    state.keep = ~state.real[:, None, None, :]
+
+
+def mask_by(keep, always=False):
+    """The padding mask laid on another dimension, as `keep(state)` says; with `always` also in a call without keep."""
 
     def stage(state):
+        if state.keep is None and not always:
+            return
         flags = keep(state)
         state.scores = state.scores.masked_fill(~flags, float("-inf"))
         s.note_empty(state, flags.expand(state.scores.shape))
@@ -59,7 +68,7 @@ def mask_by(keep):
 def real_first(state):
     """As many tokens taken for real as keep says, but always the first ones: in the attention and in the pooling."""
     state.real = torch.arange(state.real.shape[1]) < state.real.sum(dim=1, keepdim=True)
-    state.keep = state.real[:, None, None, :]
+    state.keep = None if state.keep is None else state.real[:, None, None, :]
 
 
 def pool(state):
@@ -165,7 +174,7 @@ PIPELINES = (
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"sense": s.mask_inverted}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}, {"sense": inverted_always}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants(
@@ -178,8 +187,8 @@ PIPELINES = (
             *variants("mask.causal", {"mask": s.mask_and_causal}),
             *variants(
                 "mask.broadcast",
-                {"mask": mask_by(lambda state: state.real)},
-                {"mask": mask_by(lambda state: state.real[:, None])},
+                *({"mask": mask_by(lambda state: state.real, always)} for always in (False, True)),
+                *({"mask": mask_by(lambda state: state.real[:, None], always)} for always in (False, True)),
             ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}),

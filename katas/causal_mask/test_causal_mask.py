@@ -22,6 +22,7 @@ MASKS = (
     Sizes(Tq=1, Tk=4),
     Sizes(Tq=3, Tk=7),
     Sizes(Tq=131, Tk=150),
+    Sizes(Tq=2, Tk=1100),  # more than a mask that is made once and cut
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=6),
@@ -31,6 +32,7 @@ SIZES = (
     Sizes(B=4, H=2, Tq=1, Tk=1, D=3, Dv=5),
     Sizes(B=1, H=1, Tq=2, Tk=6, D=1, Dv=3),
     Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=2),
+    Sizes(B=1, H=1, Tq=3, Tk=1100, D=2, Dv=4),
 )
 SMALL = SIZES[:2]  # as many queries as keys; then fewer
 

@@ -364,7 +364,8 @@ def test_mask(attempt, reference, sizes):
     "A mask of any shape that broadcasts to (B, H, T, T) is used as it is.",
     look_at="dimensions that you add to the mask, or mix up",
     needs="mask",
-    cases=(SIZES[0], SIZES[6]),  # all sizes different; then all equal, where one shape of mask can be taken for another
+    # All sizes different; all equal, where one mask can be taken for another; B and H above T, where a mask may be cut.
+    cases=(SIZES[0], SIZES[6], sized(B=5, H=4, T=3, D=2)),
 )
 def test_mask_broadcasts(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

@@ -24,6 +24,7 @@ MASKS = (
     Sizes(B=1, max_len=6),
     Sizes(B=5, max_len=5),
     Sizes(B=7, max_len=300),
+    Sizes(B=2, max_len=1100),
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
@@ -319,6 +320,7 @@ def test_one_real_key(attempt, sizes):
 @claims(
     "Each sample has its own flags, also where B equals H, Tq or Tk.",
     look_at="how (B, Tk) is aligned with (B, H, Tq, Tk)",
+    needs="values",
     cases=EQUAL,
 )
 def test_flags_belong_to_their_sample(attempt, reference, sizes):

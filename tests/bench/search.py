@@ -30,7 +30,7 @@ def main(slug: str) -> None:
     print("| of", slug, "| searches | median ms | 95 % ms | longest ms |\n|---|---|---|---|---|")
     for pipeline in load(kata.folder).PIPELINES:
         torch.manual_seed(1)
-        begun = mutants._begun(pipeline, local_handle(kata.solution))
+        begun = mutants._initial_states(pipeline, local_handle(kata.solution))
         for pairs, name in ((False, "one mistake"), (True, "two mistakes")):
             made = mutants.mutants(kata.folder, kata.solution, pairs=pairs)
             own = [chosen for one, chosen in made if one.entry == pipeline.entry]

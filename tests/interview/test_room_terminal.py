@@ -117,13 +117,13 @@ def test_where_the_last_words_lie_is_said_the_next_time(terminal, folder, tmp_pa
     (kept,) = elsewhere.glob("*sdpa*.py")
 
     assert kept.read_text().startswith("# last words ")
-    again = terminal(TMPDIR=str(elsewhere))
+    again = terminal(
+        TMPDIR=str(elsewhere), columns=400
+    )  # the path fits into one line, so nothing stands between its parts
     again.shows("Text that a room could not save")
     again.child.send("\x1bOS")  # F4: a notice goes away
     again.shows("Text that a room could not save in your file is in")
-    again.shows("sdpa.")
-
-    assert kept.name in "".join(again.text.split())  # the pane may break a path at a hyphen
+    again.shows(kept.name)
 
 
 def test_a_room_that_is_killed_in_the_middle_of_a_word_loses_a_second_at_most_and_says_so(terminal, folder):

@@ -205,6 +205,15 @@ def _probability_of_its_own(evidence: Evidence) -> int | None:
 _ALIKE = ("train_and_eval_alike", "train_and_eval_agree", "alike_in_train_and_eval")  # as katas name the property
 
 
+def _mask_cut(evidence: Evidence) -> int | None:
+    """A mask of two dimensions is right and one that broadcasts is not, and the code takes the first rows and columns of it."""
+    failure = evidence.failures.get("mask_broadcasts")
+    if failure is None or "mask" not in evidence.held:
+        return None
+    cut = re.compile(r"mask\w*\[\s*(\.\.\.,)?\s*:[^,\]:]+,\s*:[^,\]:]+\]")
+    return next((n for n, line in enumerate(evidence.source.split("\n"), start=1) if cut.search(line)), None)
+
+
 def heads_first(evidence: Evidence) -> int | None:
     """The line of a constructor that takes the number of heads first, where the contract has it later."""
     if not any(name in evidence.failures for name in ("parameters", "output_shape")):
@@ -233,6 +242,7 @@ EVERYWHERE = (
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
     Symptom(id="mask.not_boolean", shows=_not_boolean),
     Symptom(id="gradient.detached", shows=_detached),
+    Symptom(id="mask.cut", shows=_mask_cut),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),
     Symptom(id="module.unregistered", shows=_unregistered),
     Symptom(id="module.rebuilt", shows=_rebuilt),
