@@ -14,7 +14,7 @@ from attn_kata import catalog, specimens
 
 SDPA = catalog.find("sdpa").folder
 RIGHT = (SDPA / "right" / "plain.py").read_text("utf-8")
-WRONG = specimens.find(SDPA, "wrong/scale_missing").source()
+WRONG = specimens.find(SDPA, "wrong/scale_no_sqrt").source()
 
 
 @pytest.fixture

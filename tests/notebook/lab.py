@@ -110,6 +110,8 @@ def browser(profile: Path, *, size: str = "1200,1500") -> Iterator[Page]:
             ],
             stdout=out,
             stderr=out,
+            # The name of its socket must be short, and a test's own temporary folder has a long one.
+            env={name: value for name, value in os.environ.items() if name != "TMPDIR"},
             start_new_session=True,
         )
     try:

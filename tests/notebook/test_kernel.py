@@ -50,7 +50,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "hanging": HANGING,
         "crashing": CRASHING,
         "hint": "%kata_hint",
-        "explain": "%kata_explain scale.missing",
+        "explain": "%kata_explain scale.no_sqrt",
         "refused": "%kata_solution mha",
         "solution": "%kata_solution sdpa",
         "start": "%kata_start sdpa --level blank",
@@ -65,7 +65,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     said = {name: told(cell) for name, cell in zip(cells, made.cells, strict=True)}
 
     assert said["failing"].startswith("FAILED  sdpa  In [3]")
-    assert "scale.missing" in said["failing"]
+    assert "scale.no_sqrt" in said["failing"]
     assert "Loading torch" not in said["failing"], "the line that waits is replaced by the report"
     assert said["passing"].startswith("PASSED  sdpa")
     assert said["uses"].startswith("FAILED  sdpa")
@@ -81,7 +81,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert "ran out of time" in said["hanging"]
     assert "it crashed (SIGABRT)" in said["crashing"]
     assert said["hint"].startswith("sdpa, hint 1 of")
-    assert "scale.missing: " in said["explain"]
+    assert "scale.no_sqrt: " in said["explain"]
     assert said["refused"].startswith("You have not passed mha yet")
     assert "def scaled_dot_product_attention" in said["solution"]
     assert "In [" not in said["start"]
@@ -96,7 +96,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     saved = nbformat.reads(nbformat.writes(made), as_version=4)
     exported, _ = HTMLExporter().from_notebook_node(saved)
     assert '<span class="badge failed">FAILED</span>' in exported
-    assert "scale.missing" in exported
+    assert "scale.no_sqrt" in exported
 
 
 @pytest.fixture

@@ -87,6 +87,8 @@ def command(
 ) -> int:
     """Grade your attempt at the current kata, at KATA, or in FILE.
 
+    FILE is Python or a notebook (.ipynb). "-" is standard input: attn-kata grade - --kata mha < FILE
+
     The exit code is 0 when all core properties hold, 1 when some do not, and 3 when the attempt could not be graded.
     """
     mock_interview.refuse_while_running("grade", "findings of hidden tests")

@@ -65,7 +65,7 @@ class KataMagics(Magics):
         """
         asked = parse_argstring(self.kata, line)
         kata = self._find(asked.name)
-        self._refuse("kata", "findings of hidden tests")
+        self._refuse("grade", "findings of hidden tests")
         if cell is not None and _is_blank(cell):
             self.shell.set_next_input(_cell(kata, asked.level or "standard"), replace=True)
             print("The cell was empty: it has the stub now.")
@@ -152,7 +152,7 @@ class KataMagics(Magics):
             raise
         self._loaded = True
         if not report.not_written:
-            self._history.record(report, self._notebook() or Path.cwd() / "notebook", whole=not options["properties"])
+            self._history.record(report, self._notebook() or Path("notebook"), whole=not options["properties"])
         return report
 
     def _warm(self) -> PersistentEngine:

@@ -69,6 +69,7 @@ def shown(grade: Callable[[], Report], engine: PersistentEngine, *, said: str, i
                 handle.update(line)
     except KeyboardInterrupt:
         engine.restart()
+        worker.join(5)  # it ends with the engine; after it, another grading may start
         if handle is not None:
             handle.update(_Stop())
         raise Stopped from None

@@ -56,4 +56,4 @@ def _redacted(finding: Finding) -> Finding:
             message = "it raises an exception" if (message or "").startswith("raised ") else "it does not hold"
     elif finding.outcome == "skipped" and (message or "").startswith("not judged"):
         message = "not judged"
-    return replace(finding, message=message, case=None, example=None, line=None)
+    return replace(finding, message=message, case=None, example=None, line=None, place=None)

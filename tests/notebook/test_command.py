@@ -1,0 +1,85 @@
+"""Notebooks on the command line, in a real process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import nbformat
+from tests.notebook.conftest import WRONG, notebook
+
+from attn_kata.watch.files import Missing, Saved, look
+
+
+def command(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """What `attn-kata` says."""
+    asked = [sys.executable, "-m", "attn_kata", *arguments]
+    return subprocess.run(asked, capture_output=True, encoding="utf-8", timeout=60, check=False, **more)  # type: ignore[call-overload]
+
+
+def test_a_notebook_from_standard_input_is_graded_with_cell_and_line(surroundings: Path) -> None:
+    before, code = WRONG.split("def ", 1)
+    cells = [f"%matplotlib inline\n{before}", f"def {code}", "await something()", "!ls\nprint(nothing)"]
+    typed = nbformat.writes(notebook(*cells))
+    done = command("grade", "-", "--json", input=typed)
+    report = json.loads(done.stdout)
+    jsonschema.validate(
+        report, json.loads(resources.files("attn_kata.report").joinpath("report.schema.json").read_text())
+    )
+    mistake = report["diagnosis"][0]["mistakes"][0]
+    at = [line for line, text in enumerate(f"def {code}".split("\n"), 1) if "shape[-1]" in text]
+
+    assert done.returncode == 1
+    assert "'-' defines scaled_dot_product_attention, so it is graded as sdpa." in done.stderr
+    assert mistake["id"] == "scale.no_sqrt"
+    assert mistake["place"] == f"cell 2, line {at[0]}"
+    assert report["cells"][1]["name"] == "cell 2"
+    assert report["stopped_by"] == "cell 4, line 2, NameError: name 'nothing' is not defined"
+    assert "Left out, because only a notebook can await: cell 3, line 1." in report["notes"]
+
+
+def test_a_notebook_is_started_once_and_never_reset(surroundings: Path) -> None:
+    started = command("start", "--notebook", "sdpa", "mha", "sdpa", "--level", "guided", "--dir", "here")
+    file = Path("here/katas.ipynb")
+    written = file.read_text("utf-8")
+    again = command("start", "--notebook", "mha", "--dir", "here")
+    reset = command("reset", "mha")
+    several = command("start", "sdpa", "mha")
+    cells = nbformat.reads(written, as_version=4).cells
+
+    nbformat.validate(nbformat.reads(written, as_version=4))
+    assert started.returncode == 0
+    assert [cell.source.split("\n")[0] for cell in cells] == [
+        "# Katas",
+        "%load_ext attn_kata",
+        "## Scaled dot-product attention",
+        "# attn-kata: sdpa (guided)",
+        "%kata sdpa",
+        "## Multi-head self-attention",
+        "# attn-kata: mha (guided)",
+        "%kata mha",
+    ]
+    assert "TODO 1" in cells[3].source
+    assert (again.returncode, reset.returncode, several.returncode) == (2, 2, 2)
+    assert "exists already and was not changed" in again.stderr
+    assert "%kata_start mha" in reset.stderr
+    assert "attn-kata start --notebook sdpa mha" in several.stderr
+    assert file.read_text("utf-8") == written
+
+
+def test_watch_sees_the_code_of_a_notebook_and_not_its_outputs(surroundings: Path) -> None:
+    file = Path("sdpa.ipynb")
+    made = notebook("x = 1")
+    nbformat.write(made, file)
+    first = look(file)
+    made.cells[0].outputs = [nbformat.v4.new_output("stream", text="1")]
+    nbformat.write(made, file)
+
+    assert isinstance(first, Saved)
+    assert look(file) == first
+    file.write_text("{")
+    assert isinstance(look(file), Missing)
