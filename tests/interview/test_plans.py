@@ -81,7 +81,7 @@ def test_no_task_is_repeated_while_others_are_left():
 
 def test_the_named_plans_and_at_least_four_chains_are_there():
     every = {plan.name: plan for plan in plans.every()}
-    chains = {task for task in every["deep-dive"].tasks} | {
+    chains = set(every["deep-dive"].tasks) | {
         tuple(one.kata for one in plan.rounds if one.kata) for name, plan in every.items() if name.startswith("grow-")
     }
 

@@ -145,8 +145,11 @@ def testing(review: Review) -> Judged:
 
 
 def code_quality(review: Review) -> Judged:
-    """The findings of pyflakes in the taken code."""
-    rule = "Findings of pyflakes: 4: none; 3: one or two; 2: up to five; 1: more, not Python, or nothing written."
+    """The findings of pyflakes in the taken code, and what was left over in it."""
+    rule = (
+        "Findings of pyflakes, debug prints, commented-out code, one-letter names: 4: none; 3: one or two; 2: up to five; "
+        "1: more, not Python, or nothing written."
+    )
     if not any(one.report is not None and not one.report.not_written for one in review.taken):
         return 1, ["you wrote nothing"], rule
     evidence, count = [], 0
@@ -200,6 +203,30 @@ def self_reported(review: Review) -> Iterable[str]:
             what = f"{len(ticked)} of {of} points ticked" if ticked is not None else "not ticked"
             what = "not answered" if place not in session.answers else what
             yield f"Question {place} ({question['kata']}): {what}"
+
+
+def practise(review: Review) -> Iterable[str]:
+    """What to practise next, each line with its command; the code first."""
+    session = review.session
+    for one in review.taken:
+        named = [
+            mistake.title for found in (one.report.diagnosis if one.report else [])[:1] for mistake in found.mistakes
+        ]
+        fails = [
+            finding.property for finding in _findings(one) if finding.tier == "core" and finding.outcome != "passed"
+        ]
+        what = "; ".join(named) or _some(fails) or (one.report.ungraded_because if one.report else "")
+        if one.report is not None and not one.report.passed:
+            command = "hunt" if one.report.hunt else "start"
+            yield f"{one.kata}: {what or 'not graded'}. attn-kata {command} {one.kata}"
+        for part in one.earlier:
+            lost = [finding.property for finding in _core(part.report) if finding.outcome != "passed"]
+            if lost:
+                yield f"{part.kata}, when the file grows: {_some(lost)}. attn-kata start {part.kata}"
+    wrong = [one for place, one in enumerate(session.follow_ups, 1) if not session.answers.get(place, {}).get("right")]
+    for kind, command, what in (("numeric", "napkin", "numbers without code"), ("review", "review", "reading code")):
+        for slug in dict.fromkeys(one["kata"] for one in wrong if one["kind"] == kind):
+            yield f"{slug}: {what}. attn-kata {command} {slug}"
 
 
 def _again(kata: str, part: Earlier) -> str:

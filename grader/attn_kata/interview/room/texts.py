@@ -86,6 +86,8 @@ CODING
   Ctrl+B   ask a question
   Ctrl+T   task, editor, output in turn;
            F2, F3, F4 go to one of them
+  F9       widen the code, the task or the output (Alt+W too)
+  F10      wrap long lines (Alt+Z too)
   Ctrl+P   pause and go on (coached sessions only)
 
 EDITOR
