@@ -150,6 +150,10 @@ def _scorecard(page: _Page, card: Mapping[str, Any]) -> None:
         for evidence in one["evidence"]:
             page.line(evidence, indent=10)
         page.line((one["rule"], "dim"), indent=10)
+    if card["interviewer"]:
+        page.heading("From your interviewer")
+        for line in card["interviewer"]:
+            page.line(line, indent=2)
     if card["self_reported"]:
         page.heading("Self-reported, not counted")
         for line in card["self_reported"]:

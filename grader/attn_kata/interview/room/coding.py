@@ -46,6 +46,7 @@ class CodingScreen(KeepingScreen):
         self._run_on = self._handing_in = False
         self._share = _SHARES[0]
         self._paused = session.paused
+        self._hints = len(session.hints)
 
     def body(self) -> ComposeResult:
         yield Tabs()
@@ -158,6 +159,10 @@ class CodingScreen(KeepingScreen):
 
     def show_clock(self) -> None:
         super().show_clock()
+        if self.is_mounted and len(self.session.hints) != self._hints:
+            self._hints = len(self.session.hints)
+            self.query_one("#task", Pane).show(texts.task(self.session), end=True)
+            self.room.notify(words.hints(self.session)[-1], title="A hint of your interviewer", timeout=30)
         if self.is_mounted and self.session.paused != self._paused:  # here, or in another terminal
             self._paused = self.session.paused
             self.freeze()

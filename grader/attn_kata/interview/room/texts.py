@@ -24,6 +24,10 @@ def task(session: Session) -> str:
         f"{known.example.code.strip()}\n\nout is {known.example.expected}",
         reflowed(known.example.says),
     ]
+    given = words.hints(session)
+    if given:
+        parts.append("HINTS OF YOUR INTERVIEWER")
+        parts += given
     asked = [question for stage, question in sorted(session.asked) if stage == session.stage]
     if asked:
         parts.append("ANSWERS TO YOUR QUESTIONS")
