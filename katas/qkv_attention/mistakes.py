@@ -35,6 +35,7 @@ def probes():
         probe(3, 4, 6, 10, 2, (3, 2, 4, 6)),
         probe(2, 5, 3, 12, 3, (5, 3)),
         probe(3, 4, 4, 8, 2, (4, 4)),  # as many queries as keys, and as features in a head: little raises here
+        probe(2, 4, 5, 12, 3, (3, 4, 5)),
         probe(3, 4, 4, 12, 3, (3, 1, 4, 4)),  # as many samples as heads
     ]
 
@@ -48,6 +49,14 @@ def project(q="q_proj", k="k_proj", v="v_proj", *, sources=("x", "key", "value")
         state.q, state.k, state.v = made
 
     return stage
+
+
+# Dimensions that people add to a mask that broadcasts as it is.
+WITH_DIMENSIONS = (
+    lambda keep: keep.unsqueeze(0),
+    lambda keep: keep.unsqueeze(1),
+    lambda keep: keep.unsqueeze(1) if keep.dim() == 3 else keep,
+)
 
 
 def keep_weights(state):
@@ -136,7 +145,7 @@ PIPELINES = (
             *variants("mask.added", {"mask": s.mask_added}),
             *variants(
                 "mask.broadcast",
-                *({"shape": s.mask_reshaped(by)} for by in (lambda m: m.unsqueeze(0), lambda m: m.unsqueeze(1))),
+                *({"shape": s.mask_reshaped(by)} for by in WITH_DIMENSIONS),
             ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)}),
@@ -168,6 +177,13 @@ def keeps_with_p(evidence):
     return 0 if told and abs(float(told[1]) + float(told[2]) - 1) < 0.05 else None
 
 
+def bounds_the_scores(evidence):
+    """Right until the scores are strong, and something bounds them."""
+    if "strong_scores" not in evidence.failures or not evidence.values_right:
+        return None
+    return 0 if re.search(r"clamp|clip|tanh|min\(|minimum", evidence.code) else None
+
+
 def before_softmax(evidence):
     """Weights that sum to 1 and are never 0: their scores were dropped. The returned weights differ in train() too."""
     failure = evidence.failures.get("dropout_acts_on_weights")
@@ -195,6 +211,7 @@ SYMPTOMS = (
     breaks("dropout.drawn_once", "dropout_is_fresh", saying="^calls 1 and 2 drop the same weights in 100%"),
     Symptom(id="dropout.keep_probability", shows=keeps_with_p),
     Symptom(id="weights.after_dropout", shows=after_dropout),
+    Symptom(id="numerics.clamped", shows=bounds_the_scores),
     breaks("arguments.unchecked", "heads_must_divide"),
     Symptom(id="arguments.order", shows=heads_first),
 )

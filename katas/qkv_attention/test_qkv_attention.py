@@ -331,7 +331,7 @@ def test_no_dropout_by_default(attempt, sizes):
 @claims(
     "In train(), too, the returned weights are those before dropout.",
     look_at="whether the tensor that you return has gone through dropout",
-    needs=("weights", "no_dropout_in_eval"),
+    needs="no_dropout_in_eval",
     cases=SMALL[:1],
 )
 def test_weights_before_dropout(attempt, sizes):
@@ -547,7 +547,7 @@ def test_empty_rows(attempt, reference, sizes):
 @claims(
     "The gradients of weights are those of the definition.",
     tier="edge",
-    needs=("gradients", "weights"),
+    needs="weights",
     cases=SMALL[:1],
     look_at="whether the weights are detached before they are returned",
 )

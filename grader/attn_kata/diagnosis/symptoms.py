@@ -73,6 +73,7 @@ def _transposed_by_T(evidence: Evidence) -> int | None:
     return None
 
 
+_FLOAT32_OF_FLOAT64 = re.compile(r"inputs of float64 give (?:an output|as \w+ a tensor) of float32")
 _NARROWS = r"\.float\(\)|float32|FloatTensor"
 _FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspace)\((?![^\n]*dtype)"
 
@@ -83,7 +84,7 @@ def _forced_float32(evidence: Evidence) -> int | None:
         if narrows and "NotImplementedError" not in raised.types and _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
-    if narrows and failure is not None and "inputs of float64 give an output of float32" in failure.message:
+    if narrows and failure is not None and _FLOAT32_OF_FLOAT64.search(failure.message):
         return 0
     return None
 
@@ -100,7 +101,7 @@ def _default_dtype(evidence: Evidence) -> int | None:
         if _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
-    return 0 if failure is not None and "inputs of float64 give an output of float32" in failure.message else None
+    return 0 if failure is not None and _FLOAT32_OF_FLOAT64.search(failure.message) else None
 
 
 def _not_boolean(evidence: Evidence) -> int | None:
