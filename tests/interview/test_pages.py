@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from attn_kata.interview import pages
+from attn_kata.interview import pages, replay
 
 SCHEMA = json.loads((Path(pages.__file__).with_name("review.schema.json")).read_text("utf-8"))
 REPORT_SCHEMA = Path(pages.__file__).parents[1] / "report" / "report.schema.json"
@@ -22,15 +22,24 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.links: list[tuple[str, str]] = []
         self.text = ""
+        self.scripts: list[str] = []
+        self._in_script = False
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
+        self._in_script = tag == "script"
         self.links += [
             (tag, name) for name, _ in attrs if name in ("src", "href", "action", "data", "srcset", "onload", "onerror")
         ]
 
+    def handle_endtag(self, tag):
+        self._in_script = self._in_script and tag != "script"
+
     def handle_data(self, data):
-        self.text += data
+        if self._in_script:
+            self.scripts.append(data)
+        else:
+            self.text += data
 
 
 def test_the_json_keeps_to_its_schema(evil):
@@ -46,7 +55,10 @@ def test_the_page_refers_to_nothing_and_escapes_everything(evil):
     page.feed(html)
 
     assert page.links == []
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 2  # the replay: its data, and the one script that the policy names
+    json.loads(page.scripts[0])
+    assert page.scripts[1] == replay.script()
+    assert f"script-src '{replay.script_hash()}'" in html
     assert not {"img", "link", "iframe", "object"} & set(page.tags)
     assert "default-src 'none'" in html
     assert "@import" not in html

@@ -280,6 +280,30 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
     warn(f"Interview {session.id} is in '{printable(str(output))}'.")
 
 
+@command.command("replay", short_help="Play a session again: the code, what held, the runs.")
+@click.argument("number", metavar="[ID]", required=False)
+@click.option("--at", "time", metavar="M:SS", help="Begin at this time of the clock. In a pipe: show only this moment.")
+@click.option("--speed", metavar="N", help="Play at once, N times as fast as it was. In a pipe it changes nothing.")
+def replay_(number: str | None, time: str | None, speed: str | None) -> None:
+    """Play a session again: the code with its changes, the properties that held, runs, questions and announcements.
+
+    Space plays and pauses, left and right go one moment back or forward, q leaves. In a pipe it is plain text.
+    """
+    from attn_kata.history import History
+    from attn_kata.interview import actions, replay
+
+    at, pace = replay.time_from(time), replay.speed_from(speed)
+    desk = room.desk()
+    if desk.store.active() is not None:
+        actions.active(desk, warn, only_look=True)
+    session = actions.pick(desk, _number(number))
+    made = replay.of(actions.body_of(desk, session, engine.started, History(warn), _progress))
+    if room.can_open():
+        room.played(made, at=at, speed=pace, plays=speed is not None)
+    else:
+        emit(replay.as_text(made, at))
+
+
 @command.command("list")
 @json_option()
 def list_(as_json: bool) -> None:

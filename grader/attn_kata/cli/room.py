@@ -16,6 +16,7 @@ from attn_kata.errors import OwnError
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
     from attn_kata.interview.control import Desk
+    from attn_kata.interview.replay import Replay
 
 _SIZES = ("COLUMNS", "LINES")
 _FRAMES = "250"  # a second, at most: at Textual's 60, a key pressed just after a redraw waits up to 33 ms
@@ -87,6 +88,20 @@ def entered(*, no_room: bool) -> None:
         width=width(),
         color=color(),
     ).run()
+
+
+def played(made: Replay, *, at: float | None, speed: float, plays: bool) -> None:
+    """Play a session again on the whole screen, until the user leaves it."""
+    from attn_kata.interview.player import Player
+
+    with _measured_size():
+        player = Player(made, at=at, speed=speed, plays=plays)
+        try:
+            player.run()
+        finally:
+            signals.install()
+    if player.return_code:
+        raise OwnError("The player crashed.", next_step="As text: attn-kata interview replay | cat")
 
 
 @contextmanager

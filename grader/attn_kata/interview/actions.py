@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attn_kata import workspace
 from attn_kata.errors import UsageError, why
@@ -262,7 +262,17 @@ def show(
     color: bool = False,
     tell: Tell = _silent,
 ) -> str:
-    """The review of a session in one of pages.FORMATS. Grades ungraded versions. Raises UsageError before the review.
+    """The review of a session in one of pages.FORMATS, made from `body_of`."""
+    from attn_kata.interview import pages
+
+    body = body_of(desk, session, engines, history, tell)
+    if form == "terminal":
+        return pages.as_terminal(body, width=width, color=color)
+    return {"json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html}[form](body)
+
+
+def body_of(desk: Desk, session: Session, engines: Engines, history: History, tell: Tell = _silent) -> dict[str, Any]:
+    """The body of a session's review. Grades ungraded versions. Raises UsageError before the review.
 
     `tell` gets the number of graded versions and the total.
     """
@@ -299,10 +309,7 @@ def show(
                     history.record(one.report, session.files[one.stage], whole=True)
             practising.keep(reviewed, Record(lambda sentence: None))
     spread = scorecard.spread(desk.store.scorecards(), until=session.id)
-    body = pages.body(reviewed, card, spread)
-    if form == "terminal":
-        return pages.as_terminal(body, width=width, color=color)
-    return {"json": pages.as_json, "markdown": pages.as_markdown, "html": pages.as_html}[form](body)
+    return pages.body(reviewed, card, spread)
 
 
 def pick(desk: Desk, number: int | None) -> Session:

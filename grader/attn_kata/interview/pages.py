@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from attn_kata import quantities, resources
-from attn_kata.interview import content, moments, practising
+from attn_kata.interview import content, moments, practising, replay
 from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
 from attn_kata.interview.scorecard import Scorecard, Spread
@@ -77,8 +77,17 @@ def as_markdown(shown: Mapping[str, Any]) -> str:
 
 
 def as_html(shown: Mapping[str, Any]) -> str:
-    """One self-contained page: no network, light and dark, printable."""
-    return _render("interview.html.j2", shown, escape=True)
+    """One self-contained page: no network, light and dark, printable; its own script plays the saves again."""
+    made = replay.of(shown)
+    played = {
+        "replay": replay.for_page(made) if made.versions else None,
+        "replay_script": replay.script(),
+        "replay_policy": replay.script_hash(),
+        "replay_speeds": replay.SPEEDS,
+        "replay_speed": replay.SPEED,
+        "replay_lanes": replay.LANES,
+    }
+    return _render("interview.html.j2", {**shown, **played}, escape=True)
 
 
 def as_terminal(shown: Mapping[str, Any], *, width: int = 80, color: bool = False) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attn_kata.interview import moments
+from attn_kata.interview.rounds import chain
 from attn_kata.interview.session import Event, Session
 from attn_kata.report.plain import one_line, plain
 
@@ -51,6 +52,8 @@ class Point:
     version: str | None
     held: int | None  # core properties that held, of `core`
     core: int | None
+    holding: tuple[str, ...] | None  # their names
+    lacking: tuple[str, ...] | None  # the other core properties
     flips: tuple[Flip, ...]
     code: str | None
     diff: str | None
@@ -77,11 +80,12 @@ def points(
         digest = event.source or (event.data.get("taken") if event.kind == "time_up" else None)
         report = reports.get((event.stage, digest)) if digest else None
         flips: tuple[Flip, ...] = ()
-        held = core = None
+        held = core = passing = lacking = None
         if report is not None:
             outcomes = {one["property"]: one["outcome"] for one in report["findings"] if one["tier"] == "core"}
             holding = {name for name, outcome in outcomes.items() if outcome == "passed"}
             held, core = len(holding), len(outcomes)
+            passing, lacking = tuple(sorted(holding)), tuple(sorted(outcomes.keys() - holding))
             known, last = ever.setdefault(event.stage, set()), now.get(event.stage, set())
             holding |= {name for name in last if outcomes.get(name) == "skipped"}  # not tried is not broken
             flips = _flips(known, last, holding)
@@ -90,8 +94,8 @@ def points(
         code = diff = None
         if digest is not None and digest != shown.get(event.stage):
             code = as_text(source(digest))
-            before = as_text(source(shown[event.stage])) if event.stage in shown else None
-            diff = difference(before, code) if before is not None else None
+            last_shown = shown.get(event.stage) or _grown_from(session, event.stage, shown)
+            diff = difference(as_text(source(last_shown)), code) if last_shown is not None else None
             shown[event.stage] = digest
         made.append(
             Point(
@@ -103,6 +107,8 @@ def points(
                 version=digest,
                 held=held,
                 core=core,
+                holding=passing,
+                lacking=lacking,
                 flips=flips,
                 code=code,
                 diff=diff,
@@ -143,6 +149,12 @@ def difference(before: str, after: str) -> str:
     """The changes, as the lines of a unified diff."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2)
     return "\n".join(list(lines)[2:])  # without the two lines of file names
+
+
+def _grown_from(session: Session, stage: int, shown: Mapping[int, str]) -> str | None:
+    """The last version of the stage before, where this stage goes on in the same file."""
+    parts = chain(session.stages, stage)
+    return shown.get(parts[-2]) if len(parts) > 1 else None
 
 
 def _start(session: Session) -> Event | None:
