@@ -144,6 +144,9 @@ def test_killed_at_any_instant_it_goes_on_and_grades_nothing_twice(tmp_path: Pat
     write_files(tmp_path / "work" / "subs", {f"s{n:02}.py": f"# {n}\n{source(RIGHT)}" for n in range(count)})
     command = [sys.executable, "-m", "attn_kata", "class", "subs", "--kata", KATA, "--jobs", "2"]
     database = tmp_path / "work" / f"{KATA}-class" / "class.db"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**environment, "TMPDIR": str(temporary)}
     first: dict[str, bytes] = {}
     engines: list[psutil.Process] = []
     for least in (3, 7):
@@ -174,6 +177,7 @@ def test_killed_at_any_instant_it_goes_on_and_grades_nothing_twice(tmp_path: Pat
     assert {name: _results(database)[name] for name in first} == first
     assert len(engines) >= 2
     assert psutil.wait_procs(engines, 10)[1] == [], "engines end with the command that started them"
+    assert list(temporary.iterdir()) == [], "and remove what they wrote"
 
 
 def _results(database: Path) -> dict[str, bytes]:

@@ -70,12 +70,17 @@ def engines_below(process: int) -> list[psutil.Process]:
 def test_a_killed_workers_submissions_are_graded_elsewhere_and_another_version_is_refused(
     tmp_path: Path, scheduler: str, run: Run
 ) -> None:
-    count = 30
+    from distributed import Client
+
+    count = 20
     work = write_files(tmp_path / "work", {f"subs/s{n:02}.py": f"# {n}\n{source(RIGHT)}" for n in range(count)})
     command = [sys.executable, "-m", "attn_kata", "class", "subs", "--kata", KATA, "--dask", scheduler]
+    lonely = run("class", "subs", "--kata", KATA, "--dask", scheduler)
     with worker(scheduler, tmp_path, "--no-nanny") as first, worker(scheduler, tmp_path, "--no-nanny") as second:
         assert isinstance(first, subprocess.Popen)
         assert isinstance(second, subprocess.Popen)
+        with Client(scheduler, timeout=SECONDS) as client:
+            client.wait_for_workers(2, timeout=SECONDS)
         process = subprocess.Popen(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         database = work / f"{KATA}-class" / "class.db"
         wait_until(lambda: len(_results(database)) >= 2 and engines_below(first.pid))
@@ -95,13 +100,12 @@ def test_a_killed_workers_submissions_are_graded_elsewhere_and_another_version_i
 
     write_files(tmp_path / "patch", {"sitecustomize.py": "import attn_kata\nattn_kata.__version__ = '0.0.9'\n"})
     with worker(scheduler, tmp_path, "--no-nanny", PYTHONPATH=str(tmp_path / "patch")):
-        from distributed import Client
-
         with Client(scheduler, timeout=SECONDS) as client:
             client.wait_for_workers(1, timeout=SECONDS)
         refused = run("class", "subs", "--kata", KATA, "--dask", scheduler, "--out", "other")
 
-    assert refused.returncode == 2, refused.stderr
+    assert (lonely.returncode, refused.returncode) == (2, 2), refused.stderr
+    assert "has no worker" in lonely.stderr
     assert "the worker has attn-kata 0.0.9, torch" in refused.stderr
     assert "this command has attn-kata 0.1.0, torch" in refused.stderr
     assert _results(work / "other" / "class.db") == {}

@@ -126,6 +126,11 @@ class ClusterMap:
                 f"A worker cannot run attn-kata: {_first_line(problem)}.",
                 next_step=f"Install it there: python -m pip install attn-kata=={self._setting['version']['attn_kata']}",
             ) from problem
+        if not told:
+            raise UsageError(
+                f"The dask scheduler at '{self._address}' has no worker.",
+                next_step=f"Start one with: dask worker {self._address} --nthreads 1",
+            )
         for worker, differs in told.items():
             if differs:
                 raise _refusal(f"The worker at '{worker}' is not used: {differs}.")

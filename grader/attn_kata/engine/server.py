@@ -79,12 +79,8 @@ class _exit_with_face:
         self._thread.join()
 
     def _watch(self) -> None:
-        import select
-
-        standard_input = select.poll()
-        standard_input.register(0, 0)  # report only the end of the stream
         while not self._import_done.wait(0.2):
-            if standard_input.poll(0):
+            if _face_is_gone():
                 _remove_folder()
                 os._exit(0)
 
@@ -96,9 +92,21 @@ def _serve_and_exit(serve) -> None:  # type: ignore[no-untyped-def]  # importing
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
+        if _face_is_gone():  # nobody reads the log, and nobody else removes the folder
+            _remove_folder()
         os._exit(1)
     _remove_folder()
     os._exit(0)
+
+
+def _face_is_gone() -> bool:
+    import select
+
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    standard_input = select.poll()
+    standard_input.register(0, 0)  # report only the end of the stream
+    return bool(standard_input.poll(0))
 
 
 def _remove_folder() -> None:

@@ -1,0 +1,52 @@
+"""The pool of warm engines: one that dies or grows is replaced, and nobody notices."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from attn_kata import catalog
+from attn_kata.engine import memory, pool
+from attn_kata.engine.client import EngineFault
+from attn_kata.engine.pool import EnginePool
+
+SOURCE = catalog.find("softmax").solution.read_bytes()
+
+
+def engine_of_this_process() -> psutil.Process:
+    """The one engine that runs below this process and its threads."""
+    (found,) = (each for each in psutil.Process().children() if "server.py" in " ".join(each.cmdline()))
+    return found
+
+
+def test_an_engine_that_dies_or_grows_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def graded() -> bool:
+        return engines.grade("softmax", SOURCE, attempt="softmax.py", properties=("values",)).passed
+
+    sizes = iter([100, 100, 100, 100, int(100 * pool.GROWTH) + pool.SLACK, int(100 * pool.GROWTH) + pool.SLACK + 1])
+    with EnginePool(1, bound=False) as engines:
+        assert graded()
+        first = engine_of_this_process()
+        os.kill(first.pid, signal.SIGKILL)
+        monkeypatch.setattr(memory, "of_process", lambda pid: next(sizes))
+
+        assert graded(), "a new engine grades what the dead one was asked"
+        second = engine_of_this_process()
+        assert all(graded() for _ in range(pool.WARM))
+        assert engine_of_this_process() == second
+        assert graded()
+        assert not second.is_running(), "it has grown"
+        monkeypatch.setattr(memory, "of_process", lambda pid: 100)
+        assert graded()
+        third = engine_of_this_process()
+        engines.end_idle(0.0)
+        assert not third.is_running()
+    with pytest.raises(EngineFault):
+        graded()
+    assert memory.of_process(os.getpid()) == 100
+    monkeypatch.undo()
+    assert (memory.of_process(os.getpid()) or 0) > 10 << 20
+    assert memory.of_process(2**22 + 1) == 0
