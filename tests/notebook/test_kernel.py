@@ -70,6 +70,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert said["passing"].startswith("PASSED  sdpa")
     assert said["uses"].startswith("FAILED  sdpa")
     assert ": line 5, NameError: name 'await_me' is not defined" in " ".join(said["uses"].split())
+    assert "'await_me' is not defined here. Define it, or run the cell" in " ".join(said["uses"].split())
     assert said["session"].startswith("PASSED  sdpa  scaled_dot_product_attention")
     assert said["nothing"] == (
         "This session has no 'scaled_dot_product_attention', which sdpa asks for.\n"

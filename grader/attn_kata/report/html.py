@@ -107,7 +107,8 @@ def _filled(template: str, report: Report, source: bytes) -> str:
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
-    page = _environment().get_template(template).render(
+    loaded = _environment().get_template(template)
+    page = loaded.render(
         cell=template == "report_cell.html.j2",
         in_cells=bool(report.cells),
         kata=report.kata,
