@@ -123,9 +123,9 @@ def joined(parts: Iterable[Part]) -> Source:
     notes = []
     for part in parts:
         text, left_out = python(part.text)
-        notes += [
-            f"Left out, because only a notebook can await: {part.name}, line {part.first + at - 1}." for at in left_out
-        ]
+        for at in left_out:
+            where = f"{part.name}, line" if part.name else "line"
+            notes.append(f"Left out, because only a notebook can await: {where} {part.first + at - 1}.")
         lines = text.split("\n")
         for at, line in enumerate(lines):
             if re.match(r"from __future__ import [\w, ]+$", line):  # Python wants it before everything else

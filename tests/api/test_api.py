@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.report.conftest import FAILED, SOURCE, TIES
+from tests.report.conftest import FAILED, HOSTILE, REPORTS, SOURCE, TIES
 
 import attn_kata
 from attn_kata.api import grading, reference
@@ -197,6 +197,13 @@ def test_a_report_lists_mistakes_once_and_is_the_same_json() -> None:
     assert report.to_dict() == TIES.to_dict()
     assert repr(report).startswith("FAILED  sdpa  sdpa.py")
     assert attn_kata.Report.of(FAILED, b"").passed is False
+
+
+def test_text_from_an_attempt_is_escaped_in_a_cell() -> None:
+    page = attn_kata.Report.of(REPORTS["hostile"], f"# {HOSTILE}".encode("utf-8", "replace"))._repr_html_()
+
+    assert not re.search(r"<(script|img|b)\b", page)
+    assert page.count("</style>") == 1
 
 
 @pytest.mark.parametrize(

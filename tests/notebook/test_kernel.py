@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import psutil
-import pytest
+from jupyter_client import KernelClient, KernelManager
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
@@ -70,6 +71,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert said["passing"].startswith("PASSED  sdpa")
     assert said["uses"].startswith("FAILED  sdpa")
     assert ": line 5, NameError: name 'await_me' is not defined" in " ".join(said["uses"].split())
+    assert "'await_me' is not defined here. Define it, or run the cell" in " ".join(said["uses"].split())
     assert said["session"].startswith("PASSED  sdpa  scaled_dot_product_attention")
     assert said["nothing"] == (
         "This session has no 'scaled_dot_product_attention', which sdpa asks for.\n"
@@ -99,55 +101,54 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert "scale.no_sqrt" in exported
 
 
-@pytest.fixture
-def kernel(surroundings: Path):
-    """A kernel that has begun to grade an attempt that hangs: its manager and client, and the processes below it."""
+def test_an_interrupt_and_a_kill_leave_nothing(surroundings: Path) -> None:
     manager, client = start_new_kernel()
     try:
         client.execute_interactive("%load_ext attn_kata", timeout=30)
-        begun = client.execute(HANGING.replace("--timeout 2", ""))
-        process = psutil.Process(manager.provisioner.pid)
-        until = time.monotonic() + 30
-        while not _busy(process) and time.monotonic() < until:
-            time.sleep(0.05)
-        below = process.children(recursive=True)
-        assert len(below) > 1, "the attempt does not run"
-        yield manager, client, begun, below
+        begun, below = _hanging(manager, client)
+        manager.interrupt_kernel()
+        reply = client.get_shell_msg(timeout=20)
+        while reply["parent_header"]["msg_id"] != begun:
+            reply = client.get_shell_msg(timeout=20)
+
+        assert reply["content"]["status"] == "error", "cells that wait must not run"
+        assert reply["content"]["traceback"] == ["The grading was stopped. To grade, run the cell again."]
+        assert _gone(below)
+        assert list((surroundings / "tmp").glob("attn-kata-*")) == []
+
+        said: list[str] = []
+        client.execute_interactive(
+            f"%%kata sdpa\n{RIGHT}", timeout=30, output_hook=lambda message: said.append(str(message["content"]))
+        )
+        assert any("PASSED  sdpa" in text for text in said)
+
+        _, below = _hanging(manager, client)
+        os.kill(manager.provisioner.pid, signal.SIGKILL)
+
+        assert _gone(below)
+        assert list((surroundings / "tmp").glob("attn-kata-*")) == []
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
 
 
-def test_an_interrupt_ends_the_grading_and_leaves_nothing(kernel, surroundings: Path) -> None:
-    manager, client, begun, below = kernel
-    manager.interrupt_kernel()
-    reply = client.get_shell_msg(timeout=20)
-
-    assert reply["parent_header"]["msg_id"] == begun
-    assert reply["content"]["status"] == "error", "cells that wait must not run"
-    assert reply["content"]["traceback"] == ["The grading was stopped. To grade, run the cell again."]
-    assert _gone(below)
-    assert list((surroundings / "tmp").glob("attn-kata-*")) == []
-
-    said: list[str] = []
-    client.execute_interactive(
-        f"%%kata sdpa\n{RIGHT}", timeout=30, output_hook=lambda message: said.append(str(message["content"]))
-    )
-    assert any("PASSED  sdpa" in text for text in said)
+def _hanging(manager: KernelManager, client: KernelClient) -> tuple[str, list[psutil.Process]]:
+    """Begin to grade an attempt that hangs: the id of the request, and the processes below the kernel once it runs."""
+    begun = client.execute(HANGING.replace("--timeout 2", ""))
+    process = psutil.Process(manager.provisioner.pid)
+    until = time.monotonic() + 30
+    while not _busy(process):
+        assert time.monotonic() < until, "the attempt does not run"
+        time.sleep(0.05)
+    return begun, process.children(recursive=True)
 
 
-def test_a_kernel_that_is_killed_leaves_nothing(kernel, surroundings: Path) -> None:
-    manager, _, _, below = kernel
-    os.kill(manager.provisioner.pid, signal.SIGKILL)
-
-    assert _gone(below)
-    assert list((surroundings / "tmp").glob("attn-kata-*")) == []
-
-
-def _busy(process: psutil.Process) -> bool:
-    """Whether some process below it has computed for a while: the attempt in its loop."""
-    below = process.children(recursive=True)
-    return len(below) > 1 and any(one.ppid() != process.pid and one.cpu_times().user > 0.1 for one in below[1:])
+def _busy(kernel: psutil.Process) -> bool:
+    """Whether some process below the engine has computed for a while: the attempt in its loop."""
+    with contextlib.suppress(psutil.NoSuchProcess):  # one may end while we look
+        below = kernel.children(recursive=True)
+        return any(one.ppid() != kernel.pid and one.cpu_times().user > 0.1 for one in below)
+    return False
 
 
 def _gone(processes: list[psutil.Process]) -> bool:

@@ -25,6 +25,7 @@ from attn_kata.sources import Part, Source
 _IMPORTS = "imports and constants of this session"
 _LONGEST_CONSTANT = 2_000
 _PLAIN = (int, float, complex, bool, str, bytes, type(None))
+_KNOWN_TO_NOTEBOOKS = ("display", "get_ipython")
 _ALSO_SEARCHED = ("torch", "torch.nn.functional", "math", "builtins")  # some of torch's functions name no module
 
 
@@ -129,9 +130,12 @@ class _Gathered:
 
     def take(self, name: str, *, must: bool = False) -> None:
         """Take what the session has under a name; with `must`, raise UsageError where that cannot be."""
-        if name in self._seen or name not in self._session:
+        if name in self._seen or name in _KNOWN_TO_NOTEBOOKS:
             return
         self._seen.add(name)
+        if name not in self._session:
+            self._notes.append(f"'{name}' is not defined here. Define it, or run the cell that defines it first.")
+            return
         value = self._session[name]
         line = None if must else _import_of(name, value) or _constant(name, value)
         if line is not None:

@@ -26,8 +26,8 @@ from attn_kata.history import History
 def command(attempt: str | None, kata: str | None, seed: int) -> None:
     """Grade your attempt again on every save.
 
-    It is the attempt at the current kata, at KATA, or in FILE, which is Python or a notebook. One screen shows what changed, the
-    diagnosis and what fails. Keys: hint, prompt, full report, next kata, quit.
+    It is the attempt at the current kata, at KATA, or in FILE, which is Python or a notebook. One screen shows what
+    changed, the diagnosis and what fails. Keys: hint, prompt, full report, next kata, quit.
     """
     from attn_kata.watch import loop, terminal
 

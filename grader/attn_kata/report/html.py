@@ -105,48 +105,45 @@ def _filled(template: str, report: Report, source: bytes, *, score: Score | None
     repeated = "\n".join(f"{line}   ({count} times)" if count > 1 and line else line for line, count in counted)
     printed, left_out = capped(repeated, lines=OUTPUT_LINES, characters=OUTPUT_CHARACTERS)
     graded = report.outcome != "ungraded" and not report.not_written
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            cell=template == "report_cell.html.j2",
-            in_cells=bool(report.cells),
-            kata=report.kata,
-            attempt=one_line(report.attempt),
-            verdict=verdict(report),
-            outcome="ungraded" if report.not_written else report.outcome,
-            counts="" if report.outcome == "ungraded" else counts(report),
-            because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
-            not_written=report.not_written,
-            seconds=None if private else report.seconds.get("total", 0.0),
-            score=None if score is None else [*score.lines()],
-            lead=diagnosis_lead(report) if report.diagnosis else "",
-            diagnosis=[
-                [
-                    _Mistake(
-                        id=one_line(mistake.id),
-                        title=one_line(mistake.title),
-                        explanation=plain(mistake.explanation),
-                        question=plain(mistake.question),
-                        line=mistake.line,
-                        place=one_line(place(mistake)),
-                        source=around(code, mistake.line) if mistake.line is not None else [],
-                    )
-                    for mistake in found.mistakes
-                ]
-                for found in report.diagnosis
-            ],
-            pictures_title=picture_title(report.pictures[0]) if report.pictures else "",
-            pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
-            groups=_groups(report) if graded else [],
-            printed=printed,
-            left_out=more_lines(left_out) if left_out else "",
-            code=code,
-            notes=[plain(note) for note in (*report.notes, *_isolation(report))],
-            seed=None if private else report.seed,
-            tier=report.isolation.tier,
-            versions={one_line(name): one_line(version) for name, version in report.versions.items()},
-        )
+    loaded = _environment().get_template(template)
+    page = loaded.render(
+        cell=template == "report_cell.html.j2",
+        in_cells=bool(report.cells),
+        kata=report.kata,
+        attempt=one_line(report.attempt),
+        verdict=verdict(report),
+        outcome="ungraded" if report.not_written else report.outcome,
+        counts="" if report.outcome == "ungraded" else counts(report),
+        because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
+        not_written=report.not_written,
+        seconds=None if private else report.seconds.get("total", 0.0),
+        score=None if score is None else [*score.lines()],
+        lead=diagnosis_lead(report) if report.diagnosis else "",
+        diagnosis=[
+            [
+                _Mistake(
+                    id=one_line(mistake.id),
+                    title=one_line(mistake.title),
+                    explanation=plain(mistake.explanation),
+                    question=plain(mistake.question),
+                    line=mistake.line,
+                    place=one_line(place(mistake)),
+                    source=around(code, mistake.line) if mistake.line is not None else [],
+                )
+                for mistake in found.mistakes
+            ]
+            for found in report.diagnosis
+        ],
+        pictures_title=picture_title(report.pictures[0]) if report.pictures else "",
+        pictures=[drawing for picture in report.pictures for drawing in draw(picture)],
+        groups=_groups(report) if graded else [],
+        printed=printed,
+        left_out=more_lines(left_out) if left_out else "",
+        code=code,
+        notes=[plain(note) for note in (*report.notes, *_isolation(report))],
+        seed=None if private else report.seed,
+        tier=report.isolation.tier,
+        versions={one_line(name): one_line(version) for name, version in report.versions.items()},
     )
     return unicode(page).rstrip() + "\n"
 
