@@ -149,15 +149,18 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
 def test_in_a_terminal_keys_move_in_time(folder, home, played):
     one = Terminal(folder, home, "replay", "1", "--at", "0:45")
     try:
-        one.shows("paused, 60 times as fast")
+        one.shows("paused, speed 60")
         one.shows("0:30  sdpa: saved")
         one.shows("☑ output_shape")
         one.child.send("\x1b[C")
         one.shows("+ x = 2")
         one.shows("2 of 4 core")
-        one.child.send("+++++ ")
+        one.is_resized(12, 40)
+        one.shows("q leave")
+        one.child.send("\r\tytext\x0c+++++ ")
         one.shows("ended early")
         one.child.send("q")
         assert one.ends() == 0
+        assert b"Traceback" not in one.raw
     finally:
         one.child.close(force=True)
