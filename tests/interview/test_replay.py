@@ -106,11 +106,13 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
       press('ArrowLeft'); tell();
       press('End'); tell();
       press('PageDown'); tell();
+      get('at').value = 61; get('at').dispatchEvent(new Event('input')); tell();
       press('Home'); tell();
       const page = document.documentElement;
       told.push([page.scrollWidth <= page.clientWidth, get('at').tabIndex, get('code').tabIndex]);
+      const said = [' ', ' '].map((key) => { press(key); return get('play').textContent; });
       get('play').click();
-      told.push([get('play').textContent]);
+      told.push([...said, get('play').textContent]);
       setTimeout(() => {
         tell();
         told.push([get('play').textContent]);
@@ -128,7 +130,7 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
     assert "CONSOLE" not in errors
     found = re.search(r'data-told="(.*?)"', printed)
     assert found, printed[-2000:]
-    first, second, third, back, moment, end, still, home, sizes, playing, after, button = json.loads(
+    first, second, third, back, moment, end, still, dragged, home, sizes, playing, after, button = json.loads(
         html.unescape(found[1])
     )
 
@@ -139,9 +141,10 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
     assert back == second
     assert moment[1] == "sdpa: coding begins"
     assert end == still
+    assert dragged[:2] == ["1:00", "sdpa: asked question 1: always 4d?"]
     assert home == first
     assert sizes == [True, 0, 0]
-    assert playing == ["Pause"]
+    assert playing == ["Pause", "Play", "Pause"]
     assert after == end
     assert button == ["Play"]
 
