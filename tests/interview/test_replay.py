@@ -106,11 +106,13 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
       press('ArrowLeft'); tell();
       press('End'); tell();
       press('PageDown'); tell();
+      get('at').value = 61; get('at').dispatchEvent(new Event('input')); tell();
       press('Home'); tell();
       const page = document.documentElement;
       told.push([page.scrollWidth <= page.clientWidth, get('at').tabIndex, get('code').tabIndex]);
+      const said = [' ', ' '].map((key) => { press(key); return get('play').textContent; });
       get('play').click();
-      told.push([get('play').textContent]);
+      told.push([...said, get('play').textContent]);
       setTimeout(() => {
         tell();
         told.push([get('play').textContent]);
@@ -128,7 +130,7 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
     assert "CONSOLE" not in errors
     found = re.search(r'data-told="(.*?)"', printed)
     assert found, printed[-2000:]
-    first, second, third, back, moment, end, still, home, sizes, playing, after, button = json.loads(
+    first, second, third, back, moment, end, still, dragged, home, sizes, playing, after, button = json.loads(
         html.unescape(found[1])
     )
 
@@ -139,9 +141,10 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
     assert back == second
     assert moment[1] == "sdpa: coding begins"
     assert end == still
+    assert dragged[:2] == ["1:00", "sdpa: asked question 1: always 4d?"]
     assert home == first
     assert sizes == [True, 0, 0]
-    assert playing == ["Pause"]
+    assert playing == ["Pause", "Play", "Pause"]
     assert after == end
     assert button == ["Play"]
 
@@ -149,15 +152,18 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
 def test_in_a_terminal_keys_move_in_time(folder, home, played):
     one = Terminal(folder, home, "replay", "1", "--at", "0:45")
     try:
-        one.shows("paused, 60 times as fast")
+        one.shows("paused, speed 60")
         one.shows("0:30  sdpa: saved")
         one.shows("☑ output_shape")
         one.child.send("\x1b[C")
         one.shows("+ x = 2")
         one.shows("2 of 4 core")
-        one.child.send("+++++ ")
+        one.is_resized(12, 40)
+        one.shows("q leave")
+        one.child.send("\r\tytext\x0c+++++ ")
         one.shows("ended early")
         one.child.send("q")
         assert one.ends() == 0
+        assert b"Traceback" not in one.raw
     finally:
         one.child.close(force=True)

@@ -11,13 +11,15 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
-from attn_kata.interview.replay import SIGNS, SPEEDS, Frame, Replay, grouped
+from attn_kata.interview.replay import LANES, SIGNS, SPEEDS, Frame, Replay, grouped
 
 BEAT_SECONDS = 0.1
+TALL = 20  # rows of a screen with room for a line of time in four parts and for all properties
+KEYS = "Space play  ←→ moment  PgUp PgDn version  ↑↓ scroll  + - speed  q leave"
 _STYLES = {"same": Style(), "added": Style(color="green"), "gone": Style(color="red", dim=True)}
-_LETTERS = {"code": "s", "runs": "r", "questions": "?", "clock": "·"}
+_LETTERS = {"code": "s", "runs": "r", "questions": "?", "clock": "!"}
 _DRAWN = ("clock", "code", "questions", "runs")  # where two moments meet, the later one here is seen
 
 
@@ -26,21 +28,22 @@ class Player(App[None]):
 
     CSS = """
     #said, #line { height: auto; padding: 0 1; }
+    #keys { height: auto; padding: 0 1; text-style: reverse; }
     #said { max-height: 50%; }
     #code { height: 1fr; padding: 0 1; }
     """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "play", "Play/pause", priority=True),
-        Binding("left", "step(-1)", "Back", priority=True),
-        Binding("right", "step(1)", "Forward", priority=True),
-        Binding("pageup", "version(-1)", "Version before", key_display="PgUp", priority=True),
-        Binding("pagedown", "version(1)", "after", key_display="PgDn", priority=True),
-        Binding("home", "step(-1000000)", "Start", show=False, priority=True),
-        Binding("end", "step(1000000)", "End", show=False, priority=True),
-        Binding("minus", "faster(-1)", "Slower", show=False),
-        Binding("plus", "faster(1)", "+/- speed", key_display="+"),
-        Binding("q,escape,ctrl+c,ctrl+q", "quit", "Leave", key_display="q", priority=True),
+        Binding("space", "play", priority=True),
+        Binding("left", "step(-1)", priority=True),
+        Binding("right", "step(1)", priority=True),
+        Binding("pageup", "version(-1)", priority=True),
+        Binding("pagedown", "version(1)", priority=True),
+        Binding("home", "step(-1000000)", priority=True),
+        Binding("end", "step(1000000)", priority=True),
+        Binding("minus", "faster(-1)"),
+        Binding("plus", "faster(1)"),
+        Binding("q,escape,ctrl+c,ctrl+q", "quit", priority=True),
     ]
 
     def __init__(self, made: Replay, *, at: float | None, speed: float, plays: bool) -> None:
@@ -56,7 +59,7 @@ class Player(App[None]):
         yield Static(id="said", markup=False)
         with VerticalScroll(id="code"):
             yield Static(id="text", markup=False)
-        yield Footer()
+        yield Static(KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one("#code").focus()
@@ -65,7 +68,7 @@ class Player(App[None]):
         self._show()
 
     def on_resize(self, event: events.Resize) -> None:
-        self._show()
+        self.call_after_refresh(self._show)  # now it has the old size still
 
     def action_play(self) -> None:
         """Play or pause; at the end, play from the start."""
@@ -122,26 +125,24 @@ class Player(App[None]):
             self._draw(one)
 
     def _line(self, width: int) -> Text:
-        """The title, the line of time with a letter for each moment, and a mark under the present one."""
+        """The line of time with a letter for each moment and a mark under the present one; on a tall screen in lanes."""
+        lanes = [(f"{lane:10}", (lane,)) for lane in LANES] if self.size.height >= TALL else [("", _DRAWN)]
+        margin = len(lanes[0][0])
 
         def column(place: float) -> int:
-            return round(place / max(self._made.length, 1.0) * (width - 1))
+            return round(place / max(self._made.length, 1.0) * (width - margin - 1))
 
-        drawn = ["─"] * width
-        for lane in _DRAWN:
-            for one in self._made.frames:
-                if one.lane == lane:
-                    drawn[column(one.place)] = _LETTERS[lane]
-        how = f"playing, {self._speed:g} times as fast" if self._plays else f"paused, {self._speed:g} times as fast"
-        legend = "s code  r run  ? question  · clock"
-        return Text.assemble(
-            (self._made.title, "bold"),
-            f"  {how}\n",
-            "".join(drawn),
-            "\n",
-            (" " * column(self._place) + "▲", "bold"),
-            ("\n" + legend, "dim") if self.size.height >= 20 else "",
-        )
+        drawn = []
+        for name, several in lanes:
+            row = ["─"] * (width - margin)
+            for lane in several:
+                for one in self._made.frames:
+                    if one.lane == lane:
+                        row[column(one.place)] = _LETTERS[lane]
+            drawn.append(name + "".join(row) + "\n")
+        how = f"{'playing' if self._plays else 'paused'}, speed {self._speed:g}"
+        mark = " " * (margin + column(self._place)) + "▲"
+        return Text.assemble((self._made.title, "bold"), f"  {how}\n", *drawn, (mark, "bold"))
 
     def _said(self, one: Frame) -> Text:
         said = Text.assemble(
@@ -149,7 +150,7 @@ class Player(App[None]):
         )
         if one.held:
             said.append(f"\n{one.held}")
-        if self.size.height >= 20 and one.core is not None:
+        if self.size.height >= TALL and one.core is not None:
             said.append(
                 ": " + "  ".join([*(f"☑ {name}" for name in one.holding), *(f"☐ {name}" for name in one.lacking)])
             )

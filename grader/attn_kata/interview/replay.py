@@ -130,7 +130,7 @@ def _rows(before: str | None, after: str) -> Iterator[Row]:
     """The lines of `after`, with those of `before` that are gone; without marks where nothing came before."""
     new = after.splitlines()
     old = new if before is None else before.splitlines()
-    for how, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for how, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if how == "equal":
             yield from (("same", line) for line in new[k:m])
         else:

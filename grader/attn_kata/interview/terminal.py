@@ -49,6 +49,8 @@ def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
     page.heading("Next")
     page.line(f"attn-kata interview export {number} --format html --output interview-{number}.html")
     page.line("  one page with all versions of the code and their diffs")
+    page.line(f"attn-kata interview replay {number}")
+    page.line("  plays the session again")
     if shown["interview"]["state"] == "review":
         page.line("attn-kata interview next    closes this session")
     written = console.file
