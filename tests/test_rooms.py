@@ -20,13 +20,14 @@ GROUND = "ground"
 # What each room may import. Whatever is not said here is a new arrow.
 MAY_IMPORT: dict[str, set[str]] = {
     # faces
-    "cli": {"watch", "interview", "authoring", "engine", "report", GROUND},
-    "watch": {"engine", "report", GROUND},
+    "cli": {"watch", "interview", "authoring", "engine", "readings", "report", GROUND},
+    "watch": {"engine", "readings", "report", GROUND},
     "interview": {"engine", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
     # the grader, downwards
     "engine": {"grading", "properties", "attempt", "sandbox", "protocol", "report", GROUND},
-    "grading": {"diagnosis", "properties", "protocol", "report", GROUND},
+    "grading": {"readings", "diagnosis", "properties", "protocol", "report", GROUND},
+    "readings": {"diagnosis", "properties", "protocol", GROUND},
     "diagnosis": {"properties", "report", GROUND},
     "properties": {"protocol", "report"},
     # beside the candidate's code: nothing of ours but what carries bytes and what confines

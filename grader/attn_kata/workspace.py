@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,10 +94,16 @@ def reset(kata: Kata, level: stub.Level | None, history: History, *, named: bool
     return path, backup
 
 
-def resolve(argument: str | None, kata_name: str | None, history: History) -> Attempt:
+def resolve(
+    argument: str | None,
+    kata_name: str | None,
+    history: History,
+    nearest: Callable[[bytes], tuple[str, str] | None] = lambda _: None,
+) -> Attempt:
     """The attempt for `KATA | FILE`: an existing path is a file, anything else a kata; None is the current kata.
 
-    A file's kata is `kata_name` if given, else from the file's name, else from its header, else from what it defines.
+    A file's kata is `kata_name` if given, else from the file's name, else from its header, else from what it defines, else
+    what `nearest` says of the source: a slug and the reason in a sentence.
     Raises UsageError.
     """
     named = catalog.find(kata_name) if kata_name else None
@@ -109,7 +116,7 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
                 f"'{printable(argument)}' is a notebook: copy the cells with your code into a Python file and grade that.",
                 next_step=f"attn-kata grade {shlex.quote(printable(str(path.with_suffix('.py'))))}",
             )
-        kata, told_by = (named, "") if named else _kata_of(path)
+        kata, told_by = (named, "") if named else _kata_of(path, nearest)
         return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by)
     else:
         kata = catalog.find(argument)
@@ -209,7 +216,7 @@ def _is_file(argument: str) -> bool:
     raise UsageError(f"There is no file '{printable(argument)}'.{meant}", next_step=f"For a new stub: {begin}")
 
 
-def _kata_of(path: Path) -> tuple[Kata, str]:
+def _kata_of(path: Path, nearest: Callable[[bytes], tuple[str, str] | None]) -> tuple[Kata, str]:
     """The kata of a file, and a sentence where what it defines told it. Raises UsageError for none and for several."""
     source = read(path)
     name = printable(str(path))
@@ -218,6 +225,9 @@ def _kata_of(path: Path) -> tuple[Kata, str]:
         if catalog.normal(said) in known:
             return catalog.find(said), ""
     found = definitions.katas(source)
+    told = nearest(source)
+    if told is not None and (len(found) != 1 or told[0] != found[0].slug):
+        return catalog.find(told[0]), told[1]
     if len(found) == 1:
         entries = [entry for entry in found[0].entries if entry in definitions.names(source)]
         return found[0], f"'{name}' defines {' and '.join(entries)}, so it is graded as {found[0].slug}."

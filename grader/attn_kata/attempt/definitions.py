@@ -5,8 +5,8 @@ classes and assignments run; an exception ends one statement only. Loops and bar
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import contextlib
 from typing import Any

@@ -44,6 +44,8 @@ class Job:
     least_tier: int = 0
     denied: tuple[str, ...] = ()
     processor: int | None = None
+    reads: bool = False
+    flags: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------ requests to an attempt process

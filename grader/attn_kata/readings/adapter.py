@@ -6,6 +6,7 @@ own forward computes with them, and gradients come back through them.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import replace
 
@@ -39,7 +40,7 @@ class _Config:
 '''
 
 
-def source(reading: Reading, contract: Contract) -> str:
+def source_of(reading: Reading, contract: Contract) -> str:
     """The adapter's source."""
     parts = [_HEAD.format(entry=reading.entry)]
     if any("." in name for name, _ in reading.build):
@@ -56,6 +57,20 @@ def builder(reading: Reading) -> str:
     return _HEAD.format(entry=reading.entry) + config + _builder(reading)
 
 
+def below(source: str, reading: Reading, contract: Contract) -> str:
+    """The code with the adapter below it, in one file. Where both have the entry's name, the code's own gets an underscore."""
+    entries = {contract.entry, *([contract.with_mask.entry] if contract.with_mask is not None else [])}
+    renamed = reading
+    for name in sorted(entries):
+        source = re.sub(rf"\b{name}\b", f"{name}_", source)
+        if reading.entry == name:
+            renamed = replace(renamed, entry=f"{name}_")
+    said = "\n".join(f"#   --read '{flag}'" for flag in reading.flags())
+    head = f"# The adapter that attn-kata wrote: the code above as an attempt at {contract.kata}. It was read with\n{said}\n"
+    text = source_of(renamed, contract)
+    return f"{source.rstrip()}\n\n\n{head}\n{text}"
+
+
 def _builder(reading: Reading) -> str:
     given: dict[str, list[str]] = {}
     for name, value in reading.build:
@@ -63,7 +78,8 @@ def _builder(reading: Reading) -> str:
         given.setdefault(whole, []).append(f"{part}={_size(value)}" if part else _size(value))
     configs = {name.partition(".")[0] for name, _ in reading.build if "." in name}
     arguments = ", ".join(
-        f"{name}=_Config({', '.join(values)})" if name in configs else f"{name}={values[0]}" for name, values in given.items()
+        f"{name}=_Config({', '.join(values)})" if name in configs else f"{name}={values[0]}"
+        for name, values in given.items()
     )
     lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256):"]
     if reading.globals:
@@ -74,10 +90,10 @@ def _builder(reading: Reading) -> str:
     lines += [f"    theirs.{name} = False" for name in reading.off]
     if reading.bypassed:
         lines += [
-            "    for part in list(theirs.modules()):",
-            "        for name in list(part._modules):",
-            f"            if name in {reading.bypassed!r}:",
-            "                part._modules[name] = _nn.Identity()",
+            "    for path, _ in list(theirs.named_modules()):",
+            "        owner, _, name = path.rpartition('.')",
+            f"        if f'.{{path}}'.endswith({tuple('.' + name for name in reading.bypassed)!r}):",
+            "            theirs.get_submodule(owner)._modules[name] = _nn.Identity()",
         ]
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
@@ -94,9 +110,13 @@ def _size(value: str) -> str:
 
 def _module(reading: Reading, contract: Contract) -> str:
     symbols = [symbol for symbol, _ in contract.arguments]
-    signature = ", ".join(symbol + (f"={default}" if default is not None else "") for symbol, default in contract.arguments)
+    signature = ", ".join(
+        symbol + (f"={default}" if default is not None else "") for symbol, default in contract.arguments
+    )
     sizes = _sizes(symbols)
-    given = ", ".join(f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V") if name in symbols or name in sizes)
+    given = ", ".join(
+        f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V") if name in symbols or name in sizes
+    )
     body = [
         f"def __init__(self, {signature}):",
         "    super().__init__()",
@@ -155,7 +175,8 @@ def _layers(contract: Contract) -> list[str]:
     if heads:
         group = heads[0].name.partition(".")[0]
         each = ", ".join(
-            f'"{one.name.rpartition(".")[2]}": _nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})' for one in heads
+            f'"{one.name.rpartition(".")[2]}": _nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})'
+            for one in heads
         )
         lines.append(f"self.{group} = _nn.ModuleList(_nn.ModuleDict({{{each}}}) for _ in range(H))")
     return lines
@@ -186,7 +207,7 @@ def _laid(reading: Reading, contract: Contract) -> list[str]:
 
 def _roles(contract: Contract) -> dict[str, LayerOf]:
     if "qkv" in contract.layers:
-        return {role: contract.layers["qkv"] for role in ("q", "k", "v")}
+        return dict.fromkeys(("q", "k", "v"), contract.layers["qkv"])
     return {role: one for role, one in contract.layers.items() if role in ("q", "k", "v", "o")}
 
 
@@ -199,7 +220,11 @@ def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:
         group, _, name = one.name.partition(".*.")
         weight = f'_torch.cat([head["{name}"].weight for head in self.{group}])'
         return weight, f"{weight}.new_zeros(({weight}).shape[0])"
-    bias = f"self.{one.name}.bias" if contract.bias else f"self.{one.name}.weight.new_zeros(self.{one.name}.weight.shape[0])"
+    bias = (
+        f"self.{one.name}.bias"
+        if contract.bias
+        else f"self.{one.name}.weight.new_zeros(self.{one.name}.weight.shape[0])"
+    )
     return f"self.{one.name}.weight", bias
 
 
@@ -322,7 +347,11 @@ def _mask(reading: Reading, whole: str, like: str) -> list[str]:
 def _given_mask(reading: Reading, lines: list[str], shape: str, like: str) -> list[str]:
     """The lines where a mask is given; an open one first for code that needs a mask."""
     if reading.needs_mask:
-        return ["if mask is None:", f"    mask = _torch.ones_like({like}[..., :1], dtype=_torch.bool).new_ones({shape})", *lines]
+        return [
+            "if mask is None:",
+            f"    mask = _torch.ones_like({like}[..., :1], dtype=_torch.bool).new_ones({shape})",
+            *lines,
+        ]
     return ["if mask is not None:", *(f"    {line}" for line in lines)] if lines else []
 
 

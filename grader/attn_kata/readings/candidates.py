@@ -21,7 +21,9 @@ LOOK = {"E": 30, "H": 5, "D": 6, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256}
 
 Shapes = dict[str, tuple[int, ...]]
 
-_INPUT = re.compile(r"^(?:d_?in|in_?|input|emb|nin|x_?dim|model|features|channels|d_?model|hidden|dim$|n_?embd)", re.IGNORECASE)
+_INPUT = re.compile(
+    r"^(?:d_?in|in_?|input|emb|nin|x_?dim|model|features|channels|d_?model|hidden|dim$|n_?embd)", re.IGNORECASE
+)
 _OUTPUT = re.compile(r"^(?:d_?out|out_?|output|att|head|hid_?dim_out|proj|inner)", re.IGNORECASE)
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
@@ -34,7 +36,9 @@ def fits(definition: Definition, contract: Contract) -> bool:
     inputs = call_inputs(definition)
     if contract.is_module:
         return definition.is_class and bool(definition.layers or definition.build) and bool(inputs)
-    if definition.is_class and any(made in ("Linear", "Parameter", "Conv1d", "Conv1D") for made in definition.layers.values()):
+    if definition.is_class and any(
+        made in ("Linear", "Parameter", "Conv1d", "Conv1D") for made in definition.layers.values()
+    ):
         return False
     return len([what for what in inputs.values() if what != "mask"]) >= 3
 
@@ -152,11 +156,12 @@ def _bypassed(reach: list[Definition]) -> tuple[str, ...]:
     for one in reach:
         dropouts = [name for name, made in one.layers.items() if made == "Dropout"]
         for name, made in one.layers.items():
-            if made in vocabulary.NORMS or made.endswith("Norm"):
-                found.append(name)
-            elif made == "Dropout" and _of_result(name):
-                found.append(name)
-            elif made == "Dropout" and len(dropouts) == 1 and re.search("output", one.name, re.IGNORECASE):
+            if (
+                made in vocabulary.NORMS
+                or made.endswith("Norm")
+                or (made == "Dropout" and _of_result(name))
+                or (made == "Dropout" and len(dropouts) == 1 and re.search("output", one.name, re.IGNORECASE))
+            ):
                 found.append(name)
     return tuple(dict.fromkeys(found))
 
@@ -170,13 +175,17 @@ def _of_result(name: str) -> bool:
 # --------------------------------------------------------------------------------------------------------- parameters
 
 
-def with_layers(reading: Reading, shapes: Shapes, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
+def with_layers(
+    reading: Reading, shapes: Shapes, definition: Definition, structure: Structure, contract: Contract
+) -> list[Reading]:
     """The reading with the places of q, k, v and o, once for each way in which names and shapes can be understood."""
     weights = {path: shape for path, shape in shapes.items() if len(shape) > 1 and not _in_bypassed(path, reading)}
     if not weights:
         return []
     groups = _groups(weights, LOOK["H"])
-    wanted = [role for role in ("q", "k", "v", "o") if role in contract.layers or "qkv" in contract.layers and role != "o"]
+    wanted = [
+        role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")
+    ]
     made = {one: maker for part in structure.reach(definition) for one, maker in part.layers.items()}
     fused: dict[str, tuple[str, ...]] = {}
     named: dict[str, str] = {}
@@ -223,7 +232,7 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, struct
 
 
 def _in_bypassed(path: str, reading: Reading) -> bool:
-    return any(part in reading.bypassed for part in path.split("."))
+    return any(f".{name}." in f".{path}." for name in reading.bypassed)
 
 
 def _groups(weights: Shapes, heads: int) -> Shapes:
@@ -256,11 +265,13 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
     says_three = re.search(r"qkv|wqkv|querykeyvalue|inproj|cattn|kqv|toqkv|vqk|allproj", name) is not None
     says_two = re.search(r"kv", name) is not None and not says_three
     largest = sorted(shape)[-1]
-    if len(shape) == 2 and (says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")):
+    if len(shape) == 2 and (
+        says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")
+    ):
         others = [other for each, other in groups.items() if each != path and len(other) == 2]
-        if largest % 3 == 0 and (says_three or largest in (3 * LOOK["E"], 3 * LOOK["D"]) and len(others) <= 1):
+        if largest % 3 == 0 and (says_three or (largest in (3 * LOOK["E"], 3 * LOOK["D"]) and len(others) <= 1)):
             return ("q", "k", "v")
-    if len(shape) == 2 and (says_two or largest == 2 * LOOK["E"] and vocabulary.role_of(_bare(path)) is None):
+    if len(shape) == 2 and (says_two or (largest == 2 * LOOK["E"] and vocabulary.role_of(_bare(path)) is None)):
         return ("k", "v")
     return ()
 
@@ -290,9 +301,9 @@ def _layer(path: str, shapes: Shapes, made: dict[str, str], role: str, count: in
     layout = "rows"
     if len(shape) == 3:
         layout = _layout_of_heads(shape) if shape[-1] != 1 else "conv"
-    elif is_linear and made.get(_bare(path).rpartition(".")[2]) == "Conv1D":
-        layout = "columns"
-    elif count > 1 and shape[1] == count * LOOK["E"] and shape[0] != shape[1]:
+    elif (is_linear and made.get(_bare(path).rpartition(".")[2]) == "Conv1D") or (
+        count > 1 and shape[1] == count * LOOK["E"] and shape[0] != shape[1]
+    ):
         layout = "columns"
     elif len(shape) == 2 and shape[0] != shape[1] and not is_linear and role != "o" and count == 1:
         layout = "columns" if shape[1] in (LOOK["D"], LOOK["V"]) and shape[0] not in (LOOK["D"], LOOK["V"]) else "rows"
@@ -385,13 +396,16 @@ def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:
                 names = [name for name, what in inputs.items() if what != "mask"]
                 return {**{name: other[what] for name, what in inputs.items()}, names[1]: "context"}
         else:
-            other = {what: "x" for what in ("x", "q", "k", "v", "context")} | {"mask": "mask"}
+            other = dict.fromkeys(("x", "q", "k", "v", "context"), "x") | {"mask": "mask"}
         return {name: other[what] for name, what in inputs.items()}
     by_name = {name: what for name, what in inputs.items() if what in ("q", "k", "v", "mask")}
     if sorted(what for what in by_name.values() if what != "mask") == ["k", "q", "v"]:
         return by_name
     plain = [name for name, what in inputs.items() if what != "mask"][:3]
-    return {**dict(zip(plain, "qkv", strict=False)), **{name: "mask" for name, what in inputs.items() if what == "mask"}}
+    return {
+        **dict(zip(plain, "qkv", strict=False)),
+        **{name: "mask" for name, what in inputs.items() if what == "mask"},
+    }
 
 
 def with_mask_call(reading: Reading, definition: Definition, contract: Contract) -> Reading:
@@ -421,14 +435,32 @@ def _axis(name: str) -> str:
     plain = name.lower().strip("_")
     if re.fullmatch(r"b|bs|bsz|batch|batch_?size|nbatches|n_?batch|bz|num_?batch(?:es)?", plain):
         return "batch"
-    return "time" if re.fullmatch(r"t|l|len|length|seq|seq_?len(?:gth)?|tgt_len|src_len|q_?len|len_q|sl|time|s|steps", plain) else ""
+    return (
+        "time"
+        if re.fullmatch(r"t|l|len|length|seq|seq_?len(?:gth)?|tgt_len|src_len|q_?len|len_q|sl|time|s|steps", plain)
+        else ""
+    )
 
 
 def always_causal(definition: Definition, structure: Structure) -> bool:
     """Whether the source says that later keys are hidden."""
-    return re.search(r"\btril\b|\btriu\b|causal|subsequent|future|look.?ahead|autoregressive|因果", structure.text(definition), re.IGNORECASE) is not None
+    return (
+        re.search(
+            r"\btril\b|\btriu\b|causal|subsequent|future|look.?ahead|autoregressive|因果",
+            structure.text(definition),
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 def residual(definition: Definition, structure: Structure) -> bool:
     """Whether the source may add the input to the output."""
-    return re.search(r"residual|\+=\s*\w+$|\+\s*(?:x|q|residual|inputs?|query|hidden_states|input_tensor)\b|(?:x|out\w*)\s*=\s*x\s*\+", structure.text(definition), re.MULTILINE) is not None
+    return (
+        re.search(
+            r"residual|\+=\s*\w+$|\+\s*(?:x|q|residual|inputs?|query|hidden_states|input_tensor)\b|(?:x|out\w*)\s*=\s*x\s*\+",
+            structure.text(definition),
+            re.MULTILINE,
+        )
+        is not None
+    )

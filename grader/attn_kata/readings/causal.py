@@ -11,6 +11,13 @@ from torch import Tensor
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pipeline import Pipeline, Stage, State, Variant, variants
 
+# The same edit makes every reference without a mask hide later keys.
+_SOFTMAX = "scores.softmax(dim=-1)"
+_HIDING = (
+    "scores.masked_fill(~scores.new_ones(scores.shape[-2:]).tril(scores.shape[-1] - scores.shape[-2]).bool(), "
+    'float("-inf")).softmax(dim=-1)'
+)
+
 Rule = Callable[[Tensor, Tensor, int], Tensor]
 
 _WRONG: tuple[tuple[str, Rule], ...] = (
@@ -19,6 +26,13 @@ _WRONG: tuple[tuple[str, Rule], ...] = (
     ("mask.upper_triangle", lambda i, j, ahead: j >= i + ahead),
     ("mask.lost", lambda i, j, ahead: j >= 0 * i),
 )
+
+
+def reference(source: str) -> str:
+    """The source of a reference without a mask, with later keys hidden. Raises ValueError where the edit does not fit."""
+    if source.count(_SOFTMAX) != 1:
+        raise ValueError(f"the reference has {source.count(_SOFTMAX)} times {_SOFTMAX!r}")
+    return source.replace(_SOFTMAX, _HIDING)
 
 
 def keeps(queries: int, keys: int, rule: Rule) -> Tensor:

@@ -1,26 +1,23 @@
 """What a kata says about code by other names, in `katas/<slug>/reading.toml`. A kata without this file takes its contract only.
 
-    entry = "MultiHeadAttention"
-    arguments = ["E", "H", "p=0.0"]      # the constructor's, by symbol; a default where the contract has one
-    inputs = ["x", "mask"]               # of the call, in the contract's order
-    mask = "scores"                      # "scores": it broadcasts to (B, H, Tq, Tk); "keys": (B, Tk); "" without one
-    bias = true                          # whether the layers have one
+entry = "MultiHeadAttention"
+arguments = ["E", "H", "p=0.0"]      # the constructor's, by symbol; a default where the contract has one
+inputs = ["x", "mask"]               # of the call, in the contract's order
+mask = "scores"                      # "scores": it broadcasts to (B, H, Tq, Tk); "keys": (B, Tk); "" without one
+bias = true                          # whether the layers have one
 
-    [layers]                             # by role; without layers the entry is a function
-    q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs
+[layers]                             # by role; without layers the entry is a function
+q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs
 
-    [left_out]                           # properties that make no sense
-    always = [...]                       # for code by other names: what it is called, what it refuses
-    dropout = [...]                      # where the code has no dropout of the weights
-    mask = [...]                         # where it takes no mask
-    causal = [...]                       # where it hides later keys by itself
-    narrow = [...]                       # where it takes only masks of some shapes
-    dims = [...]                         # where it takes a fixed number of dimensions
-
-    [with_mask]                          # optional, for a function without a mask: code that takes one is asked this, too
-    kata = "combined_mask"
-    entry = "masked_attention"
-    properties = ["values", ...]         # of that kata, which need nothing else of it
+[left_out]                           # properties that make no sense
+always = [...]                       # for code by other names: what it is called, what it refuses
+dropout = [...]                      # where the code has no dropout of the weights
+mask = [...]                         # where it takes no mask
+causal = [...]                       # where it hides later keys by itself
+narrow = [...]                       # where it takes only masks of some shapes
+lengths = [...]                      # where it takes lengths instead of a mask
+dims = [...]                         # where it takes a fixed number of dimensions
+bias = [...]                         # where a layer has no bias and cannot be given one
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from pathlib import Path
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "dims")
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +105,7 @@ def of_kata(folder: Path) -> Contract | None:
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
         left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
         with_mask=also
-        and WithMask(
-            kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)
-        ),
+        and WithMask(kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)),
     )
     table.nothing_else()
     left_out.nothing_else()

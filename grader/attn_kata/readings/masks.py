@@ -67,7 +67,7 @@ def _says(words: str, flag: str, what: str, other: str) -> bool:
             longer = words[found.start() : found.end() + 12]
             if what is _HIDDEN and re.search(rf"not (?:be )?{re.escape(found[1])}", clause):
                 continue
-            if re.search(other, clause) is None or what is _HIDDEN and re.search(r"not|不|may not", longer):
+            if re.search(other, clause) is None or (what is _HIDDEN and re.search(r"not|不|may not", longer)):
                 return True
     return False
 
@@ -89,7 +89,11 @@ def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
         meanings = ["additive", "keep", "hide"]
     elif said is None and re.search(rf"masked_fill_?\(\s*{re.escape(name)}\b[^=<!]*,", text):
         meanings = ["hide", "keep", "additive"]
-    types = ("float", "bool", "int") if re.search(rf"1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text) else ("bool", "int", "float")
+    types = (
+        ("float", "bool", "int")
+        if re.search(rf"1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text)
+        else ("bool", "int", "float")
+    )
     for shape in _shapes(text, name):
         for meaning in meanings:
             for kind in ("bool",) if meaning == "additive" else types:
@@ -99,7 +103,9 @@ def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
 def _shapes(text: str, name: str) -> list[str]:
     """The shapes of a mask: first those to which the source adds as many dimensions as it does, then the most general."""
     added = len(re.findall(rf"{re.escape(name)}(?:\.\w+\([^()]*\))*\.unsqueeze\(", text))
-    added += text.count(f"{name}.unsqueeze(") and len(re.findall(rf"{re.escape(name)}\.unsqueeze\([^()]*\)\.unsqueeze\(", text))
+    added += text.count(f"{name}.unsqueeze(") and len(
+        re.findall(rf"{re.escape(name)}\.unsqueeze\([^()]*\)\.unsqueeze\(", text)
+    )
     added = max([added, *(index.count("None") for index in re.findall(rf"{re.escape(name)}\[([^\]]*)\]", text))])
     likely = {0: ["any"], 1: ["(B, T, T)", "(B, 1, T)"]}.get(added, ["(B, T)"])
     if added == 0 and "pad" in name.lower():

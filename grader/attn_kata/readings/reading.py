@@ -23,6 +23,7 @@ Symbols: E width, H heads, D size of a head, C width of the context, p dropout, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 
 from attn_kata.errors import UsageError
@@ -35,8 +36,25 @@ ARRANGEMENTS = ("blocks", "by_head", "innermost")
 MASKS = ("keep", "hide", "additive", "lengths", "none")
 MASK_TYPES = ("bool", "int", "float")
 # Shapes of a mask, from the most general on. "any": it broadcasts to the scores as it is.
-SHAPES = ("any", "(B, H, T, T)", "(B, 1, T, T)", "(B, T, T)", "(B*H, T, T)", "(T, T)", "(B, 1, 1, T)", "(B, 1, T)", "(B, T)")
-SYMBOLS = ("E", "H", "D", "C", "p", "L", "sqrt(D)", "True", "False", "None")
+SHAPES = (
+    "any",
+    "(B, H, T, T)",
+    "(B, 1, T, T)",
+    "(B, T, T)",
+    "(B*H, T, T)",
+    "(T, T)",
+    "(B, 1, 1, T)",
+    "(B, 1, T)",
+    "(B, T)",
+)
+_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
+_VALUE = re.compile(r"[EHDCIVpLxqkv]|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a parameter: names and numbers between dots, `*` for one per head."""
+    return len(text) <= 200 and _PARAMETER.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +81,8 @@ class Layer:
             return cls()
         where, _, layout = text.partition(":")
         weight, _, bias = where.partition("+")
+        if not is_path(weight) or (bias and not is_path(bias)):
+            raise ValueError(f"'{where}' is no path of a parameter, such as q_proj.weight or heads.*.query.weight")
         if (layout or "rows") not in LAYOUTS:
             raise ValueError(f"'{layout}' is no layout; there are {', '.join(LAYOUTS)}")
         return cls(weight=weight, bias=bias, layout=layout or "rows")
@@ -164,7 +184,10 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key in ("build", "globals", "call"):
         return {key: _pairs(text)}
     if key in ("bypassed", "off"):
-        return {key: tuple(part.strip() for part in text.split(",") if part.strip())}
+        names = tuple(part.strip() for part in text.split(",") if part.strip())
+        if not all(map(is_path, names)):
+            raise ValueError("it is one name or several, with commas")
+        return {key: names}
     if key in ("causal", "residual", "needs_mask"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
@@ -191,5 +214,7 @@ def _pairs(text: str) -> Pairs:
         name, equals, value = part.strip().partition("=")
         if not equals:
             raise ValueError(f"'{part}' is not NAME=VALUE")
+        if _PATH.fullmatch(name.strip()) is None or _VALUE.fullmatch(value.strip()) is None:
+            raise ValueError(f"'{part.strip()}' is not a name with a size, a number or an input")
         pairs.append((name.strip(), value.strip()))
     return tuple(pairs)

@@ -21,7 +21,7 @@ from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings import adapter, candidates, masks, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
-from attn_kata.readings.reading import Reading, with_flags
+from attn_kata.readings.reading import Reading, is_path, with_flags
 from attn_kata.readings.structure import Definition, Structure, attention_like
 
 MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look like an attention
@@ -109,7 +109,7 @@ class Search:
         settled = reading.mask not in ("keep", "hide") or "mask" in self.given or self._documented(best[3]) is not None
         return Chosen(
             reading=reading,
-            adapter=adapter.source(reading, self.contract),
+            adapter=adapter.source_of(reading, self.contract),
             limits=Limits(reading=reading, contract=self.contract),
             mistakes=best[0],
             settled=settled,
@@ -135,7 +135,10 @@ class Search:
             parameter = None
         ranked = self._best(self._with_returns(unmasked, definition), self._unmasked)
         if (ranked is None or not ranked.answers) and parameter is not None:
-            ranked = self._best(self._with_returns(self._needing(unmasked, definition), definition), self._unmasked) or ranked
+            ranked = (
+                self._best(self._with_returns(self._needing(unmasked, definition), definition), self._unmasked)
+                or ranked
+            )
         if ranked is None:
             self.tried.append(f"{definition.name}: every call that was tried raises{self._why(unmasked)}")
             return None
@@ -151,7 +154,10 @@ class Search:
                 forms.append(one)
             if len(forms) == MOST_FORMS:
                 break
-        of_mask = [{name: getattr(form, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")} for form in forms]
+        of_mask = [
+            {name: getattr(form, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")}
+            for form in forms
+        ]
         return [replace(one, **fields) for one in readings for fields in of_mask]
 
     def _has_mask(self) -> bool:
@@ -161,7 +167,9 @@ class Search:
         """Readings that build, with every place of the parameters that the names leave open."""
         reasons = []
         of_build = {key: value for key, value in self.given.items() if key in ("build", "globals", "off", "bypassed")}
-        for one in dict.fromkeys(with_flags(each, of_build) for each in candidates.buildings(definition, self.structure, self.contract)):
+        for one in dict.fromkeys(
+            with_flags(each, of_build) for each in candidates.buildings(definition, self.structure, self.contract)
+        ):
             if not self.contract.is_module:
                 return [with_flags(one, {key: value for key, value in self.given.items() if key not in _OF_MASKS})]
             shapes = self._shapes(one)
@@ -185,7 +193,9 @@ class Search:
         reply = self.attempt.adapt(adapter.builder(reading))
         if reply.status == wire.OK:
             look = candidates.LOOK
-            args: tuple[Argument, ...] = tuple(("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L"))
+            args: tuple[Argument, ...] = tuple(
+                ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L")
+            )
             reply = self.attempt.ask(Build(name=adapter.BUILDER, module=0, seed=0, args=args))
         if reply.status == wire.RAISED:
             raised = read_raised(reply.texts)
@@ -193,19 +203,27 @@ class Search:
             return f"{reading.entry}({how}) raises {raised.types[0]}: {raised.text}"[:300]
         if reply.status != wire.OK:
             return (reply.texts[0] if reply.texts else "it cannot be built")[:300]
-        return {name[:200]: part.shape for name, part in zip(reply.texts, reply.tensors, strict=True)}
+        told = zip(reply.texts, reply.tensors, strict=True)
+        return {name: part.shape for name, part in told if is_path(name)}  # what a stranger says goes into an adapter
 
     def _with_returns(self, readings: list[Reading], definition: Definition) -> Iterator[Reading]:
         """Each reading, and where the code returns a tuple the readings of its places instead."""
         for one in readings:
             raised = self._raised(one, self._unmasked)
-            found = next((text for text in raised if "returned a tuple of" in text or "returned a list of" in text), None)
+            found = next(
+                (text for text in raised if "returned a tuple of" in text or "returned a list of" in text), None
+            )
             if found is None or "returns" in self.given:
                 yield one
                 continue
-            count = int("".join(letter for letter in found.partition(" of ")[2].partition(";")[0] if letter.isdecimal())[:2] or 1)
+            count = int(
+                "".join(letter for letter in found.partition(" of ")[2].partition(";")[0] if letter.isdecimal())[:2]
+                or 1
+            )
             names = next((names for names in definition.returned if len(names) == count), ())
-            places = sorted(range(min(count, 4)), key=lambda place: bool(names and vocabulary.NOT_OUTPUT.search(names[place])))
+            places = sorted(
+                range(min(count, 4)), key=lambda place: bool(names and vocabulary.NOT_OUTPUT.search(names[place]))
+            )
             yield from (replace(one, returns=str(place)) for place in places)
 
     def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
@@ -249,7 +267,9 @@ class Search:
                 if _mistakes(asked, most) is not None:
                     return Ranked(mistakes=most, reading=reading)
         unexplained = [reading for reading, _ in answering] or raising
-        return Ranked(mistakes=MOST_MISTAKES + 1, reading=unexplained[0], answers=bool(answering)) if unexplained else None
+        return (
+            Ranked(mistakes=MOST_MISTAKES + 1, reading=unexplained[0], answers=bool(answering)) if unexplained else None
+        )
 
     def _unmasked(self, reading: Reading) -> Asked:
         limits = Limits(reading=reading, contract=self.contract).without_mask()
@@ -279,7 +299,7 @@ class Search:
 
     def _ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
         """What the code answers under a reading: nothing more where it raises at the first probe. No question is asked twice."""
-        text = adapter.source(reading, self.contract)
+        text = adapter.source_of(reading, self.contract)
         key = f"{text}\n{limits.reading.mask}{limits.reading.shape}{limits.reading.causal}{[one.entry for one in pipelines]}"
         if key not in self._asked:
             asked = []
@@ -332,4 +352,3 @@ def _some_probes(pipeline: Pipeline, chosen: Callable[[Probe], Probe | None], mo
         return [probe for probe in map(chosen, probes()) if probe is not None][:most]
 
     return replace(pipeline, probes=few)
-

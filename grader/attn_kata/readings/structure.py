@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
 _CONFIGS = re.compile(r"^(?:config|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
+_LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
 _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
-_WHOLE = re.compile(r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE)
+_WHOLE = re.compile(
+    r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +112,10 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
         if isinstance(node, ast.If):
             found += [*_statements(node.body), *_statements(node.orelse)]
         elif isinstance(node, ast.Try):
-            found += [*_statements(node.body), *(each for handler in node.handlers for each in _statements(handler.body))]
+            found += [
+                *_statements(node.body),
+                *(each for handler in node.handlers for each in _statements(handler.body)),
+            ]
         else:
             found.append(node)
     return found
@@ -136,7 +142,9 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
                 methods.setdefault(part.name, part)
     init, forward = methods.get("__init__"), methods.get("forward") or methods.get("__call__")
     if init is None:  # a dataclass
-        fields_of = [part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)]
+        fields_of = [
+            part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        ]
         build = tuple(
             Parameter(
                 name=part.target.id,  # type: ignore[union-attr]
@@ -256,9 +264,15 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
     """What a class asks of its config: `config.x`, `config["x"]`, `self.config.x`. Not what it asks only if it is there."""
     found = []
     for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and _is_config(part.value, config) and part.attr not in ("get", "to_dict", "copy"):
+        if (
+            isinstance(part, ast.Attribute)
+            and _is_config(part.value, config)
+            and part.attr not in ("get", "to_dict", "copy")
+        ):
             found.append((part.lineno, part.col_offset, part.attr))
-        elif isinstance(part, ast.Subscript) and _is_config(part.value, config) and isinstance(part.slice, ast.Constant):
+        elif (
+            isinstance(part, ast.Subscript) and _is_config(part.value, config) and isinstance(part.slice, ast.Constant)
+        ):
             found.append((part.lineno, part.col_offset, str(part.slice.value)))
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "get":
             if _is_config(part.func.value, config) and part.args and isinstance(part.args[0], ast.Constant):
@@ -273,18 +287,36 @@ def _is_config(node: ast.expr, config: str) -> bool:
 
 
 def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
-    """The attributes that the methods of a class set, with the function that makes each, in order."""
+    """The attributes that the methods of a class set, with the function that makes each, in order.
+
+    Of a list of layers it is the layer; the parts of a Sequential follow, as `to_out.0` and `to_out.1`.
+    """
     found = []
     for part in ast.walk(node):
         if not isinstance(part, (ast.Assign, ast.AnnAssign)) or part.value is None:
             continue
-        makers = [ast.unparse(call.func) for call in ast.walk(part.value) if isinstance(call, ast.Call)]
+        calls = [call for call in ast.walk(part.value) if isinstance(call, ast.Call)]
+        makers = [_last_part(call.func) for call in calls]
+        known = [maker for maker in makers if maker in _LAYERS]
         targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-        each = [one for target in targets for one in (target.elts if isinstance(target, ast.Tuple) else [target])]
-        for place, target in enumerate(each):
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self" and makers:
-                found.append((part.lineno, place, target.attr, makers[0]))
-    return [(name, made.rpartition(".")[2]) for _, _, name, made in sorted(found)]
+        for place, target in enumerate(one for each in targets for one in _each(each)):
+            if not (isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"):
+                continue
+            if makers:
+                found.append((part.lineno, place, target.attr, (known or makers)[0]))
+            for call in calls:
+                if _last_part(call.func) == "Sequential":
+                    inside = [_last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
+                    found += [(part.lineno, place, f"{target.attr}.{at}", maker) for at, maker in enumerate(inside)]
+    return [(name, made) for _, _, name, made in sorted(found)]
+
+
+def _each(target: ast.expr) -> list[ast.expr]:
+    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _last_part(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _names(target: ast.expr) -> tuple[str, ...]:
@@ -319,7 +351,9 @@ def attention_like(structure: Structure) -> list[Definition]:
         if not named and not re.search(r"softmax", one.text):
             continue
         score = 4 * named + min(own, 4) - 6 * (_WHOLE.search(one.name) is not None)
-        score += 2 * sum(one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE))
+        score += 2 * sum(
+            one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
+        )
         score += 3 * one.is_class
         found.append((-score, place, one))
     return [one for _, _, one in sorted(found, key=lambda each: each[:2])]

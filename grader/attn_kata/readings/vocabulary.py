@@ -52,7 +52,16 @@ _INPUTS: dict[str, str] = {
 }
 INPUTS: dict[str, str] = {name: what for what, names in _INPUTS.items() for name in names.split()}
 # A flag of a call that turns something on that the contract does not have.
-CALL_FLAGS = {"training", "causal", "iscausal", "needweights", "outputattentions", "returnattention", "returnweights", "usecache"}
+CALL_FLAGS = {
+    "training",
+    "causal",
+    "iscausal",
+    "needweights",
+    "outputattentions",
+    "returnattention",
+    "returnweights",
+    "usecache",
+}
 
 LENGTHS = {"validlens", "validlen", "lengths", "seqlens", "lens", "seqlengths", "keylengths", "srclengths"}
 KEEPS = {"keep", "keepmask", "allowed", "visible", "vismask"}
@@ -72,7 +81,9 @@ _DECORATION = re.compile(
     r"get|conv|conv1d|multi|l|mha|sa|mh)"
 )
 
-NOT_OUTPUT = re.compile(r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE)
+NOT_OUTPUT = re.compile(
+    r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE
+)
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
 
 
@@ -116,7 +127,21 @@ def _words(name: str) -> list[str]:
                 kept.append(rest)
                 break
         else:
-            for suffix in ("proj", "linear", "w", "layer", "s", "fc", "net", "lin", "vec", "mat", "map", "weight", "weights"):
+            for suffix in (
+                "proj",
+                "linear",
+                "w",
+                "layer",
+                "s",
+                "fc",
+                "net",
+                "lin",
+                "vec",
+                "mat",
+                "map",
+                "weight",
+                "weights",
+            ):
                 rest = word.removesuffix(suffix)
                 if rest != word and rest in _LAYER:
                     kept.append(rest)
@@ -130,7 +155,9 @@ def _words(name: str) -> list[str]:
 def input_of(name: str) -> str | None:
     """What a parameter of a call is: x, q, k, v, context, mask, or None."""
     known = INPUTS.get(plain(name))
-    if known is None and re.search(r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()):
+    if known is None and re.search(
+        r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
+    ):
         return "mask"
     if known is None and role_of(name) in ("q", "k", "v"):
         return role_of(name)

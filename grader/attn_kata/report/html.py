@@ -95,6 +95,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, source: byte
         counts="" if report.outcome == "ungraded" else counts(report),
         because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
         not_written=report.not_written,
+        reading=report.reading,
         seconds=report.seconds.get("total", 0.0),
         lead=diagnosis_lead(report) if report.diagnosis else "",
         diagnosis=[

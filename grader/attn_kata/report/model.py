@@ -94,6 +94,7 @@ class Report:
     stopped_by: str | None = None  # the exception that ended the file after its definitions, which are graded
     reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
     unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
+    reading: dict[str, Any] | None = None  # how code by other names was understood; None for the contract's own names
 
     @property
     def passed(self) -> bool:

@@ -1,0 +1,208 @@
+"""Grades code that was not written for the kata: finds its reading, and what the hidden tests and the diagnosis need then."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attn_kata import catalog
+from attn_kata.diagnosis.diagnose import Diagnosed
+from attn_kata.diagnosis.pipeline import Pipeline, load
+from attn_kata.grading import hidden_tests
+from attn_kata.grading.connection import Connection
+from attn_kata.grading.hidden_tests import HiddenTest
+from attn_kata.grading.local import Local
+from attn_kata.properties.handle import Handle
+from attn_kata.readings import adapter, causal, contract, description, origin, reading, structure
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.limits import Limited
+from attn_kata.readings.search import Chosen, NotRead, Search
+
+NOT_READ = "it could not be read as {kata}: {tried}. {say}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A source that is to be read, with its structure and the contract of the kata."""
+
+    text: bytes
+    structure: structure.Structure
+    contract: Contract
+    folder: Path
+    solution: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """A source under its reading: what is asked, of whom, and what is left out."""
+
+    source: Source
+    chosen: Chosen
+    attempt: Handle
+    reference: Handle
+    tests: list[HiddenTest]
+    mistakes: types.ModuleType
+    left_out: dict[str, str]
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The report's `reading`."""
+        return description.described(self.chosen, self.source.contract, by_contract=_by_contract(self.source))
+
+    @property
+    def code(self) -> bytes:
+        """The source as the diagnosis looks for lines in it."""
+        source = self.source
+        return description.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
+
+    def in_their_names(self, diagnosed: Diagnosed) -> Diagnosed:
+        """The diagnosis with the lines of the source and the names that the code has."""
+        lines = self.source.text.decode("utf-8", "replace").splitlines()
+
+        def say(text: str) -> str:
+            return description.in_their_names(text, self.chosen.reading, self.source.contract)
+
+        def line(number: int | None) -> str | None:
+            return lines[number - 1].strip() if number and number <= len(lines) else None
+
+        diagnoses = [
+            replace(
+                one,
+                mistakes=[
+                    replace(
+                        mistake,
+                        title=say(mistake.title),
+                        explanation=say(mistake.explanation),
+                        question=say(mistake.question),
+                        source_line=line(mistake.line),
+                    )
+                    for mistake in one.mistakes
+                ],
+            )
+            for one in diagnosed.diagnoses
+        ]
+        return replace(diagnosed, diagnoses=diagnoses)
+
+
+def to_be_read(source: bytes, folder: Path, solution: Path, *, forced: bool) -> Source | None:
+    """The source, where the kata can be graded by a reading and the source does not have the contract's own names."""
+    kata_contract = contract.of_kata(folder)
+    if kata_contract is None:
+        return None
+    found = structure.of_source(source)
+    if not forced and origin.is_by_contract(source, found, catalog.load(folder).entries, kata_contract):
+        return None
+    return Source(text=source, structure=found, contract=kata_contract, folder=folder, solution=solution)
+
+
+def read(
+    source: Source,
+    connection: Connection,
+    *,
+    flags: tuple[str, ...],
+    tests: list[HiddenTest] | None = None,
+    mistakes: types.ModuleType | None = None,
+) -> Read | str:
+    """The source under its reading, or why it has none. Raises AttemptDied."""
+    mistakes = mistakes or load(source.folder)
+    tests = tests if tests is not None else _tests(source.folder)
+    pipelines: tuple[Pipeline, ...] = mistakes.PIPELINES
+    also = source.contract.with_mask
+    if also is not None:
+        other = load(source.folder.parent / also.kata)
+        pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
+    plain = Local(_reference(source, hides=False))
+    search = Search(
+        structure=source.structure,
+        contract=source.contract,
+        pipelines=pipelines,
+        attempt=connection,
+        reference=plain,
+        given=reading.parse(flags),
+    )
+    chosen = search.run()
+    if isinstance(chosen, NotRead):
+        return _not_read(source, chosen)
+    connection.adapt(chosen.adapter)
+    limits, masked = chosen.limits, chosen.limits.of_masked_function()
+    takes_mask = also is not None and chosen.reading.mask != "none"
+    if also is not None and takes_mask:
+        names = set(also.properties)
+        tests = [*tests, *(one for one in _tests(source.folder.parent / also.kata) if one.property.name in names)]
+    reference = Local(_reference(source, hides=True)) if chosen.reading.causal and limits.place is None else plain
+    limited = tuple(
+        (limits if one.entry == source.contract.entry else masked).pipeline(one)
+        for one in pipelines
+        if one.entry == source.contract.entry or (takes_mask and also is not None and one.entry == also.entry)
+    )
+    asked = types.ModuleType("reading")
+    asked.__dict__.update(vars(mistakes))
+    asked.__dict__["PIPELINES"] = limited
+    return Read(
+        source=source,
+        chosen=chosen,
+        attempt=Handle(Limited(connection, limits, attempt=True)),
+        reference=Handle(Limited(reference, limits, attempt=False)),
+        tests=tests,
+        mistakes=asked,
+        left_out=description.left_out(chosen.reading, source.contract, limits),
+    )
+
+
+def adapted(source: Source, chosen: Chosen) -> str:
+    """The source with the adapter below it: an attempt at the kata."""
+    return adapter.below(source.text.decode("utf-8", "replace"), chosen.reading, source.contract)
+
+
+def _tests(folder: Path) -> list[HiddenTest]:
+    return hidden_tests.load(folder / f"test_{folder.name}.py")
+
+
+def _reference(source: Source, *, hides: bool) -> types.ModuleType:
+    """The reference; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
+    also = source.contract.with_mask
+    namespace = types.ModuleType(source.solution.stem)
+    paths = [source.solution] + ([source.solution.with_name(f"{also.kata}.py")] if also is not None else [])
+    for path in reversed(paths):
+        text = path.read_text("utf-8")
+        if hides and path == source.solution:
+            text = causal.reference(text)
+        exec(compile(text, str(path), "exec", dont_inherit=True), namespace.__dict__)
+    namespace.__file__ = str(source.solution)
+    return namespace
+
+
+def _not_read(source: Source, none: NotRead) -> str:
+    missing = sorted({package for package in source.structure.imports.values() if _is_missing(package)})
+    tried = "; ".join(none.tried) or "nothing fits"
+    say = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
+    if missing:
+        say = f"These imports are not installed here: {', '.join(missing)}. {say}"
+    return NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
+
+
+def _is_missing(package: str) -> bool:
+    import importlib.util
+
+    if package.startswith("."):
+        return True
+    try:
+        return importlib.util.find_spec(package) is None
+    except (ImportError, ValueError):
+        return True
+
+
+def _by_contract(source: Source) -> str | None:
+    """What the contract alone says of the source, where the entry has the contract's name and half of the layers have theirs."""
+    if source.structure.find(source.contract.entry) is None or not source.contract.is_module:
+        return None
+    missing = origin.missing_layers(source.text, source.contract)
+    if not missing or 2 * len(missing) > len(source.contract.layers):
+        return None
+    names = ", ".join(one.name for one in source.contract.layers.values())
+    return (
+        f"By the contract alone it fails: it has no {', '.join(missing)}; the contract names {names}. "
+        "To grade it by the contract: --strict"
+    )
