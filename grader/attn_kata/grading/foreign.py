@@ -131,6 +131,10 @@ def read(
     if also is not None and takes_mask:
         names = set(also.properties)
         tests = [*tests, *(one for one in _tests(source.folder.parent / also.kata) if one.property.name in names)]
+    left_out = description.left_out(chosen.reading, source.contract, limits)
+    if chosen.reading.square:
+        tests, without = _square(tests)
+        left_out |= dict.fromkeys(without, "left out under this reading: the code takes as many queries as keys only")
     reference = Local(_reference(source, hides=True)) if chosen.reading.causal and limits.place is None else plain
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
@@ -147,7 +151,7 @@ def read(
         reference=Handle(Limited(reference, limits, attempt=False)),
         tests=tests,
         mistakes=asked,
-        left_out=description.left_out(chosen.reading, source.contract, limits),
+        left_out=left_out,
     )
 
 
@@ -158,6 +162,16 @@ def adapted(source: Source, chosen: Chosen) -> str:
 
 def _tests(folder: Path) -> list[HiddenTest]:
     return hidden_tests.load(folder / f"test_{folder.name}.py")
+
+
+def _square(tests: list[HiddenTest]) -> tuple[list[HiddenTest], list[str]]:
+    """The tests with their cases that have as many queries as keys, and the properties that have no such case."""
+    kept, without = [], []
+    for test in tests:
+        cases = [case for case in test.property.cases if case is None or case.as_dict().get("Tq") == case.as_dict().get("Tk")]
+        without += [] if cases else [test.property.name]
+        kept.append(replace(test, property=replace(test.property, cases=tuple(cases) or test.property.cases)))
+    return kept, without
 
 
 def _reference(source: Source, *, hides: bool) -> types.ModuleType:

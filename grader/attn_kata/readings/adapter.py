@@ -92,8 +92,15 @@ def _builder(reading: Reading) -> str:
         lines += [
             "    for path, _ in list(theirs.named_modules()):",
             "        owner, _, name = path.rpartition('.')",
-            f"        if f'.{{path}}'.endswith({tuple('.' + name for name in reading.bypassed)!r}):",
+            "        starred = '.'.join('*' if part.isdecimal() else part for part in path.split('.'))",
+            f"        if path in {reading.bypassed!r} or starred in {reading.bypassed!r}:",
             "            theirs.get_submodule(owner)._modules[name] = _nn.Identity()",
+        ]
+    if reading.rates:
+        lines += [
+            "    for path, part in theirs.named_modules():",
+            "        if '.'.join('*' if name.isdecimal() else name for name in path.split('.')) in " + f"{reading.rates!r}:",
+            "            part.p = p",
         ]
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
@@ -129,8 +136,7 @@ def _module(reading: Reading, contract: Contract) -> str:
         "        owner._parameters.pop(name, None)",
         "        owner.__dict__.pop(name, None)",
         "        owner._buffers[name] = value.detach()",
-        "    for path in self.laid():",
-        "        owner, name = self.theirs.get_submodule(path.rpartition('.')[0]), path.rpartition('.')[2]",
+        "    for owner, name, _ in self.places():",
         "        owner._parameters.pop(name, None)",
         "        owner._buffers.pop(name, None)",
         "",
@@ -139,10 +145,15 @@ def _module(reading: Reading, contract: Contract) -> str:
         "    H = self.heads_of_theirs",
         *(f"    {line}" for line in _laid(reading, contract)),
         "",
+        "def places(self):",
+        '    """Each of these parameters with the module that it belongs to; not those that this size of module does not have."""',
+        "    modules = dict(self.theirs.named_modules())",
+        "    every = [(*path.rpartition('.')[::2], value) for path, value in self.laid().items()]",
+        "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
+        "",
         f"def forward(self, {_inputs(contract)}):",
-        "    for path, value in self.laid().items():",
-        "        owner, _, name = path.rpartition('.')",
-        "        self.theirs.get_submodule(owner).__dict__[name] = value",
+        "    for owner, name, value in self.places():",
+        "        owner.__dict__[name] = value",
         "    H = self.heads_of_theirs",
         *(f"    {line}" for line in _forward(reading, contract)),
     ]
@@ -283,6 +294,8 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
     keys = "context" if contract.is_cross else first
     lines = []
+    if reading.dims:
+        lines += [f"lead = {first}.shape[:-2]", f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]"]
     if "mask" in contract.inputs and reading.mask != "none":
         whole = f"mask.expand({first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2])"
         if contract.mask == "keys":
@@ -298,7 +311,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     lines.append(f"out = self.theirs({_arguments(reading)})")
     if reading.returns != "tensor":
         lines.append(f"out = out[{reading.returns}]")
-    elif reading.residual or reading.order == "time" or not reading.o.weight:
+    elif reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight):
         lines += ["if not isinstance(out, _torch.Tensor):", "    return out"]
     if reading.residual:
         lines.append(f"out = out - {first}")
@@ -306,7 +319,10 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("out = out.transpose(0, 1)")
     if "o" in contract.layers and not reading.o.weight:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
-    lines.append("return out")
+    elif "o" in contract.layers and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
+        owner = reading.o.weight.rpartition(".")[0]
+        lines += [f"if '{owner}' not in dict(self.theirs.named_modules()):", f"    out = self.{contract.layers['o'].name}(out)"]
+    lines.append("return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "return out")
     return lines
 
 
@@ -359,8 +375,8 @@ def _given_mask(reading: Reading, lines: list[str], shape: str, like: str) -> li
 
 
 def _functions(reading: Reading, contract: Contract) -> str:
-    called = f"{BUILDER}(D=q.shape[-1], E=q.shape[-1])" if reading.is_class else "_theirs"
-    lines = ["def _attend(q, k, v, mask=None):", "    lead = q.shape[:-2]"]
+    called = f"{BUILDER}(D=q.shape[-1], E=q.shape[-1], p=p).train(training)" if reading.is_class else "_theirs"
+    lines = ["def _attend(q, k, v, mask=None, p=0.0, training=False):", "    lead = q.shape[:-2]"]
     if reading.dims == 4:
         lines += [
             "    q, k, v = (",
@@ -384,7 +400,7 @@ def _functions(reading: Reading, contract: Contract) -> str:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
     given = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}
-    passed = ", ".join(given.get(name, name) for name in contract.inputs)
+    passed = ", ".join(f"{name}={name}" if name in ("mask", "p", "training") else given.get(name, name) for name in contract.inputs)
     signature = ", ".join(contract.inputs)
     lines += ["", "", f"def {contract.entry}({signature}):", f"    return _attend({passed})"]
     if contract.with_mask is not None:

@@ -65,7 +65,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     read = frozenset().union(*(one.reads for one in reach))
     sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
-    common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(reach))
+    common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure))
+    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
     if not definition.is_class:
         yield common
         return
@@ -150,20 +151,36 @@ def _off(reach: list[Definition]) -> tuple[str, ...]:
     return ("flash",) if any(re.search(r"self\.flash\s*=", one.text) for one in reach) else ()
 
 
-def _bypassed(reach: list[Definition]) -> tuple[str, ...]:
+def _bypassed(definition: Definition, structure: Structure) -> tuple[str, ...]:
     """Norms, and dropouts of the result: no part of the attention."""
-    found = []
-    for one in reach:
-        dropouts = [name for name, made in one.layers.items() if made == "Dropout"]
-        for name, made in one.layers.items():
-            if (
-                made in vocabulary.NORMS
-                or made.endswith("Norm")
-                or (made == "Dropout" and _of_result(name))
-                or (made == "Dropout" and len(dropouts) == 1 and re.search("output", one.name, re.IGNORECASE))
-            ):
-                found.append(name)
+    parts = structure.parts(definition)
+    dropouts = [(path, owner) for path, made, owner in parts if made == "Dropout"]
+    of_weights = [path for path, owner in dropouts if "softmax" in owner.text and not _of_result(path.rpartition(".")[2])]
+    found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
+    for path, owner in dropouts:
+        *_, before, last = ["", *path.split(".")]
+        of_result = before.startswith("to_") if last.isdecimal() else _of_result(last)
+        if of_result or (of_weights and "softmax" not in owner.text and owner is not definition) or (
+            of_weights and owner is definition and path not in of_weights and "softmax" not in owner.text
+        ):
+            found.append(path)
     return tuple(dict.fromkeys(found))
+
+
+def _rates(definition: Definition, structure: Structure, reading: Reading) -> tuple[str, ...]:
+    """Dropouts whose rate the constructor cannot choose: a number, or a default of an inner class that nobody sets."""
+    found = []
+    for path, made, owner in structure.parts(definition):
+        if made != "Dropout" or path in reading.bypassed:
+            continue
+        name = path.rpartition(".")[2]
+        constant = re.search(rf"self\.{re.escape(name)}\s*=\s*(?:\w+\.)*Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", owner.text)
+        made_by = re.search(rf"\b{owner.name}\(([^()]*(?:\([^()]*\)[^()]*)*)\)", definition.text)
+        defaults = all(one.default is not None for one in owner.build if vocabulary.size_of(one.name) == "p")
+        unset = owner is not definition and made_by is not None and "drop" not in made_by[1] and defaults
+        if constant or (unset and any(vocabulary.size_of(one.name) == "p" for one in owner.build)):
+            found.append(path)
+    return tuple(found)
 
 
 def _of_result(name: str) -> bool:
@@ -232,7 +249,8 @@ def with_layers(
 
 
 def _in_bypassed(path: str, reading: Reading) -> bool:
-    return any(f".{name}." in f".{path}." for name in reading.bypassed)
+    starred = re.sub(r"\.\d+(?=\.)", ".*", path)
+    return any(one.startswith(f"{name}.") for name in reading.bypassed for one in (path, starred))
 
 
 def _groups(weights: Shapes, heads: int) -> Shapes:
@@ -357,11 +375,14 @@ def _raw(reading: Reading, contract: Contract) -> list[Reading]:
 # -------------------------------------------------------------------------------------------------------------- calls
 
 
-def with_call(reading: Reading, definition: Definition, contract: Contract) -> list[Reading]:
+def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
     """The reading with its calls, without a mask."""
     found = [replace(reading, call=_call(definition, contract, mask=False))]
     if not contract.is_module:
-        found = [replace(one, dims=dims) for dims in (0, 4, 3) for one in found]
+        squares = (False, True) if always_causal(definition, structure) else (False,)
+        return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3) for one in found]
+    if "dims" in contract.left_out:
+        found = [replace(one, dims=3) for one in found]
     elif time_first(definition):
         found = [replace(one, order="time") for one in found] + found
     return found
@@ -380,10 +401,21 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "mask"))
             elif parameter.default is None:
                 pairs.append((name, "None"))
-        elif parameter.default is None and not name.startswith("*"):
+        elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
+            if "training" in contract.inputs and "train" in name:
+                pairs.append((name, "training"))
+                continue
+            if "p" in contract.inputs and vocabulary.size_of(name) == "p":
+                pairs.append((name, "p"))
+                continue
             is_flag = vocabulary.plain(name) in vocabulary.CALL_FLAGS
             pairs.append((name, "False" if is_flag else "0.0" if "drop" in name or name == "p" else "None"))
     return tuple(pairs)
+
+
+def _is_asked(name: str, contract: Contract) -> bool:
+    """Whether the contract passes dropout, or the mode, in the call."""
+    return ("p" in contract.inputs and vocabulary.size_of(name) == "p") or ("training" in contract.inputs and "train" in name)
 
 
 def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:

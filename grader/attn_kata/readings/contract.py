@@ -59,6 +59,7 @@ class Contract:
     inputs: tuple[str, ...] = ()
     mask: str = ""
     bias: bool = False
+    causal: bool = False
     layers: dict[str, LayerOf] = field(default_factory=dict)
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     with_mask: WithMask | None = None
@@ -102,6 +103,7 @@ def of_kata(folder: Path) -> Contract | None:
         inputs=table.texts("inputs", at_least=1),
         mask=table.text("mask", ""),
         bias=table.truth("bias") if table.has("bias") else False,
+        causal=table.truth("causal") if table.has("causal") else False,
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
         left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
         with_mask=also

@@ -118,7 +118,9 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
     found += ["no bias"] * bool(chosen.limits.zeroed)
     found += ["time first"] * (reading.order == "time")
-    found += [f"{reading.dims} dimensions only"] * bool(reading.dims)
+    found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
+    found += ["as many queries as keys only"] * reading.square
+    found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (reading.returns != "tensor")
     found += ["adds the input to the output"] * reading.residual
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
@@ -136,7 +138,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "causal": (reading.causal, "the code always hides later keys"),
         "narrow": (narrow, "the code takes masks of one shape only"),
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
-        "dims": (bool(reading.dims), f"the code takes {reading.dims} dimensions only"),
+        "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
     }
     found: dict[str, str] = {}

@@ -72,6 +72,8 @@ class Limits:
         assert isinstance(first, Tensor)
         given = args[place] if len(args) > place else None
         mask = self.narrowed(given) if isinstance(given, Tensor) and self.reading.mask != "none" else None
+        if mask is None and isinstance(given, Tensor) and not self.contract.is_module:
+            mask = given | True  # the contract's function takes a mask always
         if self.reading.causal:
             own = causal.lower(first.shape[-2], first.shape[-2])  # (T, T)
             mask = own if mask is None else own & mask
@@ -102,6 +104,8 @@ class Limits:
             return state
 
         limited = replace(pipeline, begin=begun)
+        if self.reading.square:
+            limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
         if not self.reading.causal:
             return limited
         if self.place is None:
@@ -111,6 +115,12 @@ class Limits:
     def without_mask(self) -> Limits:
         """Limits for code that is called without a mask."""
         return replace(self, reading=replace(self.reading, mask="none"))
+
+
+def _is_square(args: tuple[Any, ...]) -> bool:
+    """Whether a call has as many queries as keys."""
+    first, second = args[:2]
+    return bool(first.shape[-2] == second.shape[-2])
 
 
 def _first(mask: Tensor, dim: int) -> Tensor:

@@ -15,6 +15,8 @@
     dims       how many dimensions q, k and v of a function have       dims=4
     returns    tensor, or the place of the output in a tuple           returns=0
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
+    rates      dropouts with a rate of their own, which get p          rates=attention.dropout
+    square     whether it takes as many queries as keys only           square=yes
     off        attributes set to False                                 off=flash
     residual   whether the input is added to the output                residual=yes
 
@@ -113,6 +115,8 @@ class Reading:
     dims: int = 0
     returns: str = "tensor"
     bypassed: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
+    square: bool = False
     off: tuple[str, ...] = ()
     residual: bool = False
 
@@ -124,7 +128,7 @@ class Reading:
     @property
     def drops(self) -> bool:
         """Whether the constructor takes the dropout probability."""
-        return any(value == "p" for _, value in self.build)
+        return bool(self.rates) or any(value == "p" for _, value in (*self.build, *self.globals))
 
     def flags(self) -> list[str]:
         """KEY=VALUE of everything that differs from an empty reading; `with_flags` reads them back."""
@@ -183,12 +187,12 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off"):
+    if key in ("bypassed", "off", "rates"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
-    if key in ("causal", "residual", "needs_mask"):
+    if key in ("causal", "residual", "needs_mask", "square"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
     if key in choices:

@@ -122,9 +122,9 @@ class Search:
         built = self._built(definition)
         if not built:
             return None
-        called = [each for one in built for each in candidates.with_call(one, definition, self.contract)]
-        causal = candidates.always_causal(definition, self.structure) and "causal" not in self.given
-        if causal:
+        called = [each for one in built for each in candidates.with_call(one, definition, self.structure, self.contract)]
+        causal = candidates.always_causal(definition, self.structure) and not self.contract.causal
+        if causal and "causal" not in self.given:
             called = [replace(one, causal=way) for one in called for way in (True, False)]
         if candidates.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
@@ -288,7 +288,10 @@ class Search:
         place = self.contract.place_of_mask
         if place is None or len(probe.args) <= place:
             return probe
-        return replace(probe, args=(*probe.args[:place], None))
+        # A function of the contract takes a mask always: one that hides nothing.
+        given = probe.args[place]
+        mask = None if self.contract.is_module or given is None else given | True
+        return replace(probe, args=(*probe.args[:place], mask))
 
     def _raised(self, reading: Reading, ask: Asking) -> list[str]:
         return [answer.raised for _, one in ask(reading) for answer in one.answers if answer.raised]
@@ -300,7 +303,7 @@ class Search:
     def _ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
         """What the code answers under a reading: nothing more where it raises at the first probe. No question is asked twice."""
         text = adapter.source_of(reading, self.contract)
-        key = f"{text}\n{limits.reading.mask}{limits.reading.shape}{limits.reading.causal}{[one.entry for one in pipelines]}"
+        key = f"{text}\n{limits.reading.mask}{limits.reading.shape}{limits.reading.causal}{limits.reading.square}{[one.entry for one in pipelines]}"
         if key not in self._asked:
             asked = []
             if self.attempt.adapt(text).status == wire.OK:

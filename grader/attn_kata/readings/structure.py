@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 MOST_BYTES = 256 << 10  # parsing more takes seconds
 _CONFIGS = re.compile(r"^(?:config|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
 _LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
+_CONTAINERS = ("ModuleList", "Sequential", "range", "deepcopy", "clones", "len", "int", "float", "list", "clone", "get_clones")
 _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
 _WHOLE = re.compile(
     r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
@@ -71,6 +72,18 @@ class Structure:
                     seen.add(other.name)
                     waiting.append(other)
         return [one for one in self.definitions if one.name in seen]
+
+    def parts(self, definition: Definition, before: str = "", depth: int = 3) -> list[tuple[str, str, Definition]]:
+        """The layers of a class and of the classes of the source in it: path, maker and class of each; `*` for each of a list."""
+        found = []
+        for name, made in definition.layers.items():
+            path = f"{before}{name}"
+            found.append((path, made, definition))
+            inner = self.find(made)
+            if inner is not None and inner.name != definition.name and depth:
+                for way in (f"{path}.", f"{path}.*."):
+                    found += self.parts(inner, way, depth - 1)
+        return found
 
     def text(self, definition: Definition) -> str:
         """The text of a definition and of all it uses."""
@@ -297,7 +310,7 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
             continue
         calls = [call for call in ast.walk(part.value) if isinstance(call, ast.Call)]
         makers = [_last_part(call.func) for call in calls]
-        known = [maker for maker in makers if maker in _LAYERS]
+        known = [maker for maker in makers if maker in _LAYERS] + [maker for maker in makers if maker not in _CONTAINERS]
         targets = part.targets if isinstance(part, ast.Assign) else [part.target]
         for place, target in enumerate(one for each in targets for one in _each(each)):
             if not (isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"):
