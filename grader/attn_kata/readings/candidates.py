@@ -21,10 +21,6 @@ LOOK = {"E": 30, "H": 5, "D": 6, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256}
 
 Shapes = dict[str, tuple[int, ...]]
 
-_INPUT = re.compile(
-    r"^(?:d_?in|in_?|input|emb|nin|x_?dim|model|features|channels|d_?model|hidden|dim$|n_?embd)", re.IGNORECASE
-)
-_OUTPUT = re.compile(r"^(?:d_?out|out_?|output|att|head|hid_?dim_out|proj|inner)", re.IGNORECASE)
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
 
@@ -134,9 +130,9 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     if plain in ("dv", "dvalue", "valuedim", "dimv", "valuesize"):
         return "V" if "V" in symbols else "D"
     others = [each for each in names if each != name and vocabulary.size_of(each) in ("E", "D")]
-    if symbol == "E" and others and not _OUTPUT.match(name):
+    if symbol == "E" and others and "out" not in name.lower():
         return "I"
-    return "D" if symbol == "E" and not contract.has_heads else symbol
+    return "D" if symbol == "E" else symbol
 
 
 def _config_value(name: str, contract: Contract) -> str:
@@ -228,7 +224,9 @@ def with_layers(
         assignments.append({"o": order[0]})
     elif open_roles and len(order) >= len([role for role in open_roles if role != "o"]):
         qkv = [role for role in open_roles if role != "o"]
-        for chosen in itertools.permutations(qkv):
+        # A list is in the order q, k, v: another order that explains the code would hide that two are swapped.
+        in_list = all(re.search(r"\.\d+(?:\.|$)", path) for path in order)
+        for chosen in [tuple(qkv)] if in_list else itertools.permutations(qkv):
             roles = [*chosen, *(["o"] if "o" in open_roles and len(order) > len(qkv) else [])]
             assignments.append(dict(zip(roles, order, strict=False)))
     readings = []
@@ -287,7 +285,8 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
         says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")
     ):
         others = [other for each, other in groups.items() if each != path and len(other) == 2]
-        if largest % 3 == 0 and (says_three or (largest in (3 * LOOK["E"], 3 * LOOK["D"]) and len(others) <= 1)):
+        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"]) for size in shape)
+        if three and (says_three or len(others) <= 1):
             return ("q", "k", "v")
     if len(shape) == 2 and (says_two or (largest == 2 * LOOK["E"] and vocabulary.role_of(_bare(path)) is None)):
         return ("k", "v")
@@ -348,13 +347,23 @@ def _orders(fused: dict[str, tuple[str, ...]], definition: Definition, structure
     """The orders of q, k and v in a shared layer: the one in which they are unpacked, by name; every one where nothing says."""
     if not fused:
         return [()]
-    kind = max(fused.values(), key=len)
+    path, kind = max(fused.items(), key=lambda one: len(one[1]))
+    named = _named_order(_bare(path).rpartition(".")[2])
+    if sorted(named) == sorted(kind):
+        return [named]
     for part in structure.reach(definition):
         for names in part.unpacked:
             roles = tuple(vocabulary.role_of(name) for name in names)
             if sorted(map(str, roles)) == sorted(kind):
                 return [tuple(str(role) for role in roles)]
     return list(itertools.permutations(kind))
+
+
+def _named_order(name: str) -> tuple[str, ...]:
+    """The order that a shared layer's name says: `query_key_value`, `to_kv`, `Wqkv`."""
+    short = re.sub(r"[^a-z]", "", name.lower()).replace("query", "q").replace("key", "k").replace("value", "v")
+    found = re.search(r"[qkv]{2,3}", short)
+    return tuple(found[0]) if found else ()
 
 
 def _raw(reading: Reading, contract: Contract) -> list[Reading]:

@@ -74,7 +74,7 @@ class Contract:
 
     @property
     def has_dropout(self) -> bool:
-        return any(symbol == "p" for symbol, _ in self.arguments)
+        return "p" in self.inputs or any(symbol == "p" for symbol, _ in self.arguments)
 
     @property
     def place_of_mask(self) -> int | None:

@@ -37,6 +37,13 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"Nothing in the code says what True in the mask means. It is read as: {_MEANINGS[reading.mask]}. "
             f"If you meant {other}, this is mask.inverted. To settle it: --mask keep or --mask hide"
         )
+    usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
+    if reading.fused != usual:
+        cut, meant = " | ".join(reading.fused), " | ".join(usual)
+        notes.append(
+            f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
+            f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
+        )
     if by_contract:
         notes.append(by_contract)
     return {

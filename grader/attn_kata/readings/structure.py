@@ -369,4 +369,9 @@ def attention_like(structure: Structure) -> list[Definition]:
         )
         score += 3 * one.is_class
         found.append((-score, place, one))
+    # Whoever uses another one, and is no whole model, is meant rather than the part.
+    for used in range(len(found)):
+        users = [score for score, _, one in found if one.uses(found[used][2]) and not _WHOLE.search(one.name)]
+        if users:
+            found[used] = (max(found[used][0], max(users) + 1), *found[used][1:])
     return [one for _, _, one in sorted(found, key=lambda each: each[:2])]
