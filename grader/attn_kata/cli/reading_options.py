@@ -12,7 +12,7 @@ import click
 
 from attn_kata import resources
 from attn_kata.errors import UsageError, why
-from attn_kata.readings import adapter, contract, inference, origin, structure
+from attn_kata.readings import adapter, contract, inference, origin, syntax
 from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ReadingOptions:
         """The kata of a source that does not name one, or None."""
         if self.strict:
             return None
-        found = structure.of_source(source)
+        found = syntax.of_source(source)
         from attn_kata import definitions
 
         for kata in definitions.katas(source):
@@ -66,7 +66,8 @@ class ReadingOptions:
             raise UsageError(f"'{self.adapter}' exists and was not changed.", next_step="Name another file") from None
         except OSError as problem:
             raise UsageError(f"'{self.adapter}' cannot be written: {why(problem)}.") from problem
-        return f"Your code with the adapter is in '{self.adapter}'. Next: attn-kata grade {self.adapter} --kata {kata.slug} --strict"
+        following = f"attn-kata grade {self.adapter} --kata {kata.slug} --strict"
+        return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
 
 
 def _contract(kata: Kata) -> contract.Contract:
@@ -77,7 +78,7 @@ def _contract(kata: Kata) -> contract.Contract:
 
 def _reading(described: dict[str, Any], source: bytes) -> Reading:
     """The reading that a report describes."""
-    definition = structure.of_source(source).find(described["entry"])
+    definition = syntax.of_source(source).find(described["entry"])
     is_class = definition is not None and definition.is_class
     empty = Reading(kata=described["kata"], entry=described["entry"], is_class=is_class)
     return with_flags(empty, parse(tuple(described["flags"])))
@@ -98,7 +99,9 @@ def reading_options(command: _F) -> _F:
     ) -> Any:
         flags = (*read, *([f"entry={class_name}"] if class_name else []), *([f"mask={mask}"] if mask else []))
         if strict and (flags or write_adapter):
-            raise UsageError("--strict asks for the contract's names, so nothing is read.", next_step="Leave one of the two out")
+            raise UsageError(
+                "--strict asks for the contract's names, so nothing is read.", next_step="Leave one of the two out"
+            )
         parse(flags)
         return command(*args, reading=ReadingOptions(flags=flags, strict=strict, adapter=write_adapter), **named)
 

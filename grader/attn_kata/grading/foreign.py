@@ -15,7 +15,7 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import adapter, causal, contract, description, origin, reading, structure
+from attn_kata.readings import adapter, causal, contract, description, origin, reading, structure, syntax
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited
 from attn_kata.readings.search import Chosen, NotRead, Search
@@ -91,7 +91,7 @@ def to_be_read(source: bytes, folder: Path, solution: Path, *, forced: bool) -> 
     kata_contract = contract.of_kata(folder)
     if kata_contract is None:
         return None
-    found = structure.of_source(source)
+    found = syntax.of_source(source)
     if not forced and origin.is_by_contract(source, found, catalog.load(folder).entries, kata_contract):
         return None
     return Source(text=source, structure=found, contract=kata_contract, folder=folder, solution=solution)
@@ -168,7 +168,9 @@ def _square(tests: list[HiddenTest]) -> tuple[list[HiddenTest], list[str]]:
     """The tests with their cases that have as many queries as keys, and the properties that have no such case."""
     kept, without = [], []
     for test in tests:
-        cases = [case for case in test.property.cases if case is None or case.as_dict().get("Tq") == case.as_dict().get("Tk")]
+        cases = [
+            case for case in test.property.cases if case is None or case.as_dict().get("Tq") == case.as_dict().get("Tk")
+        ]
         without += [] if cases else [test.property.name]
         kept.append(replace(test, property=replace(test.property, cases=tuple(cases) or test.property.cases)))
     return kept, without
@@ -209,7 +211,7 @@ def _is_missing(package: str) -> bool:
 
 
 def _by_contract(source: Source) -> str | None:
-    """What the contract alone says of the source, where the entry has the contract's name and half of the layers have theirs."""
+    """What the contract alone says of a source whose entry, and half of whose layers, have the contract's names."""
     if source.structure.find(source.contract.entry) is None or not source.contract.is_module:
         return None
     missing = origin.missing_layers(source.text, source.contract)

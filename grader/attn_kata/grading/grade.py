@@ -179,8 +179,8 @@ class _Grading:
             source,
             self.attempt,
             flags=self._job.flags,
-            tests=self._loaded and self._loaded.tests,
-            mistakes=self._loaded and self._loaded.mistakes,
+            tests=None if self._loaded is None else self._loaded.tests,
+            mistakes=None if self._loaded is None else self._loaded.mistakes,
         )
 
     def _run_hidden_tests(self, attempt: Handle, reference: Handle) -> Found:

@@ -10,8 +10,9 @@ import re
 import textwrap
 from dataclasses import replace
 
-from attn_kata.readings.contract import Contract, LayerOf
-from attn_kata.readings.reading import Layer, Reading
+from attn_kata.readings import laying
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import Reading
 
 BUILDER = "build_theirs"
 
@@ -99,7 +100,8 @@ def _builder(reading: Reading) -> str:
     if reading.rates:
         lines += [
             "    for path, part in theirs.named_modules():",
-            "        if '.'.join('*' if name.isdecimal() else name for name in path.split('.')) in " + f"{reading.rates!r}:",
+            "        if '.'.join('*' if name.isdecimal() else name for name in path.split('.')) in "
+            + f"{reading.rates!r}:",
             "            part.p = p",
         ]
     if reading.globals:
@@ -129,7 +131,7 @@ def _module(reading: Reading, contract: Contract) -> str:
         "    super().__init__()",
         *(f"    {name} = {value}" for name, value in sizes.items()),
         "    self.heads_of_theirs = H",
-        *(f"    {line}" for line in _layers(contract)),
+        *(f"    {line}" for line in laying.layers(contract)),
         f"    self.theirs = {BUILDER}({given})",
         "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
         "        owner, name = self.theirs.get_submodule(path.rpartition('.')[0]), path.rpartition('.')[2]",
@@ -143,10 +145,10 @@ def _module(reading: Reading, contract: Contract) -> str:
         "def laid(self):",
         '    """The parameters as the code stores them, by the path of its own."""',
         "    H = self.heads_of_theirs",
-        *(f"    {line}" for line in _laid(reading, contract)),
+        *(f"    {line}" for line in laying.laid(reading, contract)),
         "",
         "def places(self):",
-        '    """Each of these parameters with the module that it belongs to; not those that this size of module does not have."""',
+        '    """Each of these parameters with the module that it belongs to, where this size of module has it."""',
         "    modules = dict(self.theirs.named_modules())",
         "    every = [(*path.rpartition('.')[::2], value) for path, value in self.laid().items()]",
         "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
@@ -175,117 +177,6 @@ def _sizes(symbols: list[str]) -> dict[str, str]:
     return {name: every[name] for name in order if name not in symbols}
 
 
-def _layers(contract: Contract) -> list[str]:
-    """The contract's own layers, with the names by which weights are copied in."""
-    lines = []
-    heads = [one for one in contract.layers.values() if ".*." in one.name]
-    for one in contract.layers.values():
-        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})"
-        if one not in heads:
-            lines.append(f"self.{one.name} = {made}")
-    if heads:
-        group = heads[0].name.partition(".")[0]
-        each = ", ".join(
-            f'"{one.name.rpartition(".")[2]}": _nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})'
-            for one in heads
-        )
-        lines.append(f"self.{group} = _nn.ModuleList(_nn.ModuleDict({{{each}}}) for _ in range(H))")
-    return lines
-
-
-def _laid(reading: Reading, contract: Contract) -> list[str]:
-    lines = []
-    roles = _roles(contract)
-    names = {}
-    for role, one in roles.items():
-        weight, bias = _own(role, one, contract)
-        lines.append(f"{role}_weight, {role}_bias = {weight}, {bias}")
-        names[role] = role
-    lines.append("laid = {}")
-    done: set[str] = set()
-    for role in names:
-        layer = reading.layer(role)
-        if not layer.weight or layer.weight in done:
-            continue
-        shared = [other for other in reading.fused if reading.layer(other).weight == layer.weight] or [role]
-        done.add(layer.weight)
-        lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight")
-        if layer.bias:
-            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias")
-    lines.append("return laid")
-    return lines
-
-
-def _roles(contract: Contract) -> dict[str, LayerOf]:
-    if "qkv" in contract.layers:
-        return dict.fromkeys(("q", "k", "v"), contract.layers["qkv"])
-    return {role: one for role, one in contract.layers.items() if role in ("q", "k", "v", "o")}
-
-
-def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:
-    """The contract's weight (out, in) and bias (out,) of a role."""
-    if "qkv" in contract.layers:
-        place = ("q", "k", "v").index(role)
-        return f"self.{one.name}.weight.chunk(3)[{place}]", f"self.{one.name}.bias.chunk(3)[{place}]"
-    if ".*." in one.name:
-        group, _, name = one.name.partition(".*.")
-        weight = f'_torch.cat([head["{name}"].weight for head in self.{group}])'
-        return weight, f"{weight}.new_zeros(({weight}).shape[0])"
-    bias = (
-        f"self.{one.name}.bias"
-        if contract.bias
-        else f"self.{one.name}.weight.new_zeros(self.{one.name}.weight.shape[0])"
-    )
-    return f"self.{one.name}.weight", bias
-
-
-def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: str) -> list[str]:
-    """The lines that lay one parameter, of one role or of several in their order."""
-    path = layer.weight if what == ".weight" else layer.bias
-    parts = [f"{role}_{what[1:]}" for role in roles]
-    if ".*." in path:
-        before, after = path.split(".*.", 1)
-        wanted = [f"{part}.unflatten(0, (H, -1))[h]" for part in parts]
-        value = wanted[0] if len(wanted) == 1 else f"_torch.cat([{', '.join(wanted)}])"
-        value = f"({value}).T" if layout == "columns" and what == ".weight" else value
-        return ["for h in range(H):", f'    laid[f"{before}.{{h}}.{after}"] = {value}']
-    if len(parts) == 1:
-        value = parts[0]
-    elif arrangement == "by_head":
-        value = f"_torch.cat([part.unflatten(0, (H, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
-    elif arrangement == "innermost":
-        value = f"_torch.stack([{', '.join(parts)}], 1).flatten(0, 1)"
-    else:
-        value = f"_torch.cat([{', '.join(parts)}])"
-    if what == ".weight":
-        value = _stored(value, layout, roles[0])
-    elif layout in ("heads", "heads_columns", "columns_heads") and roles != ["o"]:
-        value = f"{value}.unflatten(0, (H, -1))"
-    return [f'laid["{path}"] = {value}']
-
-
-def _stored(value: str, layout: str, role: str) -> str:
-    """A weight (out, in) as the code stores it."""
-    of_heads = {"heads": "(H, D, in)", "heads_columns": "(H, in, D)", "columns_heads": "(in, H, D)"}
-    if layout == "columns":
-        return f"{value}.T"
-    if layout == "conv":
-        return f"{value}.unsqueeze(-1)"
-    if layout not in of_heads:
-        return value
-    if role == "o":  # its inputs are the heads'
-        return {
-            "heads": f"{value}.T.unflatten(0, (H, -1))",  # (H, D, out)
-            "heads_columns": f"{value}.unflatten(1, (H, -1)).transpose(0, 1)",  # (H, out, D)
-            "columns_heads": f"{value}.unflatten(1, (H, -1))",  # (out, H, D)
-        }[layout]
-    return {
-        "heads": f"{value}.unflatten(0, (H, -1))",
-        "heads_columns": f"{value}.unflatten(0, (H, -1)).transpose(1, 2)",
-        "columns_heads": f"{value}.T.unflatten(1, (H, -1))",
-    }[layout]
-
-
 def _inputs(contract: Contract) -> str:
     return ", ".join(f"{name}=None" if name == "mask" else name for name in contract.inputs)
 
@@ -295,7 +186,10 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     keys = "context" if contract.is_cross else first
     lines = []
     if reading.dims:
-        lines += [f"lead = {first}.shape[:-2]", f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]"]
+        lines += [
+            f"lead = {first}.shape[:-2]",
+            f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
+        ]
     if "mask" in contract.inputs and reading.mask != "none":
         whole = f"mask.expand({first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2])"
         if contract.mask == "keys":
@@ -311,7 +205,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     lines.append(f"out = self.theirs({_arguments(reading)})")
     if reading.returns != "tensor":
         lines.append(f"out = out[{reading.returns}]")
-    elif reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight):
+    elif (
+        reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
+    ):
         lines += ["if not isinstance(out, _torch.Tensor):", "    return out"]
     if reading.residual:
         lines.append(f"out = out - {first}")
@@ -321,7 +217,10 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
     elif "o" in contract.layers and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
-        lines += [f"if '{owner}' not in dict(self.theirs.named_modules()):", f"    out = self.{contract.layers['o'].name}(out)"]
+        lines += [
+            f"if '{owner}' not in dict(self.theirs.named_modules()):",
+            f"    out = self.{contract.layers['o'].name}(out)",
+        ]
     lines.append("return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "return out")
     return lines
 
@@ -399,8 +298,10 @@ def _functions(reading: Reading, contract: Contract) -> str:
     elif reading.dims:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
-    given = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}
-    passed = ", ".join(f"{name}={name}" if name in ("mask", "p", "training") else given.get(name, name) for name in contract.inputs)
+    roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}
+    passed = ", ".join(
+        f"{name}={name}" if name in ("mask", "p", "training") else roles.get(name, name) for name in contract.inputs
+    )
     signature = ", ".join(contract.inputs)
     lines += ["", "", f"def {contract.entry}({signature}):", f"    return _attend({passed})"]
     if contract.with_mask is not None:

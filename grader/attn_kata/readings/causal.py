@@ -65,10 +65,10 @@ def hidden_by_itself(pipeline: Pipeline) -> Pipeline:
     """A pipeline without a mask, with one of its own before the softmax, and the ways in which it is wrong."""
 
     def by(rule: Rule, value: float = float("-inf")) -> Stage:
-        return lambda state: s.fill(state, keeps(*state.scores.shape[-2:], rule), value)
+        return lambda state: s.fill(state, keeps(state.scores.shape[-2], state.scores.shape[-1], rule), value)
 
     def weigh(state: State) -> None:
-        state.weights = state.weights * lower(*state.scores.shape[-2:])
+        state.weights = state.weights * lower(state.scores.shape[-2], state.scores.shape[-1])
 
     right = by(lambda i, j, ahead: j <= i + ahead)
     stages: dict[str, Stage] = {}

@@ -106,8 +106,11 @@ def of_kata(folder: Path) -> Contract | None:
         causal=table.truth("causal") if table.has("causal") else False,
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
         left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
-        with_mask=also
-        and WithMask(kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)),
+        with_mask=WithMask(
+            kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)
+        )
+        if also is not None
+        else None,
     )
     table.nothing_else()
     left_out.nothing_else()

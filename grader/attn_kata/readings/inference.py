@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog
-from attn_kata.readings import candidates, contract, structure, vocabulary
+from attn_kata.readings import calls, contract, structure, syntax, vocabulary
 from attn_kata.readings.structure import Definition, Structure
 
 
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     """The kata's slug and a sentence that says why; None where nothing looks like an attention. `name` is the class to take."""
-    found = structure.of_source(source)
+    found = syntax.of_source(source)
     every = structure.attention_like(found)
     if name is not None:
         named = found.find(name)
@@ -19,7 +19,7 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     for definition in every:
         for slug in _nearest(definition, found):
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
-            if known is not None and candidates.fits(definition, known):
+            if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
                 return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
     return None
@@ -28,9 +28,11 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
     text = found.text(definition)
-    inputs = candidates.call_inputs(definition)
+    inputs = calls.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
-    layered = {"Linear", "Parameter", "Conv1d", "Conv1D"} & {made for one in found.reach(definition) for made in one.layers.values()}
+    layered = {"Linear", "Parameter", "Conv1d", "Conv1D"} & {
+        made for one in found.reach(definition) for made in one.layers.values()
+    }
     if not definition.is_class or not layered:
         return ["sdpa"]
     if re.search(r"\btanh\b", text):

@@ -12,11 +12,14 @@ from attn_kata.readings.reading import SHAPES
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b)"
 _KEPT = (
-    r"(?:keep|kept|attend|visible|valid|allow|real|un-?masked|not (?:be )?masked|not (?:be )?(?:pad|ignored|hidden)|\bsee\b|seen|"
+    r"(?:keep|kept|attend|visible|valid|allow|real|un-?masked|not (?:be )?masked|not (?:be )?(?:pad|ignored|hidden)|"
+    r"\bsee\b|seen|"
     r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
-    r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|not (?:be )?(?:allow|attend|visible|seen|valid)|removed?|"
+    r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|"
+    r"not (?:be )?(?:allow|attend|visible|seen|valid)|"
+    r"removed?|"
     r"disallow|may not|cannot|must not|no attention|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
 )
 # Between what is said of a flag and the flag, at most this much: one clause.

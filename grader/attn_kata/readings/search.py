@@ -1,8 +1,8 @@
 """Chooses a reading by behaviour: the one under which the fewest mistakes explain what the code computes.
 
-Names and syntax leave few readings (`candidates`). Each becomes an adapter in the attempt's process, which answers the
-probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs one, then one that needs two.
-A reading that departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
+Names and syntax leave few readings (`building`, `layers`, `calls`). Each becomes an adapter in the attempt's process, which
+answers the probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs
+one, then one that needs two. A reading that departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Protocol
 from attn_kata.diagnosis import probing
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
-from attn_kata.diagnosis.search import explain
 from attn_kata.properties.handle import Handle, Transport, read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, candidates, masks, vocabulary
+from attn_kata.readings import adapter, building, calls, layers, masks, vocabulary
+from attn_kata.readings.behaviour import Asked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
 from attn_kata.readings.reading import Reading, is_path, with_flags
@@ -26,13 +26,11 @@ from attn_kata.readings.structure import Definition, Structure, attention_like
 
 MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look like an attention
 MOST_CANDIDATES = 32  # readings of one definition that are asked
-MOST_PROBES = 3  # for a choice; the diagnosis asks them all
 MOST_MISTAKES = 2  # that a reading may need
-MOST_EXPLAINED = {1: 12, 2: 3}  # readings for which sets of one mistake, and of two, are looked for
+MOST_EXPLAINED = {1: 12, 2: 2}  # readings for which sets of one mistake, and of two, are looked for
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 
 
-Asked = list[tuple[Pipeline, ProbeResults]]
 Asking = Callable[["Reading"], Asked]
 
 
@@ -87,7 +85,7 @@ class Search:
     def run(self) -> Chosen | NotRead:
         """The reading, or what was tried. Raises AttemptDied when the attempt's process has died too often."""
         wanted = self.given.get("entry")
-        fitting = [one for one in attention_like(self.structure) if candidates.fits(one, self.contract)]
+        fitting = [one for one in attention_like(self.structure) if calls.fits(one, self.contract)]
         if wanted:
             named = self.structure.find(str(wanted))
             fitting = [named] if named is not None else []
@@ -122,15 +120,15 @@ class Search:
         built = self._built(definition)
         if not built:
             return None
-        called = [each for one in built for each in candidates.with_call(one, definition, self.structure, self.contract)]
-        causal = candidates.always_causal(definition, self.structure) and not self.contract.causal
+        called = [each for one in built for each in calls.with_call(one, definition, self.structure, self.contract)]
+        causal = calls.always_causal(definition, self.structure) and not self.contract.causal
         if causal and "causal" not in self.given:
             called = [replace(one, causal=way) for one in called for way in (True, False)]
-        if candidates.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
+        if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
         of_calls = {key: value for key, value in self.given.items() if key not in _OF_MASKS}
         unmasked = list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
-        parameter = candidates.mask_parameter(definition) if self._has_mask() else None
+        parameter = calls.mask_parameter(definition) if self._has_mask() else None
         if self.given.get("mask") == "none":
             parameter = None
         ranked = self._best(self._with_returns(unmasked, definition), self._unmasked)
@@ -150,7 +148,7 @@ class Search:
         """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
         forms = []
         for one in self._with_forms(replace(readings[0], needs_mask=True), definition):
-            if _answers(self._unmasked(one)) or any("returned a" in text for text in self._raised(one, self._unmasked)):
+            if answers(self._unmasked(one)) or any("returned a" in text for text in self._raised(one, self._unmasked)):
                 forms.append(one)
             if len(forms) == MOST_FORMS:
                 break
@@ -168,7 +166,7 @@ class Search:
         reasons = []
         of_build = {key: value for key, value in self.given.items() if key in ("build", "globals", "off", "bypassed")}
         for one in dict.fromkeys(
-            with_flags(each, of_build) for each in candidates.buildings(definition, self.structure, self.contract)
+            with_flags(each, of_build) for each in building.buildings(definition, self.structure, self.contract)
         ):
             if not self.contract.is_module:
                 return [with_flags(one, {key: value for key, value in self.given.items() if key not in _OF_MASKS})]
@@ -176,7 +174,7 @@ class Search:
             if isinstance(shapes, str):
                 reasons.append(shapes)
                 continue
-            readings = candidates.with_layers(one, shapes, definition, self.structure, self.contract)
+            readings = layers.with_layers(one, shapes, definition, self.structure, self.contract)
             of_layers = {key: value for key, value in self.given.items() if key in _OF_LAYERS}
             if of_layers and not readings:
                 readings = [one]
@@ -188,11 +186,11 @@ class Search:
         self.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
         return []
 
-    def _shapes(self, reading: Reading) -> candidates.Shapes | str:
+    def _shapes(self, reading: Reading) -> layers.Shapes | str:
         """The shapes of the code's own parameters, or why it cannot be built."""
         reply = self.attempt.adapt(adapter.builder(reading))
         if reply.status == wire.OK:
-            look = candidates.LOOK
+            look = building.LOOK
             args: tuple[Argument, ...] = tuple(
                 ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L")
             )
@@ -234,17 +232,17 @@ class Search:
 
     def _with_forms(self, reading: Reading, definition: Definition) -> Iterator[Reading]:
         """The reading with a mask, in each form that words and names leave open."""
-        parameter = candidates.mask_parameter(definition)
+        parameter = calls.mask_parameter(definition)
         assert parameter is not None
         said = str(self.given["mask"]) if "mask" in self.given else self._documented(definition)
-        called = candidates.with_mask_call(reading, definition, self.contract)
+        called = calls.with_mask_call(reading, definition, self.contract)
         yield from dict.fromkeys(
             with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
             for form in masks.forms(self.structure.text(definition), parameter.name, said)
         )
 
     def _documented(self, definition: Definition) -> str | None:
-        parameter = candidates.mask_parameter(definition)
+        parameter = calls.mask_parameter(definition)
         return None if parameter is None else masks.documented(self.structure.text(definition), parameter.name)
 
     # ----------------------------------------------------------------------------------------------- behaviour
@@ -255,16 +253,16 @@ class Search:
         raising: list[Reading] = []
         for reading in readings:
             asked = ask(reading)
-            if not _answers(asked):
+            if not answers(asked):
                 raising += [reading] if any(raised.frames for _, one in asked for raised in one.raised) else []
                 continue
-            if _mistakes(asked, 0) == 0:
+            if mistakes(asked, 0) == 0:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
-        answering.sort(key=lambda one: _partly(one[1]))
+        answering.sort(key=lambda one: partly(one[1]))
         for most in range(max(1, least), MOST_MISTAKES + 1):
             for reading, asked in answering[: MOST_EXPLAINED[most]]:
-                if _mistakes(asked, most) is not None:
+                if mistakes(asked, most) is not None:
                     return Ranked(mistakes=most, reading=reading)
         unexplained = [reading for reading, _ in answering] or raising
         return (
@@ -274,7 +272,7 @@ class Search:
     def _unmasked(self, reading: Reading) -> Asked:
         limits = Limits(reading=reading, contract=self.contract).without_mask()
         pipelines = [limits.pipeline(one) for one in self.pipelines if one.entry == self.contract.entry]
-        return self._ask(reading, limits, [_some_probes(one, self._unmasked_probe) for one in pipelines])
+        return self._ask(reading, limits, [some_probes(one, self._unmasked_probe) for one in pipelines])
 
     def _masked(self, reading: Reading) -> Asked:
         limits = Limits(reading=reading, contract=self.contract)
@@ -282,7 +280,7 @@ class Search:
         entry = with_mask.entry if with_mask is not None else self.contract.entry
         limits = limits.of_masked_function()
         pipelines = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
-        return self._ask(reading, limits, [_some_probes(one, _masked_probe, most=5) for one in pipelines])
+        return self._ask(reading, limits, [some_probes(one, masked_probe, most=5) for one in pipelines])
 
     def _unmasked_probe(self, probe: Probe) -> Probe | None:
         place = self.contract.place_of_mask
@@ -301,15 +299,17 @@ class Search:
         return f": {raised[0][:200]}" if raised else ""
 
     def _ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
-        """What the code answers under a reading: nothing more where it raises at the first probe. No question is asked twice."""
+        """What the code answers under a reading; only the first probe where it raises there. No question is asked twice."""
         text = adapter.source_of(reading, self.contract)
-        key = f"{text}\n{limits.reading.mask}{limits.reading.shape}{limits.reading.causal}{limits.reading.square}{[one.entry for one in pipelines]}"
+        seen = limits.reading
+        entries = [one.entry for one in pipelines]
+        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {entries}"
         if key not in self._asked:
             asked = []
             if self.attempt.adapt(text).status == wire.OK:
                 attempt, reference = Handle(Limited(self.attempt, limits, attempt=True)), Handle(self.reference)
                 for one in pipelines:
-                    first = probing.ask(_some_probes(one, lambda probe: probe, most=1), attempt, reference)
+                    first = probing.ask(some_probes(one, lambda probe: probe, most=1), attempt, reference)
                     answered = any(answer.output is not None for answer in first.answers)
                     asked.append(probing.ask(one, attempt, reference) if answered else first)
             self._asked[key] = asked
@@ -318,40 +318,3 @@ class Search:
 
 _OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
-
-
-def _mistakes(asked: Asked, most: int) -> int | None:
-    """How many mistakes explain the answers, up to `most`; None if more."""
-    counts = []
-    for pipeline, one in asked:
-        if one.unsteady or not one.answers:
-            return None
-        found = explain(pipeline, one.begun, one.answers, most=most)
-        if not found:
-            return None
-        counts.append(len(found[0]))
-    return max(counts, default=None)
-
-
-def _answers(asked: Asked) -> bool:
-    """Whether there is a tensor among the answers."""
-    return any(answer.output is not None for _, one in asked for answer in one.answers)
-
-
-def _partly(asked: Asked) -> bool:
-    """Whether an answer is missing."""
-    return any(answer.output is None for _, one in asked for answer in one.answers)
-
-
-def _masked_probe(probe: Probe) -> Probe | None:
-    return probe if len(probe.args) > 1 and probe.args[-1] is not None else None
-
-
-def _some_probes(pipeline: Pipeline, chosen: Callable[[Probe], Probe | None], most: int = MOST_PROBES) -> Pipeline:
-    """The pipeline with the first few of its probes, as `chosen` gives them."""
-    probes = pipeline.probes
-
-    def few() -> list[Probe]:
-        return [probe for probe in map(chosen, probes()) if probe is not None][:most]
-
-    return replace(pipeline, probes=few)

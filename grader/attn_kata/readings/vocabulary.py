@@ -9,7 +9,8 @@ _SIZES: dict[str, str] = {
     "H": "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
     "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numkvheads numkeyvalueheads nkvheads nkvhead kvheads",
     "D": "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
-    "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs headchannels "
+    "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
+    "headchannels "
     "qkdim qkvdim hiddensizeperattentionhead kvchannels",
     "E": "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
     "infeatures features channels numhiddens hiddenunits embeddingdim hiddim dimmodel d nstate width nx indim outdim outputdim "

@@ -22,6 +22,8 @@ def write(page: Page, reading: dict[str, Any]) -> None:
     for note in reading["notes"]:
         page.line((one_line(note, most=600), "yellow"))
     if reading["candidates"]:
-        page.line((f"Others that may be meant: {', '.join(map(one_line, reading['candidates']))} (--class NAME)", "dim"))
+        page.line(
+            (f"Others that may be meant: {', '.join(map(one_line, reading['candidates']))} (--class NAME)", "dim")
+        )
     example = next((flag for flag in reading["flags"] if flag.startswith(("fused=", "mask=", "q="))), "q=PARAMETER")
     page.line((f"Override with --read, for instance --read {one_line(example)}", "dim"))
