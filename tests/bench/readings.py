@@ -35,7 +35,8 @@ def main(step: int) -> None:
             report = engine.grade(row["kata"], adapter.source(name).encode(), attempt=f"{name}.py", reads=True)
             right += report.passed
             if not report.passed:
-                print(f"not right: {name} ({report.ungraded_because or [one.property for one in report.findings if one.outcome == 'failed']})")
+                failed = [one.property for one in report.findings if one.outcome == "failed"]
+                print(f"not right: {name} ({report.ungraded_because or failed})")
         for name, row in list(mistakes.items())[::step]:
             if row["piece"] not in readable:
                 continue

@@ -68,7 +68,15 @@ def test_a_flag_that_cannot_be_understood_is_said_with_what_can(flag, said):
 
 @pytest.mark.parametrize(
     ("name", "role"),
-    [("W_q", "q"), ("toqueries", "q"), ("key_layer", "k"), ("linear_v", "v"), ("fc_out", "o"), ("linears.0", None), ("x1", None)],
+    [
+        ("W_q", "q"),
+        ("toqueries", "q"),
+        ("key_layer", "k"),
+        ("linear_v", "v"),
+        ("fc_out", "o"),
+        ("linears.0", None),
+        ("x1", None),
+    ],
 )
 def test_the_role_of_a_layer_by_its_name(name, role):
     assert vocabulary.role_of(name) == role

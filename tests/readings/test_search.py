@@ -75,7 +75,13 @@ def test_every_piece_is_read_without_a_flag_and_needs_no_mistake(slug):
 
 
 def test_a_reading_typed_back_gives_the_same_reading():
-    for name in ("annotated_four_linears", "minimal_gpt_conv1d", "chinese_hide", "per_head_modules", "residual_and_norm"):
+    for name in (
+        "annotated_four_linears",
+        "minimal_gpt_conv1d",
+        "chinese_hide",
+        "per_head_modules",
+        "residual_and_norm",
+    ):
         chosen = read(adapter.source(name), "mha")
         again = read(adapter.source(name), "mha", *chosen.reading.flags())
 

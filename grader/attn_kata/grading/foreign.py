@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib.util
 import types
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +17,10 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import adapter, causal, contract, description, origin, reading, structure, syntax
+from attn_kata.readings import causal, contract, description, origin, structure, syntax
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited
+from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Chosen, NotRead, Search
 
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
@@ -32,6 +35,11 @@ class Source:
     contract: Contract
     folder: Path
     solution: Path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it defines."""
+        return tuple(one.name for one in self.structure.definitions)[:50]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +57,9 @@ class Read:
     @property
     def described(self) -> dict[str, Any]:
         """The report's `reading`."""
-        return description.described(self.chosen, self.source.contract, by_contract=_by_contract(self.source))
+        return description.described(
+            self.chosen, self.source.contract, by_contract=_by_contract(self.source, self.chosen.reading)
+        )
 
     @property
     def code(self) -> bytes:
@@ -120,7 +130,7 @@ def read(
         pipelines=pipelines,
         attempt=connection,
         reference=plain,
-        given=reading.parse(flags),
+        given=parse(flags),
     )
     chosen = search.run()
     if isinstance(chosen, NotRead):
@@ -153,11 +163,6 @@ def read(
         mistakes=asked,
         left_out=left_out,
     )
-
-
-def adapted(source: Source, chosen: Chosen) -> str:
-    """The source with the adapter below it: an attempt at the kata."""
-    return adapter.below(source.text.decode("utf-8", "replace"), chosen.reading, source.contract)
 
 
 def _tests(folder: Path) -> list[HiddenTest]:
@@ -196,12 +201,24 @@ def _not_read(source: Source, none: NotRead) -> str:
     say = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
     if missing:
         say = f"These imports are not installed here: {', '.join(missing)}. {say}"
-    return NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
+    said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
+    return (
+        f"{say_missing([source.contract.entry], source.names)}. As code by other names, {said}"
+        if none.nothing
+        else said
+    )
+
+
+def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
+    """That a source lacks names of the contract, what it has, and which of these may be meant."""
+    wanted = " and ".join(f'"{name}"' for name in missing)
+    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
+    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
+    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
+    return f"it has no {wanted}; {found}{hint}"
 
 
 def _is_missing(package: str) -> bool:
-    import importlib.util
-
     if package.startswith("."):
         return True
     try:
@@ -210,15 +227,15 @@ def _is_missing(package: str) -> bool:
         return True
 
 
-def _by_contract(source: Source) -> str | None:
-    """What the contract alone says of a source whose entry, and half of whose layers, have the contract's names."""
-    if source.structure.find(source.contract.entry) is None or not source.contract.is_module:
-        return None
+def _by_contract(source: Source, reading: Reading) -> str | None:
+    """What the contract alone says of a source that nearly has its names: those of the entry, or of half of the layers."""
+    entry, strict = source.contract.entry, "To grade it by the contract: --strict"
+    if source.structure.find(entry) is None:
+        if not difflib.get_close_matches(entry, [reading.entry], 1, 0.9):
+            return None
+        return f"By the contract alone, {say_missing([entry], (reading.entry,))} {strict}"
     missing = origin.missing_layers(source.text, source.contract)
     if not missing or 2 * len(missing) > len(source.contract.layers):
         return None
     names = ", ".join(one.name for one in source.contract.layers.values())
-    return (
-        f"By the contract alone it fails: it has no {', '.join(missing)}; the contract names {names}. "
-        "To grade it by the contract: --strict"
-    )
+    return f"By the contract alone it fails: it has no {', '.join(missing)}; the contract names {names}. {strict}"

@@ -287,7 +287,7 @@ def _why_not_loaded(reply: wire.Reply) -> str:
         at = f" in line {line}: {text.strip()}" if line not in ("", "0") else ""
         return f"it is not Python ({message}){at}"
     if reply.status == wire.NO_ENTRY:
-        return _say_missing(reply.texts[0].split(), reply.texts[1:])
+        return foreign.say_missing(reply.texts[0].split(), reply.texts[1:])
     raised = read_raised(reply.texts)
     if raised.types[0] == "ModuleNotFoundError" or raised.text.startswith("attempted relative import"):
         return f"it imports something that is not here: {AttemptRaised(raised).message}. {ONE_FILE}"
@@ -303,13 +303,3 @@ def _why_stopped(reply: wire.Reply) -> str | None:
     raised = read_raised(reply.texts)
     line = next((f"line {line}, " for line, function in raised.frames if function == "<module>"), "")
     return one_line(f"{line}{raised.types[0]}: {raised.text}", most=MOST_OF_AN_EXCEPTION)
-
-
-def _say_missing(missing: list[str], names: tuple[str, ...]) -> str:
-    import difflib
-
-    wanted = " and ".join(f'"{name}"' for name in missing)
-    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
-    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
-    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
-    return f"it has no {wanted}; {found}{hint}"

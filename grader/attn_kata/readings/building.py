@@ -23,7 +23,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     empty = Reading(kata=contract.kata, entry=definition.name, is_class=definition.is_class)
     reach = structure.reach(definition)
     read = frozenset().union(*(one.reads for one in reach))
-    sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
+    own = {parameter.name for one in reach for parameter in (*one.build, *one.call)}
+    sizes = [(name, vocabulary.size_of(name)) for name in sorted((structure.globals & read) - own)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure))
     common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
@@ -34,7 +35,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     unknown: list[str] = []
     for parameter in definition.build:
         if parameter.name == definition.config:
-            known += [(f"{parameter.name}.{name}", _config_value(name, contract)) for name in definition.config_names]
+            asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
+            known += [(f"{parameter.name}.{name}", _config_value(name, contract)) for name in asked]
             continue
         if parameter.name.startswith("*"):
             continue
@@ -94,7 +96,7 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     if plain in ("dv", "dvalue", "valuedim", "dimv", "valuesize"):
         return "V" if "V" in symbols else "D"
     others = [each for each in names if each != name and vocabulary.size_of(each) in ("E", "D")]
-    if symbol == "E" and others and "out" not in name.lower():
+    if symbol == "E" and others and re.search(r"out|att|head|proj|inner", name.lower()) is None:
         return "I"
     return "D" if symbol == "E" else symbol
 

@@ -141,7 +141,7 @@ def always_causal(definition: Definition, structure: Structure) -> bool:
     """Whether the source says that later keys are hidden."""
     return (
         re.search(
-            r"\btril\b|\btriu\b|causal|subsequent|future|look.?ahead|autoregressive|因果",
+            r"\btril\b|\btriu\b|causal|因果",
             structure.text(definition),
             re.IGNORECASE,
         )

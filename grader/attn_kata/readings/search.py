@@ -1,8 +1,8 @@
 """Chooses a reading by behaviour: the one under which the fewest mistakes explain what the code computes.
 
 Names and syntax leave few readings (`building`, `layers`, `calls`). Each becomes an adapter in the attempt's process, which
-answers the probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs
-one, then one that needs two. A reading that departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
+answers the probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs one, then one that
+needs two. A reading that departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from attn_kata.readings.structure import Definition, Structure, attention_like
 MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look like an attention
 MOST_CANDIDATES = 32  # readings of one definition that are asked
 MOST_MISTAKES = 2  # that a reading may need
-MOST_EXPLAINED = {1: 12, 2: 2}  # readings for which sets of one mistake, and of two, are looked for
+MOST_EXPLAINED = {1: 12, 2: 1}  # readings for which sets of one mistake, and of two, are looked for
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 
 
@@ -58,6 +58,7 @@ class NotRead:
 
     tried: tuple[str, ...]
     candidates: tuple[str, ...] = ()
+    nothing: bool = False  # whether nothing in the source looks like an attention
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,7 @@ class Search:
     reference: Transport
     given: dict[str, object] = field(default_factory=dict)
     tried: list[str] = field(default_factory=list)
+    _several: bool = False  # whether several definitions may be meant
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
 
     def run(self) -> Chosen | NotRead:
@@ -91,6 +93,7 @@ class Search:
             fitting = [named] if named is not None else []
             if named is None:
                 self.tried.append(f"there is no '{wanted}' in the file")
+        self._several = len(fitting) > 1
         best: tuple[int, int, Ranked, Definition] | None = None
         for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
             found = self._read(definition)
@@ -102,7 +105,7 @@ class Search:
         if best is None:
             if not fitting and not wanted:
                 self.tried.append("nothing in the file looks like an attention that this kata could grade")
-            return NotRead(tried=tuple(self.tried), candidates=others)
+            return NotRead(tried=tuple(self.tried), candidates=others, nothing=not fitting and not wanted)
         reading = best[2].reading
         settled = reading.mask not in ("keep", "hide") or "mask" in self.given or self._documented(best[3]) is not None
         return Chosen(
@@ -123,7 +126,9 @@ class Search:
         called = [each for one in built for each in calls.with_call(one, definition, self.structure, self.contract)]
         causal = calls.always_causal(definition, self.structure) and not self.contract.causal
         if causal and "causal" not in self.given:
-            called = [replace(one, causal=way) for one in called for way in (True, False)]
+            # Code that takes a mask may speak of a triangle that it is given.
+            ways = (True, False) if calls.mask_parameter(definition) is None else (False, True)
+            called = [replace(one, causal=way) for one in called for way in ways]
         if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
         of_calls = {key: value for key, value in self.given.items() if key not in _OF_MASKS}
@@ -131,6 +136,10 @@ class Search:
         parameter = calls.mask_parameter(definition) if self._has_mask() else None
         if self.given.get("mask") == "none":
             parameter = None
+        lacking = self._lacking(unmasked)
+        if lacking:
+            self.tried.append(f"{definition.name} needs {lacking}, which could not be imported")
+            return None
         ranked = self._best(self._with_returns(unmasked, definition), self._unmasked)
         if (ranked is None or not ranked.answers) and parameter is not None:
             ranked = (
@@ -143,6 +152,17 @@ class Search:
         if parameter is None:
             return ranked
         return self._with_mask(ranked, definition) or ranked
+
+    def _lacking(self, readings: list[Reading]) -> str | None:
+        """The import without which the code cannot be called, or None."""
+        for one in readings[:1]:
+            for raised in (raised for _, asked in self._unmasked(one) for raised in asked.raised):
+                name = (
+                    raised.text.split("'")[1] if raised.types[0] == "NameError" and raised.text.count("'") > 1 else ""
+                )
+                if name in self.structure.imports:
+                    return self.structure.imports[name]
+        return None
 
     def _needing(self, readings: list[Reading], definition: Definition) -> list[Reading]:
         """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
@@ -260,7 +280,9 @@ class Search:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
         answering.sort(key=lambda one: partly(one[1]))
-        for most in range(max(1, least), MOST_MISTAKES + 1):
+        # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
+        levels = range(max(1, least), (MOST_MISTAKES if ask == self._unmasked else max(1, least)) + 1)
+        for most in levels if len(answering) > 1 or self._several else ():
             for reading, asked in answering[: MOST_EXPLAINED[most]]:
                 if mistakes(asked, most) is not None:
                     return Ranked(mistakes=most, reading=reading)

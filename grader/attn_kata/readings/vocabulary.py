@@ -168,6 +168,23 @@ def input_of(name: str) -> str | None:
 def size_of(name: str) -> str | None:
     """The symbol of a constructor's parameter, or None."""
     known = SIZES.get(plain(name))
-    if known is None and "drop" in name.lower():
-        return "p" if re.search("att", name.lower()) else "0.0"
-    return known
+    lower = name.lower()
+    if known is not None or re.search(
+        r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type", lower
+    ):
+        return known
+    return next((symbol for pattern, symbol in _PATTERNS if re.search(pattern, lower)), None)
+
+
+_NO_SIZE = re.compile(r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type")
+# For names that are not listed: what they contain, in this order.
+_PATTERNS = (
+    (r"att\w*drop|drop\w*att", "p"),
+    (r"drop", "0.0"),
+    (r"bias", "True"),
+    (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head", "D"),
+    (r"head", "H"),
+    (r"len(?:gth)?s?$|max_?seq|block_size|n_pos|max_pos", "L"),
+    (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),
+    (r"dim|size|width|embed|emb_|model|hidden|feature|channel|units", "E"),
+)

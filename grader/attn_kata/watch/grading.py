@@ -117,6 +117,4 @@ class Grader:
         return report
 
     def _grade_with(self, job: Job, flags: tuple[str, ...]) -> Report:
-        return self._engine.grade(
-            job.kata, job.source, attempt=job.name, seed=self._seed, reads=True, flags=flags
-        )
+        return self._engine.grade(job.kata, job.source, attempt=job.name, seed=self._seed, reads=True, flags=flags)
