@@ -23,6 +23,7 @@ from attn_kata.readings.limits import Limited
 from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Chosen, NotRead, Search
 
+SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
@@ -198,7 +199,7 @@ def _reference(source: Source, *, hides: bool) -> types.ModuleType:
 def _not_read(source: Source, none: NotRead) -> str:
     missing = sorted({package for package in source.structure.imports.values() if _is_missing(package)})
     tried = "; ".join(none.tried) or "nothing fits"
-    say = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
+    say = SAY
     if missing:
         say = f"These imports are not installed here: {', '.join(missing)}. {say}"
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)

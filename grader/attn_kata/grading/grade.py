@@ -126,7 +126,7 @@ class _Grading:
             try:
                 read = self._find_reading(self._to_read)
             except AttemptDied as death:
-                return self._ungraded(f"while it was read: {death.reason}")
+                return self._ungraded(f"while it was read: {death.reason}. {foreign.SAY}")
             if isinstance(read, str):
                 return self._ungraded(read)
             self._read = read

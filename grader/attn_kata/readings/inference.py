@@ -39,7 +39,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         return ["additive_attention"]
     sizes = [vocabulary.size_of(one.name) for one in definition.build]
     sizes += [vocabulary.size_of(part) for part in (*definition.config_names, *found.globals)]
-    heads = "H" in sizes or re.search(r"num_?heads|n_?heads?\b|self\.heads?\b|ModuleList", text) is not None
+    heads = "H" in sizes or re.search(r"num_?heads|n_?heads?\b|self\.heads?\b|ModuleList|头", text) is not None
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     crosses = crosses or "cross" in definition.name.lower()

@@ -246,8 +246,7 @@ class Search:
 
     def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
         """The reading with the mask, in the form that needs the fewest mistakes."""
-        least = min(ranked.mistakes, MOST_MISTAKES)
-        found = self._best(self._with_forms(ranked.reading, definition), self._masked, least=least)
+        found = self._best(self._with_forms(ranked.reading, definition), self._masked)
         return found and replace(found, mistakes=max(found.mistakes, ranked.mistakes))
 
     def _with_forms(self, reading: Reading, definition: Definition) -> Iterator[Reading]:
@@ -267,7 +266,7 @@ class Search:
 
     # ----------------------------------------------------------------------------------------------- behaviour
 
-    def _best(self, readings: Iterable[Reading], ask: Asking, least: int = 0) -> Ranked | None:
+    def _best(self, readings: Iterable[Reading], ask: Asking) -> Ranked | None:
         """The first reading that needs the fewest mistakes; one that answers where nothing explains; None if all raise."""
         answering: list[tuple[Reading, Asked]] = []
         raising: list[Reading] = []
@@ -281,7 +280,7 @@ class Search:
             answering.append((reading, asked))
         answering.sort(key=lambda one: partly(one[1]))
         # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
-        levels = range(max(1, least), (MOST_MISTAKES if ask == self._unmasked else max(1, least)) + 1)
+        levels = range(1, MOST_MISTAKES + 1 if ask == self._unmasked else 2)
         for most in levels if len(answering) > 1 or self._several else ():
             for reading, asked in answering[: MOST_EXPLAINED[most]]:
                 if mistakes(asked, most) is not None:

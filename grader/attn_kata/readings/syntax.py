@@ -263,12 +263,15 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
             ):
                 continue
             if makers:
-                found.append((part.lineno, place, target.attr, (known or makers)[0]))
+                found.append((part.lineno, part.col_offset, place, target.attr, (known or makers)[0]))
             for call in calls:
                 if _last_part(call.func) == "Sequential":
                     inside = [_last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
-                    found += [(part.lineno, place, f"{target.attr}.{at}", maker) for at, maker in enumerate(inside)]
-    return [(name, made) for _, _, name, made in sorted(found)]
+                    found += [
+                        (part.lineno, part.col_offset, place, f"{target.attr}.{at}", maker)
+                        for at, maker in enumerate(inside)
+                    ]
+    return [(name, made) for *_, name, made in sorted(found)]
 
 
 def _each(target: ast.expr) -> list[ast.expr]:

@@ -6,13 +6,13 @@ import re
 
 # Sizes of a constructor or a config, by the symbol of the reading. Names are compared in lower case, without underscores.
 _SIZES: dict[str, str] = {
-    "H": "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
+    "H": "头数 注意力头数 numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
     "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numkvheads numkeyvalueheads nkvheads nkvhead kvheads",
-    "D": "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
+    "D": "头维度 headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
     "headchannels "
     "qkdim qkvdim hiddensizeperattentionhead kvchannels",
-    "E": "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
+    "E": "宽度 维度 隐藏维度 模型维度 embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
     "infeatures features channels numhiddens hiddenunits embeddingdim hiddim dimmodel d nstate width nx indim outdim outputdim "
     "innerdim queryindim qdim querydim querysize embed emb modelsize inputsize outputsize hidden hid embeddingsize dembed "
     "demb ninp nhid inchannels outchannels dimension dimembedding units model n_model nmodel size nfeatures edim e c "
@@ -20,7 +20,7 @@ _SIZES: dict[str, str] = {
     "featuredim kdim vdim dimembed nembed modeldimension nin nout dimensions xdim channel",
     "C": "contextdim contextsize crossattentiondim memorydim encoderdim kvdim dimcontext contextembeddim encdim dimkv "
     "encoderhiddensize dcontext dencoder ctxdim crossdim kvindim dcross sourcedim",
-    "p": "dropout p dropoutrate attndropout drop dropoutp attnpdrop dropoutprob attentiondropout attndrop "
+    "p": "丢弃率 dropout p dropoutrate attndropout drop dropoutp attnpdrop dropoutprob attentiondropout attndrop "
     "attentionprobsdropoutprob dropoutprobability pdrop dropprob attdropout dropouta droprate attentiondropoutrate attnp "
     "attndropoutrate pdropout keyattndropout dprob attdrop dropoutattn dr attndropoutprob attentiondropoutprob",
     "0.0": "residdropout residpdrop projdrop hiddendropoutprob hiddendropout outputdropout projdropout dropoutproj "
@@ -39,14 +39,14 @@ _SIZES: dict[str, str] = {
 SIZES: dict[str, str] = {name: symbol for symbol, names in _SIZES.items() for name in names.lower().split()}
 
 _INPUTS: dict[str, str] = {
-    "x": "x hiddenstates inputs tokens src input inp xs hiddenstate inputtensor seq sequence embeddings tgt data "
+    "x": "输入 x hiddenstates inputs tokens src input inp xs hiddenstate inputtensor seq sequence embeddings tgt data "
     "features embedded emb h xin tensor qkv inputembeddings target embeds y_",
-    "q": "q query queries qs xq queryinput qinput qx queriesin queryseq tgtq querystates qin",
-    "k": "k key keys ks xk keyinput kinput kx keyseq keystates kin",
-    "v": "v value values vs val vals xv valueinput vinput vx valueseq valuestates vin",
+    "q": "查询 q query queries qs xq queryinput qinput qx queriesin queryseq tgtq querystates qin",
+    "k": "键 k key keys ks xk keyinput kinput kx keyseq keystates kin",
+    "v": "值 v value values vs val vals xv valueinput vinput vx valueseq valuestates vin",
     "context": "context encoderhiddenstates memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
     "xkv keyvalues encodings encoded z encoderout source x2 xkv encout xenc othercontext contexts crossattentioninput",
-    "mask": "mask attnmask attentionmask srcmask tgtmask keypaddingmask paddingmask padmask validlens validlen lengths "
+    "mask": "掩码 mask attnmask attentionmask srcmask tgtmask keypaddingmask paddingmask padmask validlens validlen lengths "
     "seqlens keep keepmask masks selfattnmask causalmask attmask attentionbias attnbias allowed visible contextmask "
     "encodermask encoderattentionmask memorymask srckeypaddingmask memorykeypaddingmask ignoremask m maskout vismask "
     "lens seqlengths keymask keylengths srclengths encoderpaddingmask hide hidden maskbool bias masktensor",
@@ -69,10 +69,10 @@ KEEPS = {"keep", "keepmask", "allowed", "visible", "vismask"}
 HIDES = {"ignoremask", "hide", "maskout", "hidden"}
 
 _LAYERS = {
-    "q": "q query queries qs que",
-    "k": "k key keys ks",
-    "v": "v value values vs val vals",
-    "o": "o out output outputs final merge unify unifyheads concat combine c dense proj projection fc linear outproj "
+    "q": "q query queries qs que 查询",
+    "k": "k key keys ks 键",
+    "v": "v value values vs val vals 值",
+    "o": "输出 o out output outputs final merge unify unifyheads concat combine c dense proj projection fc linear outproj "
     "projout wo toout cproj fcout lineout",
 }
 _LAYER = {name: role for role, names in _LAYERS.items() for name in names.split()}
@@ -90,7 +90,7 @@ NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
 
 def plain(name: str) -> str:
     """A name for comparing: `num_Heads` → `numheads`."""
-    return re.sub(r"[^a-z0-9]|(?<=\D)\d+$", "", name.lower()) or name.lower()
+    return re.sub(r"[\W_]|(?<=\D)\d+$", "", name.lower()) or name.lower()
 
 
 def role_of(path: str) -> str | None:
