@@ -202,8 +202,12 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
-    lines.append(f"out = self.theirs({_arguments(reading)})")
-    if reading.returns != "tensor":
+    if reading.dims == 2:  # one sample at a time
+        part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
+        lines.append(f"out = _torch.stack([self.theirs({_arguments(reading)}){part} for {first} in {first}])")
+    else:
+        lines.append(f"out = self.theirs({_arguments(reading)})")
+    if reading.returns != "tensor" and reading.dims != 2:
         lines.append(f"out = out[{reading.returns}]")
     elif (
         reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
@@ -282,18 +286,25 @@ def _functions(reading: Reading, contract: Contract) -> str:
             "        part.flatten(0, -4) if part.dim() > 4 else part[(None,) * (4 - part.dim())] for part in (q, k, v)",
             "    )",
         ]
-    elif reading.dims == 3:
+    elif reading.dims in (2, 3):
         lines += ["    q, k, v = (part.flatten(0, -3) if part.dim() > 2 else part[None] for part in (q, k, v))"]
     if reading.mask != "none":
         whole = "mask.expand(*lead, q.shape[-2], k.shape[-2])"
-        if reading.dims == 3:  # the heads are in the batch: (B H, Tq, Tk)
+        if reading.dims in (2, 3):  # the heads are in the batch: (B H, Tq, Tk)
             given = [f"mask = {whole}.reshape(-1, 1, q.shape[-2], k.shape[-2])"]
             given += _mask(replace(reading, shape="(B, T, T)") if reading.shape == "any" else reading, "mask", "q")
         else:
             given = _mask(reading, whole, "q")
         lines += [f"    {line}" for line in _given_mask(reading, given, "q.shape[-2], k.shape[-2]", "q")]
-    lines.append(f"    out = {called}({_arguments(reading)})")
-    if reading.returns != "tensor":
+    if reading.dims == 2:  # one sample and head at a time
+        part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
+        each = "for q, k, v in zip(q, k, v)" if reading.mask == "none" else "for q, k, v, mask in zip(q, k, v, masks)"
+        if reading.mask != "none":
+            lines.append("    masks = [None] * len(q) if mask is None else mask")
+        lines.append(f"    out = _torch.stack([{called}({_arguments(reading)}){part} {each}])")
+    else:
+        lines.append(f"    out = {called}({_arguments(reading)})")
+    if reading.returns != "tensor" and reading.dims != 2:
         lines.append(f"    out = out[{reading.returns}]")
     elif reading.dims:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]

@@ -53,7 +53,25 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses = list(dict.fromkeys(itertools.permutations(pool, len(unknown))))[:6] if len(unknown) <= 3 else []
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
-        yield replace(common, build=_in_order(definition, [*known, *zip(unknown, guess, strict=True)]))
+        whole = [*known, *zip(unknown, guess, strict=True)]
+        yield replace(common, build=_in_order(definition, whole))
+        for other in _otherwise(whole):
+            yield replace(common, build=_in_order(definition, other))
+
+
+def _otherwise(pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Sizes of q, k and v are those of one head in some code, and those of all heads in other; input and output change places."""
+    for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
+        swaps = {one: other, other: one} if one == "I" else {one: other}
+        changed = [
+            (
+                name,
+                swaps.get(value, value) if one == "I" or re.search(r"q|k|v|query|key|value", name.lower()) else value,
+            )
+            for name, value in pairs
+        ]
+        if changed != pairs:
+            yield changed
 
 
 def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:

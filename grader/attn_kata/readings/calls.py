@@ -30,6 +30,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
         what = vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"
+        if what == "mask" and parameter.default in ("True", "False"):
+            continue  # a flag, such as causal_mask=False
         if what is not None and not (what == "mask" and "mask" in found.values()):
             found[parameter.name] = what
     return found
@@ -40,9 +42,9 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     found = [replace(reading, call=_call(definition, contract, mask=False))]
     if not contract.is_module:
         squares = (False, True) if always_causal(definition, structure) else (False,)
-        return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3) for one in found]
+        return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3, 2) for one in found]
     if "dims" in contract.left_out:
-        found = [replace(one, dims=3) for one in found]
+        found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
     elif time_first(definition):
         found = [replace(one, order="time") for one in found] + found
     return found

@@ -72,6 +72,20 @@ def with_layers(
     return readings
 
 
+def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
+    """Whether the layers have the sizes that the contract's would have."""
+    symbols = [symbol for symbol, _ in contract.arguments]
+    for role in ("q", "k"):
+        layer = reading.layer(role)
+        shape = shapes.get(layer.weight.replace(".*.", ".0."), ())
+        if len(shape) != 2 or role in reading.fused or layer.layout != "rows":
+            continue
+        wanted = LOOK["D"] if "I" in symbols or ".*." in layer.weight else LOOK["E"]
+        if shape[0] != wanted:
+            return False
+    return True
+
+
 def _in_bypassed(path: str, reading: Reading) -> bool:
     starred = re.sub(r"\.\d+(?=\.)", ".*", path)
     return any(one.startswith(f"{name}.") for name in reading.bypassed for one in (path, starred))

@@ -51,7 +51,7 @@ class Limits:
         if self.contract.mask == "keys":  # (B, Tk)
             return _first_keys(mask) if reading.mask == "lengths" else mask
         keys_only = reading.shape in _KEYS or reading.mask == "lengths"
-        if reading.dims != 3 and (reading.shape in _ONE_FOR_ALL_HEADS or keys_only):
+        if reading.dims not in (2, 3) and (reading.shape in _ONE_FOR_ALL_HEADS or keys_only):
             mask = _first(mask, -3)
         if reading.shape in _ONE_FOR_ALL_SAMPLES:
             mask = _first(_first(mask, -3), -4)

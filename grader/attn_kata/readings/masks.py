@@ -80,7 +80,8 @@ def _words(text: str) -> str:
     comments = re.findall(r"#([^\n]*)", text)
     strings = [part for three in re.findall(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', text, re.DOTALL) for part in three]
     strings += [part for part in re.findall(r'"([^"\n]*)"', text) if " " in part]
-    return "\n".join([*comments, *strings]).lower()
+    lines = "\n".join([*comments, *strings]).lower().split("\n")
+    return "\n".join(line for line in lines if "nan" not in line)  # about rows with nothing to attend to
 
 
 def forms(text: str, name: str, said: str | None) -> Iterator[Form]:

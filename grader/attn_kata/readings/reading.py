@@ -198,7 +198,7 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key in choices:
         return {key: _one_of(text, choices[key])}
     if key == "dims":
-        return {key: int(_one_of(text, ("0", "3", "4")))}
+        return {key: int(_one_of(text, ("0", "2", "3", "4")))}
     if key == "returns" and text != "tensor" and not text.isdecimal():
         raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …")
     if not text.isidentifier() and key == "entry":

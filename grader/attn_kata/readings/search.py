@@ -184,6 +184,7 @@ class Search:
     def _built(self, definition: Definition) -> list[Reading]:
         """Readings that build, with every place of the parameters that the names leave open."""
         reasons = []
+        fallback: list[Reading] = []  # it builds, and its layers have other sizes
         of_build = {key: value for key, value in self.given.items() if key in ("build", "globals", "off", "bypassed")}
         for one in dict.fromkeys(
             with_flags(each, of_build) for each in building.buildings(definition, self.structure, self.contract)
@@ -199,10 +200,15 @@ class Search:
             if of_layers and not readings:
                 readings = [one]
             readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
-            if readings:
+            if readings and (of_build or layers.plausible(readings[0], shapes, self.contract)):
                 return readings
+            if readings:
+                fallback = fallback or readings
+                continue
             names = ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
             reasons.append(f"its parameters do not say which are q, k and v ({names})")
+        if fallback:
+            return fallback
         self.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
         return []
 

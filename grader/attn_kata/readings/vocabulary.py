@@ -6,13 +6,16 @@ import re
 
 # Sizes of a constructor or a config, by the symbol of the reading. Names are compared in lower case, without underscores.
 _SIZES: dict[str, str] = {
-    "H": "头数 注意力头数 numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
+    "H": "头数 注意力头数 "
+    "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
     "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numkvheads numkeyvalueheads nkvheads nkvhead kvheads",
-    "D": "头维度 headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
+    "D": "头维度 "
+    "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
     "headchannels "
     "qkdim qkvdim hiddensizeperattentionhead kvchannels",
-    "E": "宽度 维度 隐藏维度 模型维度 embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
+    "E": "宽度 维度 隐藏维度 模型维度 "
+    "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
     "infeatures features channels numhiddens hiddenunits embeddingdim hiddim dimmodel d nstate width nx indim outdim outputdim "
     "innerdim queryindim qdim querydim querysize embed emb modelsize inputsize outputsize hidden hid embeddingsize dembed "
     "demb ninp nhid inchannels outchannels dimension dimembedding units model n_model nmodel size nfeatures edim e c "
