@@ -20,8 +20,8 @@ GROUND = "ground"
 # What each room may import. Whatever is not said here is a new arrow.
 MAY_IMPORT: dict[str, set[str]] = {
     # faces
-    "cli": {"watch", "interview", "classroom", "authoring", "rounds", "engine", "report", GROUND},
-    "watch": {"rounds", "engine", "report", GROUND},
+    "cli": {"watch", "interview", "classroom", "authoring", "rounds", "engine", "readings", "report", GROUND},
+    "watch": {"rounds", "engine", "readings", "report", GROUND},
     "interview": {"rounds", "engine", "report", GROUND},
     "classroom": {"engine", "report", GROUND},
     "notebook": {"api", "engine", "report", GROUND},
@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rounds": {"report", GROUND},
     # the grader, downwards
     "engine": {"grading", "properties", "attempt", "sandbox", "protocol", "report", GROUND},
-    "grading": {"diagnosis", "properties", "protocol", "report", GROUND},
+    "grading": {"readings", "diagnosis", "properties", "protocol", "report", GROUND},
+    "readings": {"diagnosis", "properties", "protocol", GROUND},
     "diagnosis": {"properties", "report", GROUND},
     "properties": {"protocol", "report"},
     # beside the candidate's code: nothing of ours but what carries bytes and what confines

@@ -9,7 +9,7 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,12 +131,18 @@ def reset(kata: Kata, level: stub.Level | None, history: History, *, named: bool
     return path, backup
 
 
-def resolve(argument: str | None, kata_name: str | None, history: History) -> Attempt:
+def resolve(
+    argument: str | None,
+    kata_name: str | None,
+    history: History,
+    nearest: Callable[[bytes], tuple[str, str] | None] = lambda _: None,
+) -> Attempt:
     """The attempt for `KATA | FILE`: an existing path is a file, `-` standard input, anything else a kata.
 
     None is the current kata.
 
-    A file's kata is `kata_name` if given, else from the file's name, else from its header, else from what it defines.
+    A file's kata is `kata_name` if given, else from the file's name, else from its header, else from what it defines, else
+    what `nearest` says of the source: a slug and the reason in a sentence.
     Raises UsageError.
     """
     named = catalog.find(kata_name) if kata_name else None
@@ -144,11 +150,11 @@ def resolve(argument: str | None, kata_name: str | None, history: History) -> At
         kata = named or current(history)
     elif argument == STANDARD_INPUT:
         path, piped = Path(argument), _standard_input()
-        kata, told_by = (named, "") if named else _kata_of(path, piped)
+        kata, told_by = (named, "") if named else _kata_of(path, piped, nearest)
         return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by, piped=piped)
     elif _is_file(argument):
         path = Path(argument)
-        kata, told_by = (named, "") if named else _kata_of(path, sources.read(path))
+        kata, told_by = (named, "") if named else _kata_of(path, sources.read(path), nearest)
         return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by)
     else:
         kata = catalog.find(argument)
@@ -236,7 +242,7 @@ def _standard_input() -> Source:
         raise UsageError(f"Standard input cannot be read: {why(problem)}.") from problem
 
 
-def _kata_of(path: Path, attempt: Source) -> tuple[Kata, str]:
+def _kata_of(path: Path, attempt: Source, nearest: Callable[[bytes], tuple[str, str] | None]) -> tuple[Kata, str]:
     """The kata of a file, and a sentence where what it defines told it. Raises UsageError for none and for several."""
     source = attempt.code
     name = printable(str(path))
@@ -246,6 +252,9 @@ def _kata_of(path: Path, attempt: Source) -> tuple[Kata, str]:
         if catalog.normal(said) in known:
             return catalog.find(said), ""
     found = definitions.katas(source)
+    told = nearest(source)
+    if told is not None and (len(found) != 1 or told[0] != found[0].slug):
+        return catalog.find(told[0]), told[1]
     if len(found) == 1:
         entries = [entry for entry in found[0].entries if entry in definitions.names(source)]
         return found[0], f"'{name}' defines {' and '.join(entries)}, so it is graded as {found[0].slug}."

@@ -49,6 +49,7 @@ MESSAGES = (
 )
 REQUESTS = (
     messages.Load(filename="sdpa.py", wanted=("f", "G"), seed=3),
+    messages.Adapt(),
     messages.Block(words=("softmax", "attention")),
     messages.Build(name="G", module=4, args=(("value", 6), ("device", "meta")), seed=2, weights=("a.weight",)),
     messages.LoadWeights(module=4, weights=("a.weight",)),

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attn_kata.attempt import blocked, exceptions
+from attn_kata.attempt import blocked, definitions, exceptions
 from attn_kata.attempt.devices import Devices, tensors_in
 from attn_kata.attempt.meter import Meter
 from attn_kata.attempt.modules import copy_weights, named_parameters, parameters
@@ -32,7 +32,7 @@ from attn_kata.attempt.results import (
     with_sharing,
 )
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Block, Build, Call, Load, LoadWeights, Request
+from attn_kata.protocol.messages import Adapt, Block, Build, Call, Load, LoadWeights, Request
 
 # Read before any attempt runs: later changes that an attempt makes to torch do not affect it.
 _manual_seed = (
@@ -73,6 +73,7 @@ class Executor:
     def __init__(self, namespace: types.ModuleType | None = None, filename: str = "attempt.py") -> None:
         self._namespace = namespace or types.ModuleType(MODULE_NAME)
         self._filename = filename
+        self._adapter: dict[str, Any] = {}  # what the adapter defines
         self._modules: dict[int, _Built] = {}
         self._opaque = OpaqueParts()
         self._reads_device_type = False
@@ -80,6 +81,7 @@ class Executor:
         self._made_on_default: list[Tensor] = []  # while the attempt was loaded, and while modules were built
         self._operations: dict[type[Request], Callable[[Any], Content]] = {
             Load: self._load,
+            Adapt: self._adapt,
             Block: self._block,
             Build: self._build,
             LoadWeights: self._load_weights,
@@ -132,7 +134,10 @@ class Executor:
         sys.modules[self._namespace.__name__] = self._namespace
         stopped: Exception | None = None
         try:
-            exec(code, self._namespace.__dict__)
+            if request.definitions:
+                definitions.run(source, self._filename, self._namespace.__dict__)
+            else:
+                exec(code, self._namespace.__dict__)
         except Exception as error:
             stopped = error
         self._made_on_default += _kept_tensors(self._namespace.__dict__.values())
@@ -142,6 +147,13 @@ class Executor:
         if missing:
             raise MissingEntry(" ".join(missing))
         return () if stopped is None else exceptions.exception_texts(stopped, self._filename), ()
+
+    def _adapt(self, request: Adapt) -> Content:
+        """Run the adapter, which may use and shadow every name of the attempt."""
+        adapter = dict(self._namespace.__dict__)
+        exec(compile(wire.storage_bytes(request.tensors[0]), "<adapter>", "exec", dont_inherit=True), adapter)
+        self._adapter = adapter
+        return (), ()
 
     def _block(self, request: Block) -> Content:
         """Block the forbidden operations."""
@@ -248,7 +260,7 @@ class Executor:
         return [makers[what](value) for what, value in request.args]
 
     def _entry(self, name: str) -> Any:
-        found = self._namespace.__dict__.get(name)
+        found = self._adapter.get(name, self._namespace.__dict__.get(name))
         if not callable(found):
             raise MissingEntry(name)
         return found

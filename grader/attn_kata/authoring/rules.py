@@ -34,7 +34,16 @@ REQUIRED = (
     "float64_throughout",
 )
 # And test_<slug>.py.
-_FILES = ("kata.toml", "prompt.md", "stub.py.j2", "mistakes.py", "interview.toml", "wrong.toml", "mistakes.toml")
+_FILES = (
+    "kata.toml",
+    "prompt.md",
+    "stub.py.j2",
+    "mistakes.py",
+    "interview.toml",
+    "wrong.toml",
+    "mistakes.toml",
+    "reading.toml",
+)
 _FOLDERS = ("right", "wrong")
 
 

@@ -12,6 +12,7 @@ from attn_kata.cli import engine, mock_interview, untrusted_file
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import waiting, warn
+from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.history import History
 from attn_kata.report.formats import FORMATS
 from attn_kata.report.untrusted import without_hidden_inputs
@@ -62,6 +63,7 @@ def seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="NAME",
     help="Grade only this property and those it needs. Repeatable.",
 )
+@reading_options
 @click.option(
     "--tier",
     type=click.IntRange(0, 2),
@@ -84,16 +86,19 @@ def command(
     properties: tuple[str, ...],
     tier: int | None,
     untrusted: bool,
+    reading: ReadingOptions,
 ) -> int:
     """Grade your attempt at the current kata, at KATA, or in FILE.
 
     FILE is Python or a notebook (.ipynb). "-" is standard input: attn-kata grade - --kata mha < FILE
+    FILE may be any code with attention: code by other names is read as it is, and the report says how.
 
     The exit code is 0 when all core properties hold, 1 when some do not, and 3 when the attempt could not be graded.
     """
     mock_interview.refuse_while_running("grade", "findings of hidden tests")
     history = History(warn)
-    target = workspace.resolve(attempt, kata, history)
+    target = workspace.resolve(attempt, kata, history, reading.nearest)
+    reading.check(target.kata)
     source = target.source()
     if target.told_by:
         warn(target.told_by)
@@ -122,6 +127,8 @@ def command(
                 timeout=timeout,
                 properties=properties,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
+                reads=not (reading.strict or untrusted),
+                flags=reading.flags,
             )
     report = source.located(report)
     if untrusted:
@@ -133,6 +140,8 @@ def command(
     elif not properties and hunt.is_hunt(source.code):
         warn("This is the file of a bug hunt, but not one that was written here: nothing is kept of this grading.")
     elif not report.not_written:
-        history.record(report, target.path, whole=not properties)
+        history.record(report, target.path, whole=not properties and report.reading is None)
     destination.write(report, source.code)
+    if said := reading.write(report, source.code, target.kata):
+        warn(said)
     return report.exit_code

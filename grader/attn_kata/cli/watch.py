@@ -8,6 +8,7 @@ from attn_kata import workspace
 from attn_kata.cli import engine, mock_interview
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.output import color, emit, warn
+from attn_kata.cli.reading_options import ReadingOptions
 from attn_kata.errors import UsageError
 from attn_kata.history import History
 
@@ -33,7 +34,7 @@ def command(attempt: str | None, kata: str | None, seed: int) -> None:
 
     mock_interview.refuse_while_running("watch", "findings of hidden tests")
     history = History(warn)
-    target = workspace.resolve(attempt, kata, history)
+    target = workspace.resolve(attempt, kata, history, ReadingOptions().nearest)
     if target.piped is not None:
         raise UsageError(
             "attn-kata watch needs a file: standard input is read only once.", next_step="attn-kata watch FILE"

@@ -120,15 +120,16 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
 
 
 def explain(
-    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, finite: float = FINITE
+    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, finite: float = FINITE, most: int = MOST
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
 
-    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`.
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`;
+    no set of more than `most`.
     With a mistake, it matters how the rest masks: each right way (`stages.MASKING`) is tried, filling with `finite`.
     """
     begun, answers = _steered(begun, answers)
-    for count in range(MOST + 1):
+    for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]

@@ -123,6 +123,8 @@ class Engine:
         diagnose: bool = True,
         call_seconds: float = CALL_SECONDS,
         least_tier: int = 0,
+        reads: bool = False,
+        flags: tuple[str, ...] = (),
     ) -> Report:
         """Grade one attempt's source.
 
@@ -130,6 +132,7 @@ class Engine:
         run, if the isolation is weaker than `least_tier`.
         `attempt` is the name that the report shows. `timeout` is in seconds for the whole grading, `call_seconds` for one
         call. `properties` names the properties to test; those that they need are tested too. An empty tuple means all.
+        With `reads`, code by other names than the contract's is read as it is, as `flags` (KEY=VALUE) say.
         """
         from attn_kata import resources
 
@@ -148,6 +151,8 @@ class Engine:
             tier=self._tier,
             least_tier=least_tier,
             denied=(katas, solutions),
+            reads=reads,
+            flags=flags,
         )
         try:
             with self._sending:

@@ -11,7 +11,7 @@ from typing import Protocol
 from attn_kata.grading.attempt_process import OUTPUT_KEPT, AttemptProcess, Endpoints
 from attn_kata.properties.failures import AttemptDied, OutOfTime
 from attn_kata.protocol import replies, wire
-from attn_kata.protocol.messages import Block, Load, Request
+from attn_kata.protocol.messages import Adapt, Block, Load, Request
 
 START_SECONDS = 30.0  # a process must have started and be confined by then; a spawned one imports torch first
 MAX_DEATHS = 3
@@ -58,6 +58,7 @@ class Connection:
         self.deaths = 0
         self.generation = 0  # counts processes: modules built in an earlier one are gone
         self.force: tuple[str, ...] = ()
+        self._adapter: Adapt | None = None
         self._blocks: Block | None = None
 
     def start(self) -> wire.Reply:
@@ -74,8 +75,9 @@ class Connection:
             if int(hello.texts[0]) < self._least_tier:
                 raise TooWeak(hello.texts[3:])
             loaded = self._answer(self._load)
-            if loaded.status == wire.OK and self._blocks is not None:
-                self._answer(self._blocks)
+            for again in (self._adapter, self._blocks):
+                if loaded.status == wire.OK and again is not None:
+                    self._answer(again)
             return loaded
         except AttemptDied as death:
             raise self._died(death) from None
@@ -116,6 +118,11 @@ class Connection:
             self._alive()  # a fresh process is blocked before it is asked anything
         else:
             self.ask(self._blocks)
+
+    def adapt(self, adapter: str) -> wire.Reply:
+        """Run an adapter beside the attempt, in this process and in every later one. Raises AttemptDied."""
+        self._adapter = Adapt(tensors=(wire.source_tensor(adapter.encode()),))
+        return self.ask(self._adapter)
 
     def _alive(self) -> AttemptProcess:
         """The process. If it has died, a fresh one is started. Raises AttemptDied."""

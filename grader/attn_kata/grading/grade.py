@@ -16,7 +16,7 @@ import torch
 from attn_kata import __version__, catalog
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
-from attn_kata.grading import hidden_tests, processors, runner
+from attn_kata.grading import foreign, hidden_tests, processors, runner
 from attn_kata.grading.connection import AttemptLauncher, Connection
 from attn_kata.grading.hidden_tests import Case, HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
@@ -92,9 +92,14 @@ class _Grading:
         self._solution = Path(job.solutions) / f"{job.slug}.py"
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
         self._returns = kata.returns
+        self._to_read = (
+            foreign.to_be_read(source, self._folder, self._solution, forced=bool(job.flags)) if job.reads else None
+        )
+        self._read: foreign.Read | None = None
         request = messages.Load(
             filename=Path(job.attempt).name or "attempt.py",
-            wanted=kata.entries,
+            wanted=() if self._to_read else kata.entries,
+            definitions=self._to_read is not None,
             seed=job.seed,
             tensors=(wire.source_tensor(source),),
         )
@@ -117,16 +122,30 @@ class _Grading:
             return self._ungraded(_why_not_loaded(loaded))
         self._stopped_by = _why_stopped(loaded)
         folder = self._folder
-        handle = Handle(self.attempt, self._returns)
-        if self._loaded is None:
-            reference = local_handle(self._solution, self._returns)
-        else:
-            reference = Handle(self._loaded.answers, self._returns)
         started = time.perf_counter()
-        findings, failures = self._run_hidden_tests(reference)
+        if self._to_read is not None:
+            try:
+                read = self._find_reading(self._to_read)
+            except AttemptDied as death:
+                return self._ungraded(f"while it was read: {death.reason}. {foreign.SAY}")
+            if isinstance(read, str):
+                return self._ungraded(read)
+            self._read = read
+            self._seconds["reading"] = time.perf_counter() - started
+            started = time.perf_counter()
+            handle, reference = read.attempt, read.reference
+        else:
+            handle = Handle(self.attempt, self._returns)
+            if self._loaded is None:
+                reference = local_handle(self._solution, self._returns)
+            else:
+                reference = Handle(self._loaded.answers, self._returns)
+        findings, failures = self._run_hidden_tests(handle, reference)
         self._seconds["properties"] = time.perf_counter() - started
         core = [finding for finding in findings if finding.tier == "core"]
-        outcome: ReportOutcome = "passed" if all(finding.outcome == "passed" for finding in core) else "failed"
+        left_out = self._read.left_out if self._read is not None else {}
+        holds = all(finding.outcome == "passed" or finding.property in left_out for finding in core)
+        outcome: ReportOutcome = "passed" if holds else "failed"
         not_written = outcome == "failed" and _nothing_written(findings)
         diagnosed = Diagnosed()
         known = (folder / "mistakes.py").is_file()  # a kata that is still being written may have none
@@ -138,14 +157,19 @@ class _Grading:
             try:
                 left = max(1.0, self._deadline - time.monotonic())
                 with _time_limit(min(DIAGNOSIS_SECONDS, left)):
+                    code = self._source if self._read is None else self._read.code
                     diagnosed = diagnose(
-                        (self._loaded and self._loaded.mistakes) or load(folder),
+                        self._read.mistakes
+                        if self._read is not None
+                        else (self._loaded and self._loaded.mistakes) or load(folder),
                         handle,
                         reference,
                         findings,
                         failures,
-                        self._source if len(self._source) <= MAX_SOURCE_FOR_LINES else b"",
+                        code if len(code) <= MAX_SOURCE_FOR_LINES else b"",
                     )
+                    if self._read is not None:
+                        diagnosed = self._read.in_their_names(diagnosed)
             except _DiagnosisTimeout:
                 diagnosed = Diagnosed(notes=["the diagnosis took too long and was left out"])
             except Exception as error:  # the verdict is valid without a diagnosis
@@ -153,22 +177,36 @@ class _Grading:
             self._seconds["diagnosis"] = time.perf_counter() - started
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
-    def _run_hidden_tests(self, reference: Handle) -> Found:
-        tests = hidden_tests.load(_tests_of(self._folder)) if self._loaded is None else self._loaded.tests
+    def _find_reading(self, source: foreign.Source) -> foreign.Read | str:
+        """The reading of code by other names, or why there is none. Raises AttemptDied."""
+        return foreign.read(
+            source,
+            self.attempt,
+            flags=self._job.flags,
+            tests=None if self._loaded is None else self._loaded.tests,
+            mistakes=None if self._loaded is None else self._loaded.mistakes,
+        )
+
+    def _run_hidden_tests(self, attempt: Handle, reference: Handle) -> Found:
+        if self._read is not None:
+            tests = self._read.tests
+        else:
+            tests = hidden_tests.load(_tests_of(self._folder)) if self._loaded is None else self._loaded.tests
         return runner.run(
             tests,
-            Handle(self.attempt, self._returns),
+            attempt,
             reference,
             seed=self._job.seed,
             only=self._job.properties,
             deadline=self._deadline,
             deaths=lambda: self.attempt.deaths,
             begin=self._begin,
+            left_out=self._read.left_out if self._read is not None else {},
         )
 
     def _begin(self, case: Case | None) -> None:
         """A case begins: tell the reference cache, and prefetch the case's requests."""
-        if self._loaded is not None:
+        if self._loaded is not None and self._read is None:
             self._loaded.answers.begin(case)
             self.attempt.prefetch(self._loaded.prefetch.requests_from(case))
 
@@ -207,6 +245,7 @@ class _Grading:
             stopped_by=self._stopped_by,
             reproduced=diagnosed.reproduced,
             unexplained=diagnosed.unexplained,
+            reading=self._read.described if self._read is not None else None,
         )
 
 
@@ -252,7 +291,7 @@ def _why_not_loaded(reply: wire.Reply) -> str:
         at = f" in line {line}: {text.strip()}" if line not in ("", "0") else ""
         return f"it is not Python ({message}){at}"
     if reply.status == wire.NO_ENTRY:
-        return _say_missing(reply.texts[0].split(), reply.texts[1:])
+        return foreign.say_missing(reply.texts[0].split(), reply.texts[1:])
     raised = read_raised(reply.texts)
     if raised.types[0] == "ModuleNotFoundError" or raised.text.startswith("attempted relative import"):
         return f"it imports something that is not here: {AttemptRaised(raised).message}. {ONE_FILE}"
@@ -268,13 +307,3 @@ def _why_stopped(reply: wire.Reply) -> str | None:
     raised = read_raised(reply.texts)
     line = next((f"line {line}, " for line, function in raised.frames if function == "<module>"), "")
     return one_line(f"{line}{raised.types[0]}: {raised.text}", most=MOST_OF_AN_EXCEPTION)
-
-
-def _say_missing(missing: list[str], names: tuple[str, ...]) -> str:
-    import difflib
-
-    wanted = " and ".join(f'"{name}"' for name in missing)
-    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
-    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
-    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
-    return f"it has no {wanted}; {found}{hint}"

@@ -10,8 +10,9 @@ import contextlib
 import re
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from attn_kata.grading.hidden_tests import Begin, HiddenTest, HiddenTestFault
@@ -46,14 +47,17 @@ def run(
     deaths: Callable[[], int] = lambda: 0,
     deadline: float = float("inf"),
     begin: Begin = lambda _: None,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> Found:
     """One finding for each property, in the tests' order; and the failures by property.
 
     `only` limits them to these and what they need. `deaths` says how often the attempt's process has died, and `deadline`
     (monotonic) when it is too late for another property. `begin` is told of each case before it is run, and of the end
-    with None. Properties that block operations are asked first. Raises HiddenTestFault.
+    with None. Properties that block operations are asked first. `left_out` are properties that are not asked, with the reason;
+    what needs them is asked. Raises HiddenTestFault.
     """
     running = Run(attempt=attempt, reference=reference, seed=seed, deaths=deaths, deadline=deadline, begin=begin)
+    running.left_out = left_out
     names = with_needs(tests, only)
     wanted = [test for test in tests if not only or test.property.name in names]
     for test in sorted(wanted, key=lambda test: not test.property.blocks):
@@ -88,6 +92,7 @@ class Run:
     findings: dict[str, Finding] = field(default_factory=dict)
     failures: dict[str, PropertyFailed] = field(default_factory=dict)
     blocking: Property | None = None  # the property whose operations are blocked now
+    left_out: Mapping[str, str] = field(default_factory=dict)  # properties that are not asked, with the reason
     met: list[tuple[Property, NoAnswer | RaisedAnother]] = field(default_factory=list)  # a call that gave no answer
 
     def take(self, test: HiddenTest) -> Finding:
@@ -98,7 +103,7 @@ class Run:
         except Exception as error:
             raise HiddenTestFault(f"{tested.name}: {traceback.format_exc()}") from error
         self.findings[tested.name] = finding
-        if finding.outcome == "passed":
+        if finding.outcome == "passed" or tested.name in self.left_out:
             self.held.add(tested.name)
         if tested.blocks and finding.outcome in ("passed", "skipped"):
             with contextlib.suppress(AttemptDied):  # the next property says what became of it
@@ -137,6 +142,8 @@ class Run:
         tested = test.property
         lacking = [need for need in tested.needs if need not in self.held]
         started = time.perf_counter()
+        if tested.name in self.left_out:
+            return _finding(tested, "skipped", self.left_out[tested.name])
         if lacking:
             return _finding(tested, "skipped", f"needs {lacking[0]}, which does not hold")
         if self.deaths() >= MAX_DEATHS:

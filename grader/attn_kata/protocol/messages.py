@@ -44,6 +44,8 @@ class Job:
     least_tier: int = 0
     denied: tuple[str, ...] = ()
     processor: int | None = None
+    reads: bool = False
+    flags: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------ requests to an attempt process
@@ -64,11 +66,21 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Request):
-    """Run the attempt's source, which is the only tensor, (bytes,). The source must define every name in `wanted`."""
+    """Run the attempt's source, which is the only tensor, (bytes,). The source must define every name in `wanted`.
+
+    definitions    run its definitions only, and skip those that raise: code that was not written for a kata may import what
+                   is not installed, and train a model at its top level
+    """
 
     filename: str
     wanted: tuple[str, ...] = ()
     seed: int = 0
+    definitions: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapt(Request):
+    """Run an adapter, the only tensor, (bytes,), beside the attempt's definitions. Its names come before the attempt's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +149,7 @@ class Call(Request):
     of_answers: bool = False
 
 
-REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Load, Block, Build, LoadWeights, Call)}
+REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Load, Adapt, Block, Build, LoadWeights, Call)}
 
 
 def request_to_json(request: Request, tensors: list[list[Any]]) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from attn_kata.report import terminal
+from attn_kata.report import reading, terminal
 from attn_kata.report.listing import Line, around, lines
 from attn_kata.report.matrices import picture
 from attn_kata.report.model import Example, Finding, NamedMistake, Report
@@ -70,6 +70,8 @@ class _Folded:
         report, page = self._report, self._page
         first, *others = failing(report)
         self._verdict()
+        if report.reading is not None:
+            reading.write(page, report.reading)
         if is_ready_made(first):  # it matters more than any mistake in what was written
             page.blank()
             self._finding(first)

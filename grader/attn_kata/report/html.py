@@ -118,6 +118,7 @@ def _filled(template: str, report: Report, source: bytes, *, score: Score | None
         not_written=report.not_written,
         seconds=None if private else report.seconds.get("total", 0.0),
         score=None if score is None else [*score.lines()],
+        reading=report.reading,
         lead=diagnosis_lead(report) if report.diagnosis else "",
         diagnosis=[
             [

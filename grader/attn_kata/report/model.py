@@ -131,6 +131,7 @@ class Report:
     reproduced: bool = True  # False when the mistakes were seen in the source or an exception, and change no number
     unexplained: list[str] = field(default_factory=list)  # properties that fail for another reason than the diagnosis
     cells: list[Cell] = field(default_factory=list)  # of a notebook: which lines of its source are from which cell
+    reading: dict[str, Any] | None = None  # how code by other names was understood; None for the contract's own names
 
     @property
     def passed(self) -> bool:

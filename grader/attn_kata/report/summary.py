@@ -13,13 +13,16 @@ MESSAGE_CHARACTERS = 1_500
 
 VERDICTS = {"passed": "PASSED", "failed": "FAILED", "ungraded": "UNGRADED"}
 NOT_WRITTEN = "NOT WRITTEN YET"
+AS_READ = "RIGHT, AS READ"
 _MARKED = ("failed", "errored")
 _COUNTED = ("failed", "errored", "skipped")
 READY_MADE = re.compile(r"calls .*\bready-made", re.DOTALL)
 
 
 def verdict(report: Report) -> str:
-    """One word, or three for the unchanged stub."""
+    """One word, or three for the unchanged stub and for right code by other names."""
+    if report.reading is not None and report.passed:
+        return AS_READ
     return NOT_WRITTEN if report.not_written else VERDICTS[report.outcome]
 
 

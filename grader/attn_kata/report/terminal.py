@@ -11,6 +11,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from attn_kata.report import reading
 from attn_kata.report.matrices import picture
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.page import BODY, Page
@@ -55,6 +56,8 @@ def render(
     """
     page = Page(width=width, color=color)
     _verdict(page, report)
+    if report.reading is not None:
+        reading.write(page, report.reading)
     if report.outcome == "ungraded":
         _ungraded(page, report)
     elif not report.not_written:
@@ -234,6 +237,8 @@ def next_command(page: Page, report: Report, options: str) -> None:
     grade = f"attn-kata grade {attempt} {options}".rstrip()
     if report.part and report.outcome == "passed":
         text = f"Next: {grade} (all properties)"
+    elif report.outcome == "passed" and report.reading is not None:
+        text = f"Next: {grade} --write-adapter FILE (your code as an attempt), attn-kata start {report.kata}"
     elif report.outcome == "passed":
         text = f"Next: attn-kata solution {report.kata} (the reference beside your code), attn-kata list"
     elif report.not_written:

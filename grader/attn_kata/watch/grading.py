@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attn_kata.sources import Source
@@ -47,6 +47,7 @@ class Grader:
 
     def __init__(self, engine: PersistentEngine, done: Callable[[Done], None], *, seed: int = 0) -> None:
         self._engine, self._tell, self._seed = engine, done, seed
+        self._flags: tuple[str, ...] = ()  # of the last reading, for code by other names
         self._changed = threading.Condition()
         self._wanted: Job | None = None
         self._running: Job | None = None
@@ -98,9 +99,24 @@ class Grader:
 
         try:
             # Nobody hides from themselves what they call; and the eyes are already on the screen.
-            report = self._engine.grade(job.kata, job.source.code, attempt=job.name, seed=self._seed)
+            report = self._read_as_before(job)
         except GradingCancelled:
             return None
         except Exception as problem:  # our bug must not stop the user's work
             return Fault(job=job, problem=problem)
         return Graded(job=job, report=job.source.located(report))
+
+    def _read_as_before(self, job: Job) -> Report:
+        """The report, under the reading of the save before; under a new one, with a note, where the code cannot be read so."""
+        kept = self._flags
+        report = self._grade_with(job, kept)
+        if kept and report.outcome == "ungraded":
+            report = self._grade_with(job, ())
+        self._flags = tuple(report.reading["flags"]) if report.reading is not None else ()
+        if kept and self._flags and kept != self._flags:
+            changed = ", ".join(flag for flag in self._flags if flag not in kept)
+            report = replace(report, notes=[*report.notes, f"your code is read in another way than before: {changed}"])
+        return report
+
+    def _grade_with(self, job: Job, flags: tuple[str, ...]) -> Report:
+        return self._engine.grade(job.kata, job.source.code, attempt=job.name, seed=self._seed, reads=True, flags=flags)

@@ -1,0 +1,46 @@
+"""Runs the definitions of a source that was not written for a kata, each by itself.
+
+Such a source may import what is not installed, read files, or train a model at its top level. Its imports, functions,
+classes and assignments run; an exception ends one statement only. Loops and bare calls do not run.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+from typing import Any
+
+_RUN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Try)
+_LAZY = __future__.annotations.compiler_flag  # an annotation may name what could not be imported
+
+
+def run(source: bytes, filename: str, namespace: dict[str, Any]) -> None:
+    """Run every definition of `source` that can run. Raises MemoryError; other exceptions of a statement are dropped."""
+    _run(ast.parse(source).body, filename, namespace)
+
+
+def _run(body: list[ast.stmt], filename: str, namespace: dict[str, Any]) -> None:
+    for statement in body:
+        if isinstance(statement, ast.If):
+            _run(_branch(statement, filename, namespace), filename, namespace)
+        elif isinstance(statement, _RUN):
+            _run_whole(statement, filename, namespace)
+
+
+def _branch(statement: ast.If, filename: str, namespace: dict[str, Any]) -> list[ast.stmt]:
+    """The branch that its condition chooses, as `if TYPE_CHECKING` or a check of a version; none where that raises."""
+    with contextlib.suppress(Exception):
+        condition = compile(ast.Expression(statement.test), filename, "eval", dont_inherit=True)
+        return statement.body if eval(condition, namespace) else statement.orelse
+    return []
+
+
+def _run_whole(statement: ast.stmt, filename: str, namespace: dict[str, Any]) -> None:
+    whole = ast.Module(body=[statement], type_ignores=[])
+    try:
+        exec(compile(whole, filename, "exec", flags=_LAZY, dont_inherit=True), namespace)
+    except MemoryError:
+        raise
+    except (Exception, SystemExit):
+        return

@@ -1,0 +1,122 @@
+"""The options of `grade` for code by other names: which class, how to read it, and the adapter that can be written."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from attn_kata import resources
+from attn_kata.errors import UsageError, why
+from attn_kata.readings import adapter, contract, inference, origin, syntax
+from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
+
+if TYPE_CHECKING:
+    from attn_kata.catalog import Kata
+    from attn_kata.report.model import Report
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How code by other names is to be read. `flags` are KEY=VALUE; with `strict` the contract's names are asked for."""
+
+    flags: tuple[str, ...] = ()
+    strict: bool = False
+    adapter: Path | None = None
+
+    def nearest(self, source: bytes) -> tuple[str, str] | None:
+        """The kata of a source that does not name one, or None."""
+        if self.strict:
+            return None
+        found = syntax.of_source(source)
+        from attn_kata import definitions
+
+        for kata in definitions.katas(source):
+            known = contract.of_kata(kata.folder)
+            if known is None or origin.is_by_contract(source, found, kata.entries, known):
+                return None  # its definitions say it
+        entry = parse(self.flags).get("entry")
+        return inference.kata_of(source, None if entry is None else str(entry))
+
+    def check(self, kata: Kata) -> None:
+        """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""
+        if (self.flags or self.adapter) and contract.of_kata(kata.folder) is None:
+            raise UsageError(
+                f"{kata.slug} takes code with the names of its contract only.",
+                next_step=f"The contract: attn-kata start {kata.slug}",
+            )
+
+    def write(self, report: Report, source: bytes, kata: Kata) -> str | None:
+        """Write the adapter, if one was asked for. Returns what to say. Raises UsageError."""
+        if self.adapter is None:
+            return None
+        if report.reading is None:
+            return "No adapter was written: the code has the contract's names, or it could not be read."
+        text = adapter.below(source.decode("utf-8", "replace"), _reading(report.reading, source), _contract(kata))
+        try:
+            with self.adapter.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise UsageError(f"'{self.adapter}' exists and was not changed.", next_step="Name another file") from None
+        except OSError as problem:
+            raise UsageError(f"'{self.adapter}' cannot be written: {why(problem)}.") from problem
+        following = f"attn-kata grade {self.adapter} --kata {kata.slug} --strict"
+        return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
+
+
+def _contract(kata: Kata) -> contract.Contract:
+    found = contract.of_kata(resources.katas_folder() / kata.slug)
+    assert found is not None
+    return found
+
+
+def _reading(described: dict[str, Any], source: bytes) -> Reading:
+    """The reading that a report describes."""
+    definition = syntax.of_source(source).find(described["entry"])
+    is_class = definition is not None and definition.is_class
+    empty = Reading(kata=described["kata"], entry=described["entry"], is_class=is_class)
+    return with_flags(empty, parse(tuple(described["flags"])))
+
+
+def reading_options(command: _F) -> _F:
+    """--class, --read, --mask, --strict and --write-adapter, as one argument `reading`."""
+
+    @functools.wraps(command)
+    def called(
+        *args: Any,
+        class_name: str | None,
+        read: tuple[str, ...],
+        mask: str | None,
+        strict: bool,
+        write_adapter: Path | None,
+        **named: Any,
+    ) -> Any:
+        flags = (*read, *([f"entry={class_name}"] if class_name else []), *([f"mask={mask}"] if mask else []))
+        if strict and (flags or write_adapter):
+            raise UsageError(
+                "--strict asks for the contract's names, so nothing is read.", next_step="Leave one of the two out"
+            )
+        parse(flags)
+        return command(*args, reading=ReadingOptions(flags=flags, strict=strict, adapter=write_adapter), **named)
+
+    options = (
+        click.option("--class", "class_name", metavar="NAME", help="The class or function of FILE to grade."),
+        click.option("--read", multiple=True, metavar="KEY=VALUE", help="How to read code by other names. Repeatable."),
+        click.option("--mask", type=click.Choice(MASKS), help="What True in its mask means; the same as --read mask=…"),
+        click.option("--strict", is_flag=True, help="Ask for the names of the kata's contract."),
+        click.option(
+            "--write-adapter",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Write the code with an adapter that makes it an attempt.",
+        ),
+    )
+    for option in reversed(options):
+        called = option(called)
+    return cast("_F", called)

@@ -1,0 +1,175 @@
+"""How a definition can be built: its constructor's arguments by their names, defaults and annotations."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from attn_kata.readings import vocabulary
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import Pairs, Reading
+from attn_kata.readings.structure import Definition, Parameter, Structure
+
+# The sizes for looking at parameters: all different, so that a shape says which is which.
+LOOK = {"E": 30, "H": 5, "D": 6, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256}
+
+_RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
+
+
+def buildings(definition: Definition, structure: Structure, contract: Contract) -> Iterator[Reading]:
+    """Readings that say how the definition is built, and nothing else yet."""
+    empty = Reading(kata=contract.kata, entry=definition.name, is_class=definition.is_class)
+    reach = structure.reach(definition)
+    read = frozenset().union(*(one.reads for one in reach))
+    own = {parameter.name for one in reach for parameter in (*one.build, *one.call)}
+    sizes = [(name, vocabulary.size_of(name)) for name in sorted((structure.globals & read) - own)]
+    globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
+    common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure))
+    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
+    if not definition.is_class:
+        yield common
+        return
+    known: list[tuple[str, str]] = []
+    unknown: list[str] = []
+    for parameter in definition.build:
+        if parameter.name == definition.config:
+            asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
+            known += [(f"{parameter.name}.{name}", _config_value(name, contract)) for name in asked]
+            continue
+        if parameter.name.startswith("*"):
+            continue
+        symbol = _symbol(parameter, definition, contract)
+        if symbol is not None:
+            known.append((parameter.name, symbol))
+        elif parameter.default is None:
+            unknown.append(parameter.name)
+    symbols = [value for _, value in known]
+    missing = [symbol for symbol in ("E", "H") if symbol not in symbols and (symbol == "E" or contract.has_heads)]
+    guesses: list[tuple[str, ...]] = []
+    if unknown:
+        pool = [*missing, "E", "H", "D", "None"]
+        guesses = list(dict.fromkeys(itertools.permutations(pool, len(unknown))))[:6] if len(unknown) <= 3 else []
+        guesses.append(("None",) * len(unknown))
+    for guess in guesses or [()]:
+        whole = [*known, *zip(unknown, guess, strict=True)]
+        yield replace(common, build=_in_order(definition, whole))
+        for other in _otherwise(whole):
+            yield replace(common, build=_in_order(definition, other))
+
+
+def _otherwise(pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Sizes of q, k and v are those of one head in some code, of all heads in other; input and output change places."""
+    for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
+        swaps = {one: other, other: one} if one == "I" else {one: other}
+        changed = [
+            (
+                name,
+                swaps.get(value, value) if one == "I" or re.search(r"q|k|v|query|key|value", name.lower()) else value,
+            )
+            for name, value in pairs
+        ]
+        if changed != pairs:
+            yield changed
+
+
+def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
+    order = [parameter.name for parameter in definition.build]
+    return tuple(sorted(pairs, key=lambda pair: order.index(pair[0].partition(".")[0])))
+
+
+def _symbol(parameter: Parameter, definition: Definition, contract: Contract) -> str | None:
+    """What to give a parameter of the constructor, or None to leave it out or to guess."""
+    symbol = vocabulary.size_of(parameter.name)
+    if symbol is None:
+        if parameter.default is not None:
+            return None
+        return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
+    return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, default: str | None) -> str | None:
+    symbols = [each for each, _ in contract.arguments]
+    if symbol in ("True", "False", "None") and default is not None:
+        if symbol == "True":  # a bias or not: as the contract has it
+            return "True" if contract.bias and default != "True" else None
+        return None if default == symbol or symbol == "None" else symbol
+    if symbol == "None":
+        return "None"
+    if symbol in ("True", "False", "0.0", "L", "sqrt(D)"):
+        return symbol
+    if symbol == "p":
+        return "p" if contract.has_dropout else "0.0"
+    if symbol == "H" and not contract.has_heads:
+        return "1"
+    if symbol == "C" and not contract.is_cross:
+        return "I" if "I" in symbols else "E"
+    if "I" not in symbols:
+        if symbol == "E" and contract.is_cross and vocabulary.plain(name) in ("kdim", "vdim", "keysize", "valuesize"):
+            return "C"
+        return symbol
+    # A contract with the sizes of one head: input I, keys D, values V.
+    plain = vocabulary.plain(name)
+    if plain in ("dv", "dvalue", "valuedim", "dimv", "valuesize"):
+        return "V" if "V" in symbols else "D"
+    others = [each for each in names if each != name and vocabulary.size_of(each) in ("E", "D")]
+    if symbol == "E" and others and re.search(r"out|att|head|proj|inner", name.lower()) is None:
+        return "I"
+    return "D" if symbol == "E" else symbol
+
+
+def _config_value(name: str, contract: Contract) -> str:
+    symbol = vocabulary.size_of(name)
+    if symbol is None:
+        return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
+    return _for_contract(symbol, name, [], contract, None) or symbol
+
+
+def _off(reach: list[Definition]) -> tuple[str, ...]:
+    """Attributes that choose a ready-made attention where there is one."""
+    return ("flash",) if any(re.search(r"self\.flash\s*=", one.text) for one in reach) else ()
+
+
+def _bypassed(definition: Definition, structure: Structure) -> tuple[str, ...]:
+    """Norms, and dropouts of the result: no part of the attention."""
+    parts = structure.parts(definition)
+    dropouts = [(path, owner) for path, made, owner in parts if made == "Dropout"]
+    of_weights = [
+        path for path, owner in dropouts if "softmax" in owner.text and not _of_result(path.rpartition(".")[2])
+    ]
+    found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
+    for path, owner in dropouts:
+        *_, before, last = ["", *path.split(".")]
+        of_result = before.startswith("to_") if last.isdecimal() else _of_result(last)
+        if (
+            of_result
+            or (of_weights and "softmax" not in owner.text and owner is not definition)
+            or (of_weights and owner is definition and path not in of_weights and "softmax" not in owner.text)
+        ):
+            found.append(path)
+    return tuple(dict.fromkeys(found))
+
+
+def _rates(definition: Definition, structure: Structure, reading: Reading) -> tuple[str, ...]:
+    """Dropouts whose rate the constructor cannot choose: a number, or a default of an inner class that nobody sets."""
+    found = []
+    for path, made, owner in structure.parts(definition):
+        if made != "Dropout" or path in reading.bypassed:
+            continue
+        name = path.rpartition(".")[2]
+        constant = re.search(
+            rf"self\.{re.escape(name)}\s*=\s*(?:\w+\.)*Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", owner.text
+        )
+        made_by = re.search(rf"\b{owner.name}\(([^()]*(?:\([^()]*\)[^()]*)*)\)", definition.text)
+        defaults = all(one.default is not None for one in owner.build if vocabulary.size_of(one.name) == "p")
+        unset = owner is not definition and made_by is not None and "drop" not in made_by[1] and defaults
+        if constant or (unset and any(vocabulary.size_of(one.name) == "p" for one in owner.build)):
+            found.append(path)
+    return tuple(found)
+
+
+def _of_result(name: str) -> bool:
+    """Whether a dropout's name says that it acts on the result: `resid_dropout`, `proj_drop`."""
+    rest = re.sub(r"drop(?:out)?", "", name.lower())
+    return _RESIDUAL.search(rest) is not None and "att" not in rest

@@ -1,0 +1,163 @@
+"""How a definition can be called, and what its source says of the call: time first, causal, a residual."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from attn_kata.readings import vocabulary
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import Pairs, Reading
+from attn_kata.readings.structure import Definition, Parameter, Structure
+
+
+def fits(definition: Definition, contract: Contract) -> bool:
+    """Whether a definition can be an attempt at the kata, by its parameters and calls."""
+    inputs = call_inputs(definition)
+    if contract.is_module:
+        return definition.is_class and bool(definition.layers or definition.build) and bool(inputs)
+    if definition.is_class and any(
+        made in ("Linear", "Parameter", "Conv1d", "Conv1D") for made in definition.layers.values()
+    ):
+        return False
+    return len([what for what in inputs.values() if what != "mask"]) >= 3
+
+
+def call_inputs(definition: Definition) -> dict[str, str]:
+    """What each required or known parameter of the call is: x, q, k, v, context, mask."""
+    found: dict[str, str] = {}
+    for parameter in definition.call:
+        what = vocabulary.input_of(parameter.name)
+        if what is None and parameter.default is None and not found:
+            what = "x"
+        if what == "mask" and parameter.default in ("True", "False"):
+            continue  # a flag, such as causal_mask=False
+        if what is not None and not (what == "mask" and "mask" in found.values()):
+            found[parameter.name] = what
+    return found
+
+
+def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
+    """The reading with its calls, without a mask."""
+    found = [replace(reading, call=_call(definition, contract, mask=False))]
+    if not contract.is_module:
+        squares = (False, True) if always_causal(definition, structure) else (False,)
+        return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3, 2) for one in found]
+    if "dims" in contract.left_out:
+        found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
+    elif time_first(definition):
+        found = [replace(one, order="time") for one in found] + found
+    return found
+
+
+def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
+    inputs = call_inputs(definition)
+    pairs = []
+    given = _given(inputs, contract)
+    for parameter in definition.call:
+        name = parameter.name
+        if name in given:
+            if given[name] != "mask":
+                pairs.append((name, given[name]))
+            elif mask:
+                pairs.append((name, "mask"))
+            elif parameter.default is None:
+                pairs.append((name, "None"))
+        elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
+            if "training" in contract.inputs and "train" in name:
+                pairs.append((name, "training"))
+                continue
+            if "p" in contract.inputs and vocabulary.size_of(name) == "p":
+                pairs.append((name, "p"))
+                continue
+            is_flag = vocabulary.plain(name) in vocabulary.CALL_FLAGS
+            pairs.append((name, "False" if is_flag else "0.0" if "drop" in name or name == "p" else "None"))
+    return tuple(pairs)
+
+
+def _is_asked(name: str, contract: Contract) -> bool:
+    """Whether the contract passes dropout, or the mode, in the call."""
+    return ("p" in contract.inputs and vocabulary.size_of(name) == "p") or (
+        "training" in contract.inputs and "train" in name
+    )
+
+
+def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:
+    """What each parameter of the call gets, as one of the contract's inputs."""
+    if contract.is_module:
+        if contract.is_cross:
+            other = {"x": "x", "q": "x", "k": "context", "v": "context", "context": "context", "mask": "mask"}
+            whole = [what for what in inputs.values() if what != "mask"]
+            if "context" not in whole and "k" not in whole and len(whole) > 1:  # (x, y): by place
+                names = [name for name, what in inputs.items() if what != "mask"]
+                return {**{name: other[what] for name, what in inputs.items()}, names[1]: "context"}
+        else:
+            other = dict.fromkeys(("x", "q", "k", "v", "context"), "x") | {"mask": "mask"}
+        return {name: other[what] for name, what in inputs.items()}
+    by_name = {name: what for name, what in inputs.items() if what in ("q", "k", "v", "mask")}
+    if sorted(what for what in by_name.values() if what != "mask") == ["k", "q", "v"]:
+        return by_name
+    plain = [name for name, what in inputs.items() if what != "mask"][:3]
+    return {
+        **dict(zip(plain, "qkv", strict=False)),
+        **{name: "mask" for name, what in inputs.items() if what == "mask"},
+    }
+
+
+def with_mask_call(reading: Reading, definition: Definition, contract: Contract) -> Reading:
+    """The reading with a call that passes the mask too."""
+    return replace(reading, call=_call(definition, contract, mask=True))
+
+
+def mask_parameter(definition: Definition) -> Parameter | None:
+    """The parameter of the call that takes a mask."""
+    inputs = call_inputs(definition)
+    return next((one for one in definition.call if inputs.get(one.name) == "mask"), None)
+
+
+def time_first(definition: Definition) -> bool:
+    """Whether the source says that time comes before the batch: in the names of sizes, or in words."""
+    for names in definition.sizes:
+        said = [_axis(name) for name in names[:2]]
+        if said == ["time", "batch"]:
+            return True
+        if said == ["batch", "time"]:
+            return False
+    time = r"(?:t|time|seq(?:uence)?(?:_?len(?:gth)?)?|tgt_len|src_len|l|n)"
+    words = rf"time[ -]first|time x batch|\(\s*{time}\s*[,x×*]\s*(?:b|batch(?:_?size)?|bsz|n)\s*[,x×*]"
+    return re.search(words, definition.text, re.IGNORECASE) is not None and "batch_first" not in definition.text
+
+
+def _axis(name: str) -> str:
+    plain = name.lower().strip("_")
+    if re.fullmatch(r"b|bs|bsz|batch|batch_?size|nbatches|n_?batch|bz|num_?batch(?:es)?", plain):
+        return "batch"
+    return (
+        "time"
+        if re.fullmatch(r"t|l|len|length|seq|seq_?len(?:gth)?|tgt_len|src_len|q_?len|len_q|sl|time|s|steps", plain)
+        else ""
+    )
+
+
+def always_causal(definition: Definition, structure: Structure) -> bool:
+    """Whether the source says that later keys are hidden."""
+    return (
+        re.search(
+            r"\btril\b|\btriu\b|causal|因果",
+            structure.text(definition),
+            re.IGNORECASE,
+        )
+        is not None
+    )
+
+
+def residual(definition: Definition, structure: Structure) -> bool:
+    """Whether the source may add the input to the output."""
+    return (
+        re.search(
+            r"residual|\+=\s*\w+$|\+\s*(?:x|q|residual|inputs?|query|hidden_states|input_tensor)\b|(?:x|out\w*)\s*=\s*x\s*\+",
+            structure.text(definition),
+            re.MULTILINE,
+        )
+        is not None
+    )

@@ -1,0 +1,121 @@
+"""What a kata says about code by other names, in `katas/<slug>/reading.toml`. A kata without this file takes its contract only.
+
+entry = "MultiHeadAttention"
+arguments = ["E", "H", "p=0.0"]      # the constructor's, by symbol; a default where the contract has one
+inputs = ["x", "mask"]               # of the call, in the contract's order
+mask = "scores"                      # "scores": it broadcasts to (B, H, Tq, Tk); "keys": (B, Tk); "" without one
+bias = true                          # whether the layers have one
+
+[layers]                             # by role; without layers the entry is a function
+q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs
+
+[left_out]                           # properties that make no sense
+always = [...]                       # for code by other names: what it is called, what it refuses
+dropout = [...]                      # where the code has no dropout of the weights
+mask = [...]                         # where it takes no mask
+causal = [...]                       # where it hides later keys by itself
+narrow = [...]                       # where it takes only masks of some shapes
+lengths = [...]                      # where it takes lengths instead of a mask
+dims = [...]                         # where it takes a fixed number of dimensions
+bias = [...]                         # where a layer has no bias and cannot be given one
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attn_kata.tables import Table
+
+FILE = "reading.toml"
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerOf:
+    """A layer of the contract: its name, and its sizes as symbols."""
+
+    name: str
+    outputs: str
+    inputs: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithMask:
+    """What a function is asked besides where it takes a mask: properties of another kata."""
+
+    kata: str
+    entry: str
+    properties: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """A kata's contract, as far as a reading must meet it."""
+
+    kata: str
+    entry: str
+    arguments: tuple[tuple[str, str | None], ...] = ()
+    inputs: tuple[str, ...] = ()
+    mask: str = ""
+    bias: bool = False
+    causal: bool = False
+    layers: dict[str, LayerOf] = field(default_factory=dict)
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    with_mask: WithMask | None = None
+
+    @property
+    def is_module(self) -> bool:
+        return bool(self.layers)
+
+    @property
+    def has_heads(self) -> bool:
+        return any(symbol == "H" for symbol, _ in self.arguments)
+
+    @property
+    def has_dropout(self) -> bool:
+        return "p" in self.inputs or any(symbol == "p" for symbol, _ in self.arguments)
+
+    @property
+    def place_of_mask(self) -> int | None:
+        """The place of the mask among the inputs, or None."""
+        return self.inputs.index("mask") if "mask" in self.inputs else None
+
+    @property
+    def is_cross(self) -> bool:
+        return "context" in self.inputs
+
+
+def of_kata(folder: Path) -> Contract | None:
+    """The contract in a kata's folder, or None where it has no `reading.toml`. Raises KataFileError."""
+    file = folder / FILE
+    if not file.is_file():
+        return None
+    table = Table.of_file(file)
+    arguments = [text.partition("=") for text in (table.texts("arguments", at_least=0))]
+    layers = table.table("layers") if table.has("layers") else None
+    left_out = table.table("left_out")
+    also = table.table("with_mask") if table.has("with_mask") else None
+    contract = Contract(
+        kata=folder.name,
+        entry=table.text("entry"),
+        arguments=tuple((symbol, default if equals else None) for symbol, equals, default in arguments),
+        inputs=table.texts("inputs", at_least=1),
+        mask=table.text("mask", ""),
+        bias=table.truth("bias") if table.has("bias") else False,
+        causal=table.truth("causal") if table.has("causal") else False,
+        layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
+        left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
+        with_mask=WithMask(
+            kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)
+        )
+        if also is not None
+        else None,
+    )
+    table.nothing_else()
+    left_out.nothing_else()
+    return contract
+
+
+def _layer(texts: tuple[str, ...]) -> dict[str, str]:
+    return dict(zip(("name", "outputs", "inputs"), texts, strict=True))

@@ -1,0 +1,203 @@
+"""A reading in words: the block that a report shows, what departs from the contract, and the code with the contract's names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.limits import Limits
+from attn_kata.readings.reading import Layer, Reading
+from attn_kata.readings.search import Chosen
+from attn_kata.readings.structure import Structure
+
+_MEANINGS = {
+    "keep": "True (1) = may attend",
+    "hide": "True (1) = hidden",
+    "additive": "added to the scores",
+    "lengths": "the length of each sample",
+}
+_ARRANGED = {"blocks": "rows {}", "by_head": "rows head by head, each {}", "innermost": "rows {} in turn"}
+_STORED = {
+    "columns": "stored (in, out)",
+    "conv": "a convolution of size 1",
+    "heads": "stored (H, D, in)",
+    "heads_columns": "stored (H, in, D)",
+    "columns_heads": "stored (in, H, D)",
+}
+
+
+def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) -> dict[str, Any]:
+    """The report's `reading`. `by_contract` says what the contract alone would object to, where the entry has its name."""
+    reading = chosen.reading
+    notes = []
+    if not chosen.settled:
+        other = "True = may attend" if reading.mask == "hide" else "True = hidden"
+        notes.append(
+            f"Nothing in the code says what True in the mask means. It is read as: {_MEANINGS[reading.mask]}. "
+            f"If you meant {other}, this is mask.inverted. To settle it: --mask keep or --mask hide"
+        )
+    usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
+    if reading.fused != usual:
+        cut, meant = " | ".join(reading.fused), " | ".join(usual)
+        notes.append(
+            f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
+            f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
+        )
+    if by_contract:
+        notes.append(by_contract)
+    return {
+        "kata": reading.kata,
+        "entry": reading.entry,
+        "lines": [{"what": what, "value": value} for what, value in _lines(reading, contract)],
+        "flags": reading.flags(),
+        "departures": departures(chosen, contract),
+        "settled": chosen.settled,
+        "notes": notes,
+        "candidates": list(chosen.candidates),
+    }
+
+
+def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
+    lines = []
+    built = ", ".join(f"{name} = {value}" for name, value in (*reading.build, *reading.globals))
+    if reading.is_class:
+        lines.append(("built with", built or "no argument"))
+    lines += _layers(reading, contract)
+    arguments = ", ".join(value if name == value else f"{name}={value}" for name, value in reading.call)
+    lines.append(
+        (
+            "call",
+            f"{'forward' if reading.is_class else reading.entry}({arguments})"
+            + (", time first" if reading.order == "time" else ""),
+        )
+    )
+    lines.append(("mask", _mask(reading)))
+    returned = "one tensor" if reading.returns == "tensor" else f"a tuple; its part {reading.returns} is the output"
+    lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
+    return lines
+
+
+def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
+    lines = []
+    shown: set[str] = set()
+    for role in ("q", "k", "v", "o"):
+        layer = reading.layer(role)
+        if not layer.weight:
+            if role == "o" and "o" in contract.layers:
+                lines.append(("o", "none: the result of the heads is compared"))
+            continue
+        if layer.weight in shown:
+            continue
+        shown.add(layer.weight)
+        shared = [each for each in reading.fused if reading.layer(each).weight == layer.weight]
+        arranged = _ARRANGED[reading.arrangement].format(" | ".join(shared)) if shared else ""
+        details = [part for part in (arranged, _STORED.get(layer.layout, "")) if part]
+        lines.append((", ".join(shared) or role, ", ".join([layer.weight, *details])))
+    return lines
+
+
+def _mask(reading: Reading) -> str:
+    own = "always causal" if reading.causal else ""
+    if reading.mask == "none":
+        return own or "none"
+    shape = "any that broadcasts to the scores" if reading.shape == "any" else reading.shape
+    said = _MEANINGS[reading.mask] if reading.mask == "lengths" else f"{_MEANINGS[reading.mask]}, {shape}"
+    return ", and ".join(part for part in (said, own) if part)
+
+
+def departures(chosen: Chosen, contract: Contract) -> list[str]:
+    """What differs from the contract and is no mistake."""
+    reading = chosen.reading
+    found = ["names"]
+    found += ["takes a config"] * any("." in name for name, _ in reading.build)
+    found += ["sizes at module level"] * bool(reading.globals)
+    found += ["fused"] * bool(reading.fused)
+    found += ["one layer per head"] * any(".*." in reading.layer(role).weight for role in ("q", "k", "v"))
+    found += ["always causal"] * reading.causal
+    place = contract.place_of_mask
+    found += ["takes no mask"] * (place is not None and reading.mask == "none")
+    found += ["takes a mask"] * (place is None and reading.mask != "none")
+    found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")
+    found += [f"a mask {reading.shape}"] * (reading.mask not in ("none", "lengths") and reading.shape != "any")
+    found += ["lengths in the place of a mask"] * (reading.mask == "lengths")
+    found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops)
+    found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
+    found += ["no bias"] * bool(chosen.limits.zeroed)
+    found += ["time first"] * (reading.order == "time")
+    found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
+    found += ["as many queries as keys only"] * reading.square
+    found += ["a dropout rate of its own"] * bool(reading.rates)
+    found += ["returns a tuple"] * (reading.returns != "tensor")
+    found += ["adds the input to the output"] * reading.residual
+    found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
+    found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
+    return found
+
+
+def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, str]:
+    """The properties that make no sense under the reading, each with the reason."""
+    narrow = reading.mask != "none" and (reading.shape not in ("any", "(B, H, T, T)") or reading.mask == "lengths")
+    applies = {
+        "always": (True, "it is about the contract's own names and checks"),
+        "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
+        "mask": (reading.mask == "none", "the code takes no mask"),
+        "causal": (reading.causal, "the code always hides later keys"),
+        "narrow": (narrow, "the code takes masks of one shape only"),
+        "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
+        "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
+        "bias": (bool(limits.zeroed), "a layer has no bias"),
+    }
+    found: dict[str, str] = {}
+    for kind, (holds, why) in applies.items():
+        for name in contract.left_out.get(kind, ()) if holds else ():
+            found.setdefault(name, f"left out under this reading: {why}")
+    return found
+
+
+def by_contract_names(source: bytes, reading: Reading, contract: Contract, structure: Structure) -> bytes:
+    """The source for finding lines: only what the entry uses, with the contract's names of layers. The lines stay in place."""
+    definition = structure.find(reading.entry)
+    if definition is None:
+        return source
+    try:
+        text = source.decode("utf-8")
+    except UnicodeDecodeError:
+        return source
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    reach = {one.name for one in structure.reach(definition)}
+    for one in structure.definitions:
+        if one.name not in reach:
+            first, last = one.lines
+            lines[first - 1 : last] = [""] * (last - first + 1)
+    text = "\n".join(lines)
+    for role, own in names(reading, contract).items():
+        attribute = _attribute(reading.layer(role))
+        if attribute:
+            text = re.sub(rf"(?<![\w.])self\.{re.escape(attribute)}\b", f"self.{own}", text)
+    return text.encode()
+
+
+def in_their_names(text: str, reading: Reading, contract: Contract) -> str:
+    """A sentence of ours with the code's own names of layers."""
+    for role, own in names(reading, contract).items():
+        attribute = _attribute(reading.layer(role))
+        if attribute:
+            text = re.sub(rf"\b{own}\b", attribute, text)
+    return text
+
+
+def names(reading: Reading, contract: Contract) -> dict[str, str]:
+    """The contract's name of the layer of each role that has a layer of its own in the code."""
+    return {
+        role: contract.layers[role].name.rpartition(".")[2]
+        for role in ("q", "k", "v", "o")
+        if role in contract.layers and reading.layer(role).weight and role not in reading.fused
+    }
+
+
+def _attribute(layer: Layer) -> str:
+    """The attribute by which the code calls a layer: `w_q` of `w_q.weight`, "" for one in a list."""
+    parts = layer.weight.removesuffix(".weight").split(".")
+    named = [part for part in parts if not part.isdecimal() and part != "*"]
+    return named[-1] if named and parts[-1] == named[-1] else ""

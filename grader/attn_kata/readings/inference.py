@@ -1,0 +1,48 @@
+"""Which kata code by other names is nearest to, told by its structure. Loads no torch and runs nothing."""
+
+from __future__ import annotations
+
+import re
+
+from attn_kata import catalog
+from attn_kata.readings import calls, contract, structure, syntax, vocabulary
+from attn_kata.readings.structure import Definition, Structure
+
+
+def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
+    """The kata's slug and a sentence that says why; None where nothing looks like an attention. `name` is the class to take."""
+    found = syntax.of_source(source)
+    every = structure.attention_like(found)
+    if name is not None:
+        named = found.find(name)
+        every = [] if named is None else [named]
+    for definition in every:
+        for slug in _nearest(definition, found):
+            known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
+            if known is not None and calls.fits(definition, known):
+                kind = "class" if definition.is_class else "function"
+                return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
+    return None
+
+
+def _nearest(definition: Definition, found: Structure) -> list[str]:
+    """The katas that it may be, the nearest first."""
+    text = found.text(definition)
+    inputs = calls.call_inputs(definition)
+    given = [what for what in inputs.values() if what != "mask"]
+    layered = {"Linear", "Parameter", "Conv1d", "Conv1D"} & {
+        made for one in found.reach(definition) for made in one.layers.values()
+    }
+    if not definition.is_class or not layered:
+        return ["sdpa"]
+    if re.search(r"\btanh\b", text):
+        return ["additive_attention"]
+    sizes = [vocabulary.size_of(one.name) for one in definition.build]
+    sizes += [vocabulary.size_of(part) for part in (*definition.config_names, *found.globals)]
+    heads = "H" in sizes or re.search(r"num_?heads|n_?heads?\b|self\.heads?\b|ModuleList|头", text) is not None
+    required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
+    crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
+    crosses = crosses or "cross" in definition.name.lower()
+    if heads:
+        return ["cross_attention", "mha"] if crosses else ["mha"]
+    return ["cross_attention"] if crosses else ["self_attention", "mha"]

@@ -1,0 +1,227 @@
+"""Where the parameters of q, k, v and o can be: by shape first, then by name, then in the order in which they are made."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+
+from attn_kata.readings import vocabulary
+from attn_kata.readings.building import LOOK
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import ARRANGEMENTS, Layer, Reading, with_flags
+from attn_kata.readings.structure import Definition, Structure
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def with_layers(
+    reading: Reading, shapes: Shapes, definition: Definition, structure: Structure, contract: Contract
+) -> list[Reading]:
+    """The reading with the places of q, k, v and o, once for each way in which names and shapes can be understood."""
+    weights = {path: shape for path, shape in shapes.items() if len(shape) > 1 and not _in_bypassed(path, reading)}
+    if not weights:
+        return []
+    groups = _groups(weights, int(LOOK["H"]))
+    wanted = [
+        role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")
+    ]
+    made = {one: maker for part in structure.reach(definition) for one, maker in part.layers.items()}
+    fused: dict[str, tuple[str, ...]] = {}
+    named: dict[str, str] = {}
+    rest: list[str] = []
+    for path, shape in groups.items():
+        kind = _fused(path, shape, groups)
+        if kind:
+            fused[path] = kind
+            continue
+        role = vocabulary.role_of(_bare(path))
+        if role in wanted and role not in named:
+            named[role] = path
+        elif role is None or role in named:
+            rest.append(path)
+    for kind in fused.values():
+        for role in kind:
+            named.pop(role, None)
+    covered = {role for kind in fused.values() for role in kind} | set(named)
+    order = _creation_order(rest, definition, structure)
+    open_roles = [role for role in wanted if role not in covered]
+    assignments: list[dict[str, str]] = []
+    if "o" in open_roles and len(order) == 1 and len(open_roles) == 1:
+        assignments.append({"o": order[0]})
+    elif open_roles and len(order) >= len([role for role in open_roles if role != "o"]):
+        qkv = [role for role in open_roles if role != "o"]
+        # A list is in the order q, k, v: another order that explains the code would hide that two are swapped.
+        in_list = all(re.search(r"\.\d+(?:\.|$)", path) for path in order)
+        for chosen in [tuple(qkv)] if in_list else itertools.permutations(qkv):
+            roles = [*chosen, *(["o"] if "o" in open_roles and len(order) > len(qkv) else [])]
+            assignments.append(dict(zip(roles, order, strict=False)))
+    readings = []
+    for more in assignments or [{}]:
+        places = {**named, **more}
+        if any(role not in places and role not in covered for role in wanted if role != "o"):
+            continue
+        layers: dict[str, object] = {role: _layer(path, shapes, made, role) for role, path in places.items()}
+        for path, kind in fused.items():
+            layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
+        one = with_flags(reading, layers)
+        orders = _orders(fused, definition, structure)
+        for arrangement in _arrangements(definition, structure) if fused and contract.has_heads else ("blocks",):
+            for order_of_roles in orders:
+                readings += [replace(raw, fused=order_of_roles, arrangement=arrangement) for raw in _raw(one, contract)]
+    return readings
+
+
+def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
+    """Whether the layers have the sizes that the contract's would have."""
+    symbols = [symbol for symbol, _ in contract.arguments]
+    for role in ("q", "k"):
+        layer = reading.layer(role)
+        shape = shapes.get(layer.weight.replace(".*.", ".0."), ())
+        if len(shape) != 2 or role in reading.fused or layer.layout != "rows":
+            continue
+        wanted = LOOK["D"] if "I" in symbols or ".*." in layer.weight else LOOK["E"]
+        if shape[0] != wanted:
+            return False
+    return True
+
+
+def _in_bypassed(path: str, reading: Reading) -> bool:
+    starred = re.sub(r"\.\d+(?=\.)", ".*", path)
+    return any(one.startswith(f"{name}.") for name in reading.bypassed for one in (path, starred))
+
+
+def _groups(weights: Shapes, heads: int) -> Shapes:
+    """The weights by path; those of one layer per head as one, with `*` for the head."""
+    starred: dict[str, list[str]] = {}
+    for path in weights:
+        parts = path.split(".")
+        for place, part in enumerate(parts):
+            if part.isdecimal():
+                starred.setdefault(".".join([*parts[:place], "*", *parts[place + 1 :]]), []).append(path)
+                break
+    groups: Shapes = {}
+    together: dict[str, str] = {}
+    for star, paths in starred.items():
+        # As many as heads, each with the rows of one: not a list of q, k and v.
+        if len(paths) == heads and LOOK["E"] > min(weights[paths[0]][:2]):
+            together.update(dict.fromkeys(paths, star))
+    for path, shape in weights.items():
+        groups[together.get(path, path)] = shape
+    return groups
+
+
+def _bare(path: str) -> str:
+    return path.removesuffix(".weight")
+
+
+def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]:
+    """q, k and v, or k and v, where the layer is one for several."""
+    name = re.sub(r"[^a-z]", "", _bare(path).rpartition(".")[2].lower())
+    says_three = re.search(r"qkv|wqkv|querykeyvalue|inproj|cattn|kqv|toqkv|vqk|allproj", name) is not None
+    says_two = re.search(r"kv", name) is not None and not says_three
+    largest = sorted(shape)[-1]
+    if len(shape) == 2 and (
+        says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")
+    ):
+        others = [other for each, other in groups.items() if each != path and len(other) == 2]
+        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"]) for size in shape)
+        if three and (says_three or len(others) <= 1):
+            return ("q", "k", "v")
+    if len(shape) == 2 and (says_two or (largest == 2 * LOOK["E"] and vocabulary.role_of(_bare(path)) is None)):
+        return ("k", "v")
+    return ()
+
+
+def _creation_order(paths: list[str], definition: Definition, structure: Structure) -> list[str]:
+    """Layers in the order in which the source sets them."""
+    order = [name for part in structure.reach(definition) for name in part.layers]
+
+    def place(path: str) -> tuple[int, list[object]]:
+        parts = path.split(".")
+        known = [order.index(part) for part in parts if part in order]
+        return (known[0] if known else len(order)), [int(part) if part.isdecimal() else 0 for part in parts]
+
+    return sorted(paths, key=place)
+
+
+def _layer(path: str, shapes: Shapes, made: dict[str, str], role: str, count: int = 1) -> Layer:
+    """The layer at a path: its bias and how its weight is stored."""
+    first = path.replace(".*.", ".0.")
+    shape = shapes[first]
+    if path.endswith(".weight"):
+        bias = path.removesuffix("weight") + "bias"
+        is_linear = True
+    else:
+        bias = _bias_beside(path, first, shapes)
+        is_linear = False
+    layout = "rows"
+    if len(shape) == 3:
+        layout = _layout_of_heads(shape) if shape[-1] != 1 else "conv"
+    elif (is_linear and made.get(_bare(path).rpartition(".")[2]) == "Conv1D") or (
+        count > 1 and shape[1] == count * LOOK["E"] and shape[0] != shape[1]
+    ):
+        layout = "columns"
+    elif len(shape) == 2 and shape[0] != shape[1] and not is_linear and role != "o" and count == 1:
+        layout = "columns" if shape[1] in (LOOK["D"], LOOK["V"]) and shape[0] not in (LOOK["D"], LOOK["V"]) else "rows"
+    return Layer(weight=path, bias=bias, layout=layout)
+
+
+def _bias_beside(path: str, first: str, shapes: Shapes) -> str:
+    """The bias of a weight that is a parameter by itself: `in_proj_bias` of `in_proj_weight`, `b_Q` of `W_Q`."""
+    owner, dot, name = path.rpartition(".")
+    for old, new in (("weight", "bias"), ("W_", "b_"), ("w_", "b_"), ("W", "b"), ("w", "b")):
+        other = f"{owner}{dot}{name.replace(old, new, 1)}"
+        if other != path and other in shapes:
+            return other
+    return ""
+
+
+def _layout_of_heads(shape: tuple[int, ...]) -> str:
+    if shape[0] == LOOK["H"]:
+        return "heads" if shape[1] == LOOK["D"] else "heads_columns"
+    return "columns_heads"
+
+
+def _orders(fused: dict[str, tuple[str, ...]], definition: Definition, structure: Structure) -> list[tuple[str, ...]]:
+    """The orders of q, k and v in a shared layer: the one in which they are unpacked, by name; every one where nothing says."""
+    if not fused:
+        return [()]
+    path, kind = max(fused.items(), key=lambda one: len(one[1]))
+    named = _named_order(_bare(path).rpartition(".")[2])
+    if sorted(named) == sorted(kind):
+        return [named]
+    for part in structure.reach(definition):
+        for names in part.unpacked:
+            roles = tuple(vocabulary.role_of(name) for name in names)
+            if sorted(map(str, roles)) == sorted(kind):
+                return [tuple(str(role) for role in roles)]
+    return list(itertools.permutations(kind))
+
+
+def _arrangements(definition: Definition, structure: Structure) -> tuple[str, ...]:
+    """The arrangements of a shared layer, the one that the shapes in the source suggest first."""
+    by_head = re.search(r"heads?\w*\s*,\s*(?:3\b|-1\s*\))", structure.text(definition)) is not None
+    return ("by_head", "blocks", "innermost") if by_head else ARRANGEMENTS
+
+
+def _named_order(name: str) -> tuple[str, ...]:
+    """The order that a shared layer's name says: `query_key_value`, `to_kv`, `Wqkv`."""
+    short = re.sub(r"[^a-z]", "", name.lower()).replace("query", "q").replace("key", "k").replace("value", "v")
+    found = re.search(r"[qkv]{2,3}", short)
+    return tuple(found[0]) if found else ()
+
+
+def _raw(reading: Reading, contract: Contract) -> list[Reading]:
+    """Square matrices that are no layers' weights may be stored either way."""
+    raw = [
+        role
+        for role in ("q", "k", "v", "o")
+        if reading.layer(role).weight
+        and not reading.layer(role).weight.endswith(".weight")
+        and reading.layer(role).layout == "rows"
+    ]
+    if not raw or (contract.kata != "mha" and not contract.has_heads):
+        return [reading]
+    columns: dict[str, object] = {role: replace(reading.layer(role), layout="columns") for role in raw}
+    return [with_flags(reading, columns), reading]

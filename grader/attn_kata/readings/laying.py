@@ -1,0 +1,117 @@
+"""The lines of an adapter that make the contract's own layers, and lay their weights into the code's parameters."""
+
+from __future__ import annotations
+
+from attn_kata.readings.contract import Contract, LayerOf
+from attn_kata.readings.reading import Layer, Reading
+
+
+def layers(contract: Contract) -> list[str]:
+    """The contract's own layers, with the names by which weights are copied in."""
+    lines = []
+    heads = [one for one in contract.layers.values() if ".*." in one.name]
+    for one in contract.layers.values():
+        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})"
+        if one not in heads:
+            lines.append(f"self.{one.name} = {made}")
+    if heads:
+        group = heads[0].name.partition(".")[0]
+        each = ", ".join(
+            f'"{one.name.rpartition(".")[2]}": _nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})'
+            for one in heads
+        )
+        lines.append(f"self.{group} = _nn.ModuleList(_nn.ModuleDict({{{each}}}) for _ in range(H))")
+    return lines
+
+
+def laid(reading: Reading, contract: Contract) -> list[str]:
+    lines = []
+    roles = _roles(contract)
+    names = {}
+    for role, one in roles.items():
+        weight, bias = _own(role, one, contract)
+        lines.append(f"{role}_weight, {role}_bias = {weight}, {bias}")
+        names[role] = role
+    lines.append("laid = {}")
+    done: set[str] = set()
+    for role in names:
+        layer = reading.layer(role)
+        if not layer.weight or layer.weight in done:
+            continue
+        shared = [other for other in reading.fused if reading.layer(other).weight == layer.weight] or [role]
+        done.add(layer.weight)
+        lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight")
+        if layer.bias:
+            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias")
+    lines.append("return laid")
+    return lines
+
+
+def _roles(contract: Contract) -> dict[str, LayerOf]:
+    if "qkv" in contract.layers:
+        return dict.fromkeys(("q", "k", "v"), contract.layers["qkv"])
+    return {role: one for role, one in contract.layers.items() if role in ("q", "k", "v", "o")}
+
+
+def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:
+    """The contract's weight (out, in) and bias (out,) of a role."""
+    if "qkv" in contract.layers:
+        place = ("q", "k", "v").index(role)
+        return f"self.{one.name}.weight.chunk(3)[{place}]", f"self.{one.name}.bias.chunk(3)[{place}]"
+    if ".*." in one.name:
+        group, _, name = one.name.partition(".*.")
+        weight = f'_torch.cat([head["{name}"].weight for head in self.{group}])'
+        return weight, f"{weight}.new_zeros(({weight}).shape[0])"
+    bias = (
+        f"self.{one.name}.bias"
+        if contract.bias
+        else f"self.{one.name}.weight.new_zeros(self.{one.name}.weight.shape[0])"
+    )
+    return f"self.{one.name}.weight", bias
+
+
+def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: str) -> list[str]:
+    """The lines that lay one parameter, of one role or of several in their order."""
+    path = layer.weight if what == ".weight" else layer.bias
+    parts = [f"{role}_{what[1:]}" for role in roles]
+    if ".*." in path:
+        before, after = path.split(".*.", 1)
+        wanted = [f"{part}.unflatten(0, (H, -1))[h]" for part in parts]
+        value = wanted[0] if len(wanted) == 1 else f"_torch.cat([{', '.join(wanted)}])"
+        value = f"({value}).T" if layout == "columns" and what == ".weight" else value
+        return ["for h in range(H):", f'    laid[f"{before}.{{h}}.{after}"] = {value}']
+    if len(parts) == 1:
+        value = parts[0]
+    elif arrangement == "by_head":
+        value = f"_torch.cat([part.unflatten(0, (H, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
+    elif arrangement == "innermost":
+        value = f"_torch.stack([{', '.join(parts)}], 1).flatten(0, 1)"
+    else:
+        value = f"_torch.cat([{', '.join(parts)}])"
+    if what == ".weight":
+        value = _stored(value, layout, roles[0])
+    elif layout in ("heads", "heads_columns", "columns_heads") and roles != ["o"]:
+        value = f"{value}.unflatten(0, (H, -1))"
+    return [f'laid["{path}"] = {value}']
+
+
+def _stored(value: str, layout: str, role: str) -> str:
+    """A weight (out, in) as the code stores it."""
+    of_heads = {"heads": "(H, D, in)", "heads_columns": "(H, in, D)", "columns_heads": "(in, H, D)"}
+    if layout == "columns":
+        return f"{value}.T"
+    if layout == "conv":
+        return f"{value}.unsqueeze(-1)"
+    if layout not in of_heads:
+        return value
+    if role == "o":  # its inputs are the heads'
+        return {
+            "heads": f"{value}.T.unflatten(0, (H, -1))",  # (H, D, out)
+            "heads_columns": f"{value}.unflatten(1, (H, -1)).transpose(0, 1)",  # (H, out, D)
+            "columns_heads": f"{value}.unflatten(1, (H, -1))",  # (out, H, D)
+        }[layout]
+    return {
+        "heads": f"{value}.unflatten(0, (H, -1))",
+        "heads_columns": f"{value}.unflatten(0, (H, -1)).transpose(1, 2)",
+        "columns_heads": f"{value}.T.unflatten(1, (H, -1))",
+    }[layout]

@@ -1,0 +1,238 @@
+"""What of the contract a piece of code can be asked, under a reading: masks of some shapes, later keys hidden always.
+
+The attempt and the reference are asked the same: a mask is narrowed to one that the code can take, for both. Only the
+reference gets the mask that the code makes by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attn_kata.diagnosis.pipeline import Pipeline, State
+from attn_kata.properties.handle import Transport
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
+from attn_kata.readings import causal
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import ROLES, Reading
+
+_ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)")
+_ONE_FOR_ALL_SAMPLES = ("(T, T)",)
+_KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The masks that the code can take."""
+
+    reading: Reading
+    contract: Contract
+
+    @property
+    def place(self) -> int | None:
+        """The place of the mask among the inputs, or None."""
+        return self.contract.place_of_mask
+
+    def of_masked_function(self) -> Limits:
+        """The limits of the entry that a function with a mask is asked besides; the same for any other contract."""
+        also = self.contract.with_mask
+        if also is None:
+            return self
+        masked = replace(self.contract, entry=also.entry, inputs=("q", "k", "v", "mask"), mask="scores", with_mask=None)
+        return replace(self, contract=masked)
+
+    def narrowed(self, mask: Tensor) -> Tensor:
+        """A mask of the contract as one that the code can take, in the shape of the first. Every row keeps its open keys."""
+        reading = self.reading
+        if self.contract.mask == "keys":  # (B, Tk)
+            return _first_keys(mask) if reading.mask == "lengths" else mask
+        keys_only = reading.shape in _KEYS or reading.mask == "lengths"
+        if reading.dims not in (2, 3) and (reading.shape in _ONE_FOR_ALL_HEADS or keys_only):
+            mask = _first(mask, -3)
+        if reading.shape in _ONE_FOR_ALL_SAMPLES:
+            mask = _first(_first(mask, -3), -4)
+        if keys_only:
+            mask = _first(mask, -2)
+        if reading.mask == "lengths":
+            mask = _first_keys(mask)
+        if reading.causal and mask.dim() and mask.shape[-1] > 1:
+            mask = mask | (torch.arange(mask.shape[-1]) == 0)  # or the first query would have nothing to attend to
+        return mask if bool(mask.any(-1).all()) or not keys_only else mask | (torch.arange(mask.shape[-1]) == 0)
+
+    def of_reference(self, args: tuple[object, ...]) -> tuple[object, ...]:
+        """The arguments of a call as the reference gets them: with the mask that the code takes, and what it hides itself."""
+        place = self.place
+        if place is None:
+            return args
+        first = args[0]
+        assert isinstance(first, Tensor)
+        given = args[place] if len(args) > place else None
+        mask = self.narrowed(given) if isinstance(given, Tensor) and self.reading.mask != "none" else None
+        if mask is None and isinstance(given, Tensor) and not self.contract.is_module:
+            mask = given | True  # the contract's function takes a mask always
+        if self.reading.causal:
+            own = causal.lower(first.shape[-2], first.shape[-2])  # (T, T)
+            mask = own if mask is None else own & mask
+        return (*args[:place], mask, *args[place + 1 :]) if len(args) > place or mask is not None else args
+
+    @property
+    def zeroed(self) -> frozenset[str]:
+        """The contract's parameters that the code does not have, which are 0: biases of matrices that are no layers."""
+        if not self.contract.bias:
+            return frozenset()
+        layers = {role: one.name for role, one in self.contract.layers.items() if role in ROLES}
+        read = {name: self.reading.layer(role) for role, name in layers.items()}
+        return frozenset(f"{name}.bias" for name, layer in read.items() if layer.weight and not layer.bias)
+
+    def pipeline(self, pipeline: Pipeline) -> Pipeline:
+        """The kata's pipeline under these limits. Where the code is causal by itself, it may be so in a wrong way."""
+        if pipeline.entry != self.contract.entry:
+            return pipeline
+        begin = pipeline.begin
+
+        def begun(*given: Any) -> State:
+            skipped = 2 if pipeline.module else 0
+            before = given[:skipped]
+            if pipeline.module:
+                parameters = {name: 0 * value if name in self.zeroed else value for name, value in before[0].items()}
+                before = (parameters, *before[1:])
+            state: State = begin(*before, *self.of_reference(given[skipped:]))
+            return state
+
+        limited = replace(pipeline, begin=begun)
+        if self.reading.square:
+            limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
+        if not self.reading.causal:
+            return limited
+        if self.place is None:
+            return causal.hidden_by_itself(limited)
+        return replace(limited, variants=(*limited.variants, *causal.wrong_senses(limited)))
+
+    def without_mask(self) -> Limits:
+        """Limits for code that is called without a mask."""
+        return replace(self, reading=replace(self.reading, mask="none"))
+
+
+def _is_square(args: tuple[Any, ...]) -> bool:
+    """Whether a call has as many queries as keys."""
+    first, second = args[:2]
+    return bool(first.shape[-2] == second.shape[-2])
+
+
+def _first(mask: Tensor, dim: int) -> Tensor:
+    """The first entry along a dimension for all of them, where the mask has it."""
+    if mask.dim() < -dim:
+        return mask
+    return mask.narrow(dim, 0, 1).expand_as(mask)
+
+
+def _first_keys(mask: Tensor) -> Tensor:
+    """As many keys kept as the mask keeps, but the first ones; at least one."""
+    count = mask.sum(-1, keepdim=True).clamp(min=1)
+    return torch.arange(mask.shape[-1]) < count
+
+
+class Limited:
+    """A Transport that asks under limits. `attempt` says for which of the two sides."""
+
+    def __init__(self, transport: Transport, limits: Limits, *, attempt: bool) -> None:
+        self._transport, self._attempt = transport, attempt
+        self._plain, self._masked = limits, limits.of_masked_function()
+        self._names: dict[int, tuple[str, ...]] = {}  # of each module's parameters
+
+    @property
+    def generation(self) -> int:
+        return self._transport.generation
+
+    def block(self, words: tuple[str, ...]) -> None:
+        """Block these operations in the underlying transport."""
+        self._transport.block(words)
+
+    def ask(self, request: Request) -> wire.Reply:
+        """The reply to the request under the limits."""
+        request = self._with_zeros(request)
+        if not isinstance(request, Call):
+            reply = self._transport.ask(request)
+            if isinstance(request, Build):
+                self._names[request.module] = tuple(sorted(reply.texts))
+            return reply
+        return self._without_zeroed(request, self._ask(request))
+
+    def _ask(self, request: Call) -> wire.Reply:
+        limits = self._masked if request.name == self._masked.contract.entry else self._plain
+        if limits.place is None:
+            return self._transport.ask(request)
+        if self._attempt:
+            return self._of_attempt(request, limits, limits.place)
+        return self._transport.ask(_of_reference(request, limits))
+
+    def _with_zeros(self, request: Request) -> Request:
+        """The request with 0 for the parameters that the code does not have."""
+        zeroed = self._plain.zeroed
+        if not zeroed or not isinstance(request, (Build, LoadWeights, Call)) or not zeroed & set(request.weights):
+            return request
+        start = len(request.tensors) - len(request.weights)
+        weights = zip(request.weights, request.tensors[start:], strict=True)
+        changed = (torch.zeros_like(value) if name in zeroed else value for name, value in weights)
+        return replace(request, tensors=(*request.tensors[:start], *changed))
+
+    def _without_zeroed(self, request: Call, reply: wire.Reply) -> wire.Reply:
+        """The reply without the gradients of these parameters."""
+        zeroed = self._plain.zeroed
+        differentiated = bool(request.cotangents) or request.labels is not None
+        if not zeroed or not differentiated or request.module is None or reply.status != wire.OK:
+            return reply
+        names = self._names.get(request.module, ())
+        start = len(reply.tensors) - len(names)
+        parts = [
+            replace(part, data=None) if name in zeroed else part
+            for name, part in zip(names, reply.tensors[start:], strict=True)
+        ]
+        return replace(reply, tensors=(*reply.tensors[:start], *parts))
+
+    def _of_attempt(self, request: Call, limits: Limits, place: int) -> wire.Reply:
+        if len(request.args) <= place or limits.reading.mask == "none":
+            return self._transport.ask(request)
+        kind, index = request.args[place]
+        if kind != "tensor":
+            return self._transport.ask(request)
+        given = request.tensors[index]
+        narrowed = limits.narrowed(given)
+        tensors = (*request.tensors[:index], narrowed, *request.tensors[index + 1 :])
+        reply = self._transport.ask(replace(request, tensors=tensors))
+        if request.inputs_after and reply.status == wire.OK:
+            reply = _with_given(reply, 1 + index, narrowed, given)
+        return reply
+
+
+def _of_reference(request: Call, limits: Limits) -> Call:
+    args = tuple(request.tensors[value] if kind == "tensor" else value for kind, value in request.args)
+    if not args:
+        return request
+    limited = limits.of_reference(args)
+    described: list[Argument] = []
+    tensors = list(request.tensors)
+    for number, value in enumerate(limited):
+        if not isinstance(value, Tensor):
+            described.append(("value", value))
+        elif number < len(request.args) and request.args[number][0] == "tensor":
+            tensors[request.args[number][1]] = value
+            described.append(request.args[number])
+        else:  # the mask that the code makes: after the arguments, and before the weights
+            at = len(tensors) - len(request.weights)
+            tensors.insert(at, value)
+            described.append(("tensor", at))
+    return replace(request, args=tuple(described), tensors=tuple(tensors))
+
+
+def _with_given(reply: wire.Reply, place: int, narrowed: Tensor, given: Tensor) -> wire.Reply:
+    """The reply with the mask that the test gave, where the call left the narrowed one as it was."""
+    after = reply.tensors[place].data if len(reply.tensors) > place else None
+    if after is None or after.shape != narrowed.shape or not torch.equal(after, narrowed):
+        return reply
+    same = replace(reply.tensors[place], data=given)
+    return replace(reply, tensors=(*reply.tensors[:place], same, *reply.tensors[place + 1 :]))

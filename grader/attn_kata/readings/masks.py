@@ -1,0 +1,117 @@
+"""What a mask means and which shape it has, as far as words and names say it. Behaviour decides what they leave open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from attn_kata.readings import vocabulary
+from attn_kata.readings.reading import SHAPES
+
+_SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b)"
+_UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b)"
+_KEPT = (
+    r"(?:keep|kept|attend|visible|valid|allow|real|un-?masked|not (?:be )?masked|not (?:be )?(?:pad|ignored|hidden)|"
+    r"\bsee\b|seen|"
+    r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
+)
+_HIDDEN = (
+    r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|"
+    r"not (?:be )?(?:allow|attend|visible|seen|valid)|"
+    r"removed?|"
+    r"disallow|may not|cannot|must not|no attention|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
+)
+# Between what is said of a flag and the flag, at most this much: one clause.
+_NEAR = r"[^.;\n\"']{0,40}?"
+_ADDED = r"additive|added to (?:the )?(?:attention )?(?:scores|logits)"
+_MINUS = r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """One way to pass a mask: its meaning, its shape and its type."""
+
+    mask: str
+    shape: str
+    mask_type: str
+
+
+def documented(text: str, name: str) -> str | None:
+    """What words and names say of a mask: keep, hide or additive; None where they do not say it, or say both.
+
+    `text` is the source of the attention with its comments, and `name` what its call names the mask.
+    """
+    plain = vocabulary.plain(name)
+    if plain in vocabulary.KEEPS:
+        return "keep"
+    if plain in vocabulary.HIDES:
+        return "hide"
+    every = _words(text)
+    about = "\n".join(line for line in every.split("\n") if name.lower() in line)
+    return _meaning(about) or _meaning(every)
+
+
+def _meaning(words: str) -> str | None:
+    if re.search(_MINUS, words):
+        return "additive"
+    keep = _says(words, _SET, _KEPT, _HIDDEN) or _says(words, _UNSET, _HIDDEN, _KEPT)
+    hide = _says(words, _SET, _HIDDEN, _KEPT) or _says(words, _UNSET, _KEPT, _HIDDEN)
+    if keep != hide:
+        return "keep" if keep else "hide"
+    return "additive" if re.search(_ADDED, words) and not keep else None
+
+
+def _says(words: str, flag: str, what: str, other: str) -> bool:
+    """Whether a clause says `what` of the flag, and nothing of the other before it."""
+    for pattern in (rf"{flag}{_NEAR}({what})", rf"({what}){_NEAR}(?:where|when|if|is|are|=|:|,|为)\s*{flag}"):
+        for found in re.finditer(pattern, words):
+            clause = found[0]
+            longer = words[found.start() : found.end() + 12]
+            if what is _HIDDEN and re.search(rf"not (?:be )?{re.escape(found[1])}", clause):
+                continue
+            if re.search(other, clause) is None or (what is _HIDDEN and re.search(r"not|不|may not", longer)):
+                return True
+    return False
+
+
+def _words(text: str) -> str:
+    """The comments and strings of a source, in lower case."""
+    comments = re.findall(r"#([^\n]*)", text)
+    strings = [part for three in re.findall(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', text, re.DOTALL) for part in three]
+    strings += [part for part in re.findall(r'"([^"\n]*)"', text) if " " in part]
+    lines = "\n".join([*comments, *strings]).lower().split("\n")
+    return "\n".join(line for line in lines if "nan" not in line)  # about rows with nothing to attend to
+
+
+def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
+    """The ways to pass a mask, the likeliest first. What is documented is the only meaning."""
+    if vocabulary.plain(name) in vocabulary.LENGTHS:
+        yield Form(mask="lengths", shape="any", mask_type="bool")
+    meanings = [said] if said in ("keep", "hide", "additive") else ["keep", "hide", "additive"]
+    if said is None and re.search(rf"\+=?\s*{re.escape(name)}\b", text):
+        meanings = ["additive", "keep", "hide"]
+    elif said is None and re.search(rf"masked_fill_?\(\s*{re.escape(name)}\b[^=<!]*,", text):
+        meanings = ["hide", "keep", "additive"]
+    types = (
+        ("float", "bool", "int")
+        if re.search(rf"1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text)
+        else ("bool", "int", "float")
+    )
+    for shape in _shapes(text, name):
+        for meaning in meanings:
+            for kind in ("bool",) if meaning == "additive" else types:
+                yield Form(mask=meaning, shape=shape, mask_type=kind)
+
+
+def _shapes(text: str, name: str) -> list[str]:
+    """The shapes of a mask: first those to which the source adds as many dimensions as it does, then the most general."""
+    added = len(re.findall(rf"{re.escape(name)}(?:\.\w+\([^()]*\))*\.unsqueeze\(", text))
+    added += text.count(f"{name}.unsqueeze(") and len(
+        re.findall(rf"{re.escape(name)}\.unsqueeze\([^()]*\)\.unsqueeze\(", text)
+    )
+    added = max([added, *(index.count("None") for index in re.findall(rf"{re.escape(name)}\[([^\]]*)\]", text))])
+    likely = {0: ["any"], 1: ["(B, T, T)", "(B, 1, T)"]}.get(added, ["(B, T)"])
+    if added == 0 and "pad" in name.lower():
+        likely = ["(B, T)", "any"]
+    return [*likely, *(shape for shape in SHAPES if shape not in likely)]

@@ -1,0 +1,30 @@
+"""Whether a source was written for a kata's contract, or is to be read as it is."""
+
+from __future__ import annotations
+
+import re
+
+from attn_kata import stub
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.structure import Structure
+
+
+def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...], contract: Contract) -> bool:
+    """Whether the source has a stub's header, or the contract's own names: then it is graded by them and never read."""
+    if stub.header(source)[0] is not None or not structure.definitions:
+        return True
+    found = {name: structure.find(name) for name in entries}
+    if any(one is None for one in found.values()):
+        return False
+    entry = found.get(contract.entry)
+    if entry is None or contract.is_module != entry.is_class:
+        return False
+    if not contract.is_module:
+        return len(entry.call) == len(contract.inputs) and not entry.returned
+    return not missing_layers(source, contract)
+
+
+def missing_layers(source: bytes, contract: Contract) -> list[str]:
+    """The contract's layers whose names do not occur in the source."""
+    names = [one.name.rpartition(".")[2] for one in contract.layers.values()]
+    return [name for name in names if re.search(rf"\b{name}\b".encode(), source) is None]

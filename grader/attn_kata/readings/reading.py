@@ -1,0 +1,224 @@
+"""A reading: how a piece of foreign code is understood. It is plain data, and prints as `--read KEY=VALUE` flags.
+
+    entry      the class or function                                   entry=CausalSelfAttention
+    build      the constructor's arguments, by symbol                  build=d_model=E,num_heads=H,config.n_embd=E
+    globals    names at module level that its constructor reads        globals=n_embd=E
+    q k v o    where the parameters of a layer are, and their layout   q=W_q:columns
+    fused      the order inside a shared layer                         fused=k,q,v or fused=by_head:q,k,v
+    call       what each parameter of the call gets                    call=query=x,key=x,value=x,mask=mask
+    mask       the meaning: keep, hide, additive, lengths, none        mask=hide
+    mask_type  its type: bool, int, float                              mask_type=int
+    shape      the shape of the mask                                   shape=(B, 1, T, T)
+    needs_mask whether it cannot be called without a mask              needs_mask=yes
+    causal     whether it always hides later keys                      causal=yes
+    order      batch or time first                                     order=time
+    dims       how many dimensions q, k and v of a function have       dims=4
+    returns    tensor, or the place of the output in a tuple           returns=0
+    bypassed   submodules that are no part of the attention            bypassed=layer_norm
+    rates      dropouts with a rate of their own, which get p          rates=attention.dropout
+    square     whether it takes as many queries as keys only           square=yes
+    off        attributes set to False                                 off=flash
+    residual   whether the input is added to the output                residual=yes
+
+Symbols: E width, H heads, D size of a head, C width of the context, p dropout, L a length.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+
+from attn_kata.errors import UsageError
+
+Pairs = tuple[tuple[str, str], ...]
+
+ROLES = ("q", "k", "v", "o")
+LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads")
+ARRANGEMENTS = ("blocks", "by_head", "innermost")
+MASKS = ("keep", "hide", "additive", "lengths", "none")
+MASK_TYPES = ("bool", "int", "float")
+# Shapes of a mask, from the most general on. "any": it broadcasts to the scores as it is.
+SHAPES = (
+    "any",
+    "(B, H, T, T)",
+    "(B, 1, T, T)",
+    "(B, T, T)",
+    "(B*H, T, T)",
+    "(T, T)",
+    "(B, 1, 1, T)",
+    "(B, 1, T)",
+    "(B, T)",
+)
+_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
+_VALUE = re.compile(r"[EHDCIVpLxqkv]|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a parameter: names and numbers between dots, `*` for one per head."""
+    return len(text) <= 200 and _PARAMETER.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """Where the parameters of a layer are: the path of the weight, that of the bias or "", and how the weight is stored."""
+
+    weight: str = ""
+    bias: str = ""
+    layout: str = "rows"
+
+    def __str__(self) -> str:
+        bias = f"+{self.bias}" if self.bias else ""
+        return (self.weight + bias + (f":{self.layout}" if self.layout != "rows" else "")) or "none"
+
+    @property
+    def short(self) -> str:
+        """As a person writes it: `c_attn.weight` without its bias."""
+        return self.weight
+
+    @classmethod
+    def parsed(cls, text: str) -> Layer:
+        """The layer of a flag. Raises ValueError."""
+        if text == "none":
+            return cls()
+        where, _, layout = text.partition(":")
+        weight, _, bias = where.partition("+")
+        if not is_path(weight) or (bias and not is_path(bias)):
+            raise ValueError(f"'{where}' is no path of a parameter, such as q_proj.weight or heads.*.query.weight")
+        if (layout or "rows") not in LAYOUTS:
+            raise ValueError(f"'{layout}' is no layout; there are {', '.join(LAYOUTS)}")
+        return cls(weight=weight, bias=bias, layout=layout or "rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the code is understood. The module's docstring has the meaning of the fields; all are plain data."""
+
+    kata: str
+    entry: str
+    is_class: bool
+    build: Pairs = ()
+    globals: Pairs = ()
+    q: Layer = Layer()
+    k: Layer = Layer()
+    v: Layer = Layer()
+    o: Layer = Layer()
+    fused: tuple[str, ...] = ()
+    arrangement: str = "blocks"
+    call: Pairs = ()
+    mask: str = "none"
+    mask_type: str = "bool"
+    shape: str = "any"
+    needs_mask: bool = False
+    causal: bool = False
+    order: str = "batch"
+    dims: int = 0
+    returns: str = "tensor"
+    bypassed: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
+    square: bool = False
+    off: tuple[str, ...] = ()
+    residual: bool = False
+
+    def layer(self, role: str) -> Layer:
+        """The layer of a role: q, k, v or o."""
+        found: Layer = getattr(self, role)
+        return found
+
+    @property
+    def drops(self) -> bool:
+        """Whether the constructor takes the dropout probability."""
+        return bool(self.rates) or any(value == "p" for _, value in (*self.build, *self.globals))
+
+    def flags(self) -> list[str]:
+        """KEY=VALUE of everything that differs from an empty reading; `with_flags` reads them back."""
+        empty = Reading(kata=self.kata, entry="", is_class=self.is_class)
+        texts = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("kata", "is_class", "arrangement") or value == getattr(empty, field.name):
+                continue
+            texts.append(f"{field.name}={self._text(field.name, value)}")
+        return texts
+
+    def _text(self, name: str, value: object) -> str:
+        if name == "fused":
+            order = ",".join(self.fused)
+            return order if self.arrangement == "blocks" else f"{self.arrangement}:{order}"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, tuple):
+            return ",".join("=".join(part) if isinstance(part, tuple) else str(part) for part in value)
+        return str(value)
+
+
+KEYS = tuple(field.name for field in fields(Reading) if field.name not in ("kata", "is_class", "arrangement"))
+
+
+def parse(flags: tuple[str, ...]) -> dict[str, object]:
+    """The fields that flags set. Raises UsageError for an unknown key or value, with the ones that there are."""
+    given: dict[str, object] = {}
+    for flag in flags:
+        key, equals, text = flag.partition("=")
+        if not equals or key not in KEYS:
+            raise UsageError(
+                f"--read '{flag}' is not KEY=VALUE with a key that is known.", next_step=f"The keys: {', '.join(KEYS)}"
+            )
+        try:
+            given.update(_value(key, text.strip()))
+        except ValueError as problem:
+            raise UsageError(f"--read '{flag}': {problem}.") from None
+    return given
+
+
+def with_flags(reading: Reading, given: dict[str, object]) -> Reading:
+    """The reading with what flags have set."""
+    return replace(reading, **given)  # type: ignore[arg-type]
+
+
+def _value(key: str, text: str) -> dict[str, object]:
+    if key in ROLES:
+        return {key: Layer.parsed(text)}
+    if key == "fused":
+        arrangement, colon, order = text.rpartition(":")
+        parts = tuple(order.replace(" ", "").split(","))
+        if sorted(parts) not in (["k", "q", "v"], ["k", "v"]):
+            raise ValueError("it is an order of q, k and v, such as k,q,v")
+        return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
+    if key in ("build", "globals", "call"):
+        return {key: _pairs(text)}
+    if key in ("bypassed", "off", "rates"):
+        names = tuple(part.strip() for part in text.split(",") if part.strip())
+        if not all(map(is_path, names)):
+            raise ValueError("it is one name or several, with commas")
+        return {key: names}
+    if key in ("causal", "residual", "needs_mask", "square"):
+        return {key: _one_of(text, ("yes", "no")) == "yes"}
+    choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
+    if key in choices:
+        return {key: _one_of(text, choices[key])}
+    if key == "dims":
+        return {key: int(_one_of(text, ("0", "2", "3", "4")))}
+    if key == "returns" and text != "tensor" and not text.isdecimal():
+        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …")
+    if not text.isidentifier() and key == "entry":
+        raise ValueError("it is the name of a class or function")
+    return {key: text}
+
+
+def _one_of(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(f"it is one of {', '.join(choices)}")
+    return text
+
+
+def _pairs(text: str) -> Pairs:
+    pairs = []
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals:
+            raise ValueError(f"'{part}' is not NAME=VALUE")
+        if _PATH.fullmatch(name.strip()) is None or _VALUE.fullmatch(value.strip()) is None:
+            raise ValueError(f"'{part.strip()}' is not a name with a size, a number or an input")
+        pairs.append((name.strip(), value.strip()))
+    return tuple(pairs)

@@ -1,0 +1,347 @@
+"""Chooses a reading by behaviour: the one under which the fewest mistakes explain what the code computes.
+
+Names and syntax leave few readings (`building`, `layers`, `calls`). Each becomes an adapter in the attempt's process, which
+answers the probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs one, then one that
+needs two. A reading that departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from attn_kata.diagnosis import probing
+from attn_kata.diagnosis.pipeline import Pipeline, Probe
+from attn_kata.diagnosis.probing import ProbeResults
+from attn_kata.properties.handle import Handle, Transport, read_raised
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Argument, Build
+from attn_kata.readings import adapter, building, calls, layers, masks, vocabulary
+from attn_kata.readings.behaviour import Asked, answers, masked_probe, mistakes, partly, some_probes
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.limits import Limited, Limits
+from attn_kata.readings.reading import Reading, is_path, with_flags
+from attn_kata.readings.structure import Definition, Structure, attention_like
+
+MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look like an attention
+MOST_CANDIDATES = 32  # readings of one definition that are asked
+MOST_MISTAKES = 2  # that a reading may need
+MOST_EXPLAINED = {1: 12, 2: 1}  # readings for which sets of one mistake, and of two, are looked for
+MOST_FORMS = 3  # of an open mask, for code that raises without one
+
+
+Asking = Callable[["Reading"], Asked]
+
+
+class Adaptable(Transport, Protocol):
+    """The connection to an attempt that takes adapters."""
+
+    def adapt(self, adapter: str) -> wire.Reply: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The reading that was chosen, and what there is to say of the choice."""
+
+    reading: Reading
+    adapter: str
+    limits: Limits
+    mistakes: int = 0  # that the reading needs, as far as it was looked for
+    settled: bool = True  # whether words or names say what the mask means
+    candidates: tuple[str, ...] = ()  # other definitions that look like an attention
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotRead:
+    """No reading was found. `tried` says what was tried, in sentences."""
+
+    tried: tuple[str, ...]
+    candidates: tuple[str, ...] = ()
+    nothing: bool = False  # whether nothing in the source looks like an attention
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """A reading with the number of mistakes that it needs; more than MOST_MISTAKES where nothing explains it."""
+
+    mistakes: int
+    reading: Reading
+    answers: bool = True  # whether the code gives any tensor
+
+
+@dataclass(kw_only=True)
+class Search:
+    """One search, for a structure and a contract. `given` are the fields that the user has set."""
+
+    structure: Structure
+    contract: Contract
+    pipelines: tuple[Pipeline, ...]
+    attempt: Adaptable
+    reference: Transport
+    given: dict[str, object] = field(default_factory=dict)
+    tried: list[str] = field(default_factory=list)
+    _several: bool = False  # whether several definitions may be meant
+    _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
+
+    def run(self) -> Chosen | NotRead:
+        """The reading, or what was tried. Raises AttemptDied when the attempt's process has died too often."""
+        wanted = self.given.get("entry")
+        fitting = [one for one in attention_like(self.structure) if calls.fits(one, self.contract)]
+        if wanted:
+            named = self.structure.find(str(wanted))
+            fitting = [named] if named is not None else []
+            if named is None:
+                self.tried.append(f"there is no '{wanted}' in the file")
+        self._several = len(fitting) > 1
+        best: tuple[int, int, Ranked, Definition] | None = None
+        for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
+            found = self._read(definition)
+            if found is not None and (best is None or (found.mistakes, place) < best[:2]):
+                best = (found.mistakes, place, found, definition)
+            if best is not None and best[0] <= MOST_MISTAKES:
+                break  # the likeliest definition that can be explained
+        others = tuple(one.name for one in fitting if best is None or one.name != best[3].name)
+        if best is None:
+            if not fitting and not wanted:
+                self.tried.append("nothing in the file looks like an attention that this kata could grade")
+            return NotRead(tried=tuple(self.tried), candidates=others, nothing=not fitting and not wanted)
+        reading = best[2].reading
+        settled = reading.mask not in ("keep", "hide") or "mask" in self.given or self._documented(best[3]) is not None
+        return Chosen(
+            reading=reading,
+            adapter=adapter.source_of(reading, self.contract),
+            limits=Limits(reading=reading, contract=self.contract),
+            mistakes=best[0],
+            settled=settled,
+            candidates=others,
+        )
+
+    # ------------------------------------------------------------------------------------------- one definition
+
+    def _read(self, definition: Definition) -> Ranked | None:
+        built = self._built(definition)
+        if not built:
+            return None
+        called = [each for one in built for each in calls.with_call(one, definition, self.structure, self.contract)]
+        causal = calls.always_causal(definition, self.structure) and not self.contract.causal
+        if causal and "causal" not in self.given:
+            # Code that takes a mask may speak of a triangle that it is given.
+            ways = (True, False) if calls.mask_parameter(definition) is None else (False, True)
+            called = [replace(one, causal=way) for one in called for way in ways]
+        if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
+            called = [replace(one, residual=way) for one in called for way in (False, True)]
+        of_calls = {key: value for key, value in self.given.items() if key not in _OF_MASKS}
+        unmasked = list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
+        parameter = calls.mask_parameter(definition) if self._has_mask() else None
+        if self.given.get("mask") == "none":
+            parameter = None
+        lacking = self._lacking(unmasked)
+        if lacking:
+            self.tried.append(f"{definition.name} needs {lacking}, which could not be imported")
+            return None
+        ranked = self._best(self._with_returns(unmasked, definition), self._unmasked)
+        if (ranked is None or not ranked.answers) and parameter is not None:
+            ranked = (
+                self._best(self._with_returns(self._needing(unmasked, definition), definition), self._unmasked)
+                or ranked
+            )
+        if ranked is None:
+            self.tried.append(f"{definition.name}: every call that was tried raises{self._why(unmasked)}")
+            return None
+        if parameter is None:
+            return ranked
+        return self._with_mask(ranked, definition) or ranked
+
+    def _lacking(self, readings: list[Reading]) -> str | None:
+        """The import without which the code cannot be called, or None."""
+        for one in readings[:1]:
+            for raised in (raised for _, asked in self._unmasked(one) for raised in asked.raised):
+                name = (
+                    raised.text.split("'")[1] if raised.types[0] == "NameError" and raised.text.count("'") > 1 else ""
+                )
+                if name in self.structure.imports:
+                    return self.structure.imports[name]
+        return None
+
+    def _needing(self, readings: list[Reading], definition: Definition) -> list[Reading]:
+        """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
+        forms = []
+        for one in self._with_forms(replace(readings[0], needs_mask=True), definition):
+            if answers(self._unmasked(one)) or any("returned a" in text for text in self._raised(one, self._unmasked)):
+                forms.append(one)
+            if len(forms) == MOST_FORMS:
+                break
+        of_mask = [
+            {name: getattr(form, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")}
+            for form in forms
+        ]
+        return [replace(one, **fields) for one in readings for fields in of_mask]
+
+    def _has_mask(self) -> bool:
+        return self.contract.place_of_mask is not None or self.contract.with_mask is not None
+
+    def _built(self, definition: Definition) -> list[Reading]:
+        """Readings that build, with every place of the parameters that the names leave open."""
+        reasons = []
+        fallback: list[Reading] = []  # it builds, and its layers have other sizes
+        of_build = {key: value for key, value in self.given.items() if key in ("build", "globals", "off", "bypassed")}
+        for one in dict.fromkeys(
+            with_flags(each, of_build) for each in building.buildings(definition, self.structure, self.contract)
+        ):
+            if not self.contract.is_module:
+                return [with_flags(one, {key: value for key, value in self.given.items() if key not in _OF_MASKS})]
+            shapes = self._shapes(one)
+            if isinstance(shapes, str):
+                reasons.append(shapes)
+                continue
+            readings = layers.with_layers(one, shapes, definition, self.structure, self.contract)
+            of_layers = {key: value for key, value in self.given.items() if key in _OF_LAYERS}
+            if of_layers and not readings:
+                readings = [one]
+            readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
+            if readings and (of_build or layers.plausible(readings[0], shapes, self.contract)):
+                return readings
+            if readings:
+                fallback = fallback or readings
+                continue
+            names = ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
+            reasons.append(f"its parameters do not say which are q, k and v ({names})")
+        if fallback:
+            return fallback
+        self.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
+        return []
+
+    def _shapes(self, reading: Reading) -> layers.Shapes | str:
+        """The shapes of the code's own parameters, or why it cannot be built."""
+        reply = self.attempt.adapt(adapter.builder(reading))
+        if reply.status == wire.OK:
+            look = building.LOOK
+            args: tuple[Argument, ...] = tuple(
+                ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L")
+            )
+            reply = self.attempt.ask(Build(name=adapter.BUILDER, module=0, seed=0, args=args))
+        if reply.status == wire.RAISED:
+            raised = read_raised(reply.texts)
+            how = ", ".join(f"{name}={value}" for name, value in reading.build)
+            return f"{reading.entry}({how}) raises {raised.types[0]}: {raised.text}"[:300]
+        if reply.status != wire.OK:
+            return (reply.texts[0] if reply.texts else "it cannot be built")[:300]
+        told = zip(reply.texts, reply.tensors, strict=True)
+        return {name: part.shape for name, part in told if is_path(name)}  # what a stranger says goes into an adapter
+
+    def _with_returns(self, readings: list[Reading], definition: Definition) -> Iterator[Reading]:
+        """Each reading, and where the code returns a tuple the readings of its places instead."""
+        for one in readings:
+            raised = self._raised(one, self._unmasked)
+            found = next(
+                (text for text in raised if "returned a tuple of" in text or "returned a list of" in text), None
+            )
+            if found is None or "returns" in self.given:
+                yield one
+                continue
+            count = int(
+                "".join(letter for letter in found.partition(" of ")[2].partition(";")[0] if letter.isdecimal())[:2]
+                or 1
+            )
+            names = next((names for names in definition.returned if len(names) == count), ())
+            places = sorted(
+                range(min(count, 4)), key=lambda place: bool(names and vocabulary.NOT_OUTPUT.search(names[place]))
+            )
+            yield from (replace(one, returns=str(place)) for place in places)
+
+    def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
+        """The reading with the mask, in the form that needs the fewest mistakes."""
+        found = self._best(self._with_forms(ranked.reading, definition), self._masked)
+        return found and replace(found, mistakes=max(found.mistakes, ranked.mistakes))
+
+    def _with_forms(self, reading: Reading, definition: Definition) -> Iterator[Reading]:
+        """The reading with a mask, in each form that words and names leave open."""
+        parameter = calls.mask_parameter(definition)
+        assert parameter is not None
+        said = str(self.given["mask"]) if "mask" in self.given else self._documented(definition)
+        called = calls.with_mask_call(reading, definition, self.contract)
+        yield from dict.fromkeys(
+            with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
+            for form in masks.forms(self.structure.text(definition), parameter.name, said)
+        )
+
+    def _documented(self, definition: Definition) -> str | None:
+        parameter = calls.mask_parameter(definition)
+        return None if parameter is None else masks.documented(self.structure.text(definition), parameter.name)
+
+    # ----------------------------------------------------------------------------------------------- behaviour
+
+    def _best(self, readings: Iterable[Reading], ask: Asking) -> Ranked | None:
+        """The first reading that needs the fewest mistakes; one that answers where nothing explains; None if all raise."""
+        answering: list[tuple[Reading, Asked]] = []
+        raising: list[Reading] = []
+        for reading in readings:
+            asked = ask(reading)
+            if not answers(asked):
+                raising += [reading] if any(raised.frames for _, one in asked for raised in one.raised) else []
+                continue
+            if mistakes(asked, 0) == 0:
+                return Ranked(mistakes=0, reading=reading)
+            answering.append((reading, asked))
+        answering.sort(key=lambda one: partly(one[1]))
+        # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
+        levels = range(1, MOST_MISTAKES + 1 if ask == self._unmasked else 2)
+        for most in levels if len(answering) > 1 or self._several else ():
+            for reading, asked in answering[: MOST_EXPLAINED[most]]:
+                if mistakes(asked, most) is not None:
+                    return Ranked(mistakes=most, reading=reading)
+        unexplained = [reading for reading, _ in answering] or raising
+        return (
+            Ranked(mistakes=MOST_MISTAKES + 1, reading=unexplained[0], answers=bool(answering)) if unexplained else None
+        )
+
+    def _unmasked(self, reading: Reading) -> Asked:
+        limits = Limits(reading=reading, contract=self.contract).without_mask()
+        pipelines = [limits.pipeline(one) for one in self.pipelines if one.entry == self.contract.entry]
+        return self._ask(reading, limits, [some_probes(one, self._unmasked_probe) for one in pipelines])
+
+    def _masked(self, reading: Reading) -> Asked:
+        limits = Limits(reading=reading, contract=self.contract)
+        with_mask = self.contract.with_mask
+        entry = with_mask.entry if with_mask is not None else self.contract.entry
+        limits = limits.of_masked_function()
+        pipelines = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
+        return self._ask(reading, limits, [some_probes(one, masked_probe, most=5) for one in pipelines])
+
+    def _unmasked_probe(self, probe: Probe) -> Probe | None:
+        place = self.contract.place_of_mask
+        if place is None or len(probe.args) <= place:
+            return probe
+        # A function of the contract takes a mask always: one that hides nothing.
+        given = probe.args[place]
+        mask = None if self.contract.is_module or given is None else given | True
+        return replace(probe, args=(*probe.args[:place], mask))
+
+    def _raised(self, reading: Reading, ask: Asking) -> list[str]:
+        return [answer.raised for _, one in ask(reading) for answer in one.answers if answer.raised]
+
+    def _why(self, readings: list[Reading]) -> str:
+        raised = [text for one in readings[:1] for text in self._raised(one, self._unmasked)]
+        return f": {raised[0][:200]}" if raised else ""
+
+    def _ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
+        """What the code answers under a reading; only the first probe where it raises there. No question is asked twice."""
+        text = adapter.source_of(reading, self.contract)
+        seen = limits.reading
+        entries = [one.entry for one in pipelines]
+        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {entries}"
+        if key not in self._asked:
+            asked = []
+            if self.attempt.adapt(text).status == wire.OK:
+                attempt, reference = Handle(Limited(self.attempt, limits, attempt=True)), Handle(self.reference)
+                for one in pipelines:
+                    first = probing.ask(some_probes(one, lambda probe: probe, most=1), attempt, reference)
+                    answered = any(answer.output is not None for answer in first.answers)
+                    asked.append(probing.ask(one, attempt, reference) if answered else first)
+            self._asked[key] = asked
+        return list(zip(pipelines, self._asked[key], strict=False))
+
+
+_OF_MASKS = ("mask", "mask_type", "shape")
+_OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")

@@ -1,0 +1,110 @@
+"""What the syntax of a source tells about the attention in it. Nothing of it runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
+_WHOLE = re.compile(
+    r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter of a function: its name, whether it has a default, and its annotation and default as text."""
+
+    name: str
+    default: str | None
+    annotation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """A class or function at the top level of a source. For a class, what it inherits within the source counts as its own."""
+
+    name: str
+    is_class: bool
+    lines: tuple[int, int]
+    text: str  # with comments and docstrings
+    build: tuple[Parameter, ...]  # of __init__, without self
+    call: tuple[Parameter, ...]  # of forward, without self; of the function itself
+    config: str  # the constructor's parameter that is a config object, or ""
+    config_names: tuple[str, ...]  # what is asked of it
+    layers: dict[str, str]  # the attributes that __init__ sets, in order: name -> the function that makes it
+    reads: frozenset[str]  # every name in it
+    unpacked: tuple[tuple[str, ...], ...]  # the targets of each unpacking of three or two, in order
+    returned: tuple[tuple[str, ...], ...]  # the names in each returned tuple of `forward`
+    sizes: tuple[tuple[str, ...], ...]  # the targets of each unpacking of a shape
+
+    def uses(self, other: Definition) -> bool:
+        """Whether it names the other definition."""
+        return other.name in self.reads and other.name != self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure:
+    """The definitions of a source, and the whole numbers that it sets at module level."""
+
+    definitions: tuple[Definition, ...] = ()
+    globals: frozenset[str] = frozenset()
+    imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from
+
+    def find(self, name: str) -> Definition | None:
+        """The definition with this name."""
+        return next((one for one in self.definitions if one.name == name), None)
+
+    def reach(self, definition: Definition) -> list[Definition]:
+        """The definition and everything of the source that it uses, in the source's order."""
+        seen, waiting = {definition.name}, [definition]
+        while waiting:
+            at = waiting.pop()
+            for other in self.definitions:
+                if other.name not in seen and at.uses(other):
+                    seen.add(other.name)
+                    waiting.append(other)
+        return [one for one in self.definitions if one.name in seen]
+
+    def parts(self, definition: Definition, before: str = "", depth: int = 3) -> list[tuple[str, str, Definition]]:
+        """The layers of a class and of its classes: path, maker and class of each; `*` for each of a list."""
+        found = []
+        for name, made in definition.layers.items():
+            path = f"{before}{name}"
+            found.append((path, made, definition))
+            inner = self.find(made)
+            if inner is not None and inner.name != definition.name and depth:
+                for way in (f"{path}.", f"{path}.*."):
+                    found += self.parts(inner, way, depth - 1)
+        return found
+
+    def text(self, definition: Definition) -> str:
+        """The text of a definition and of all it uses."""
+        return "\n".join(one.text for one in self.reach(definition))
+
+
+def attention_like(structure: Structure) -> list[Definition]:
+    """The definitions that may be an attention, the likeliest first: those named so and using the others lead."""
+    found = []
+    for place, one in enumerate(structure.definitions):
+        if not one.call or (one.is_class and not one.layers and not one.call):
+            continue
+        whole = structure.text(one)
+        own = len(_MARKS.findall(one.text))
+        if not re.search(r"softmax|\.exp\(|scaled_dot_product|MultiheadAttention|sigmoid|@|matmul|einsum|bmm", whole):
+            continue
+        named = re.search(r"att[en]|head|mha|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
+        if not named and not re.search(r"softmax", one.text):
+            continue
+        score = 4 * named + min(own, 4) - 6 * (_WHOLE.search(one.name) is not None)
+        score += 2 * sum(
+            one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
+        )
+        score += 3 * one.is_class
+        found.append((-score, place, one))
+    # Whoever uses another one, and is no whole model, is meant rather than the part.
+    for used in range(len(found)):
+        users = [score for score, _, one in found if one.uses(found[used][2]) and not _WHOLE.search(one.name)]
+        if users:
+            found[used] = (max(found[used][0], max(users) + 1), *found[used][1:])
+    return [one for _, _, one in sorted(found, key=lambda each: each[:2])]

@@ -1,0 +1,300 @@
+"""Reads the structure of a source from its syntax tree. Nothing of the source runs."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+
+from attn_kata.readings.structure import Definition, Parameter, Structure
+
+MOST_BYTES = 256 << 10  # parsing more takes seconds
+_CONFIGS = re.compile(r"^(?:config|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
+_LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
+_CONTAINERS = (
+    "ModuleList",
+    "Sequential",
+    "range",
+    "deepcopy",
+    "clones",
+    "len",
+    "int",
+    "float",
+    "list",
+    "clone",
+    "get_clones",
+)
+
+
+def of_source(source: bytes) -> Structure:
+    """The structure of a source; empty for what is no Python or too long."""
+    if len(source) > MOST_BYTES:
+        return Structure()
+    try:
+        tree = ast.parse(source)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        lines = source.decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    except (SyntaxError, ValueError, LookupError, RecursionError, MemoryError):
+        return Structure()
+    statements = list(_statements(tree.body))
+    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
+    found: dict[str, Definition] = {}
+    for node in statements:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = _class(node, classes, lines)
+        elif isinstance(node, ast.FunctionDef):
+            found[node.name] = _function(node, lines)
+    assigned = {
+        target.id
+        for node in statements
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.BinOp))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return Structure(definitions=tuple(found.values()), globals=frozenset(assigned), imports=_imports(tree))
+
+
+def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements at the top level, also those in a condition or a `try`."""
+    found: list[ast.stmt] = []
+    for node in body:
+        if isinstance(node, ast.If):
+            found += [*_statements(node.body), *_statements(node.orelse)]
+        elif isinstance(node, ast.Try):
+            found += [
+                *_statements(node.body),
+                *(each for handler in node.handlers for each in _statements(handler.body)),
+            ]
+        else:
+            found.append(node)
+    return found
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[(alias.asname or alias.name).partition(".")[0]] = alias.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found[alias.asname or alias.name] = "." * node.level + (node.module or "").partition(".")[0]
+    return found
+
+
+def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str]) -> Definition:
+    family = _family(node, classes)
+    methods: dict[str, ast.FunctionDef] = {}
+    for one in family:
+        for part in one.body:
+            if isinstance(part, ast.FunctionDef):
+                methods.setdefault(part.name, part)
+    init, forward = methods.get("__init__"), methods.get("forward") or methods.get("__call__")
+    if init is None:  # a dataclass
+        fields_of = [
+            part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        ]
+        build = tuple(
+            Parameter(
+                name=part.target.id,  # type: ignore[union-attr]
+                default=None if part.value is None else ast.unparse(part.value),
+                annotation=ast.unparse(part.annotation),
+            )
+            for part in fields_of
+        )
+    else:
+        build = _parameters(init)[1:]
+    config = next((one.name for one in build if _CONFIGS.match(one.name) or "onfig" in one.annotation), "")
+    names = [name for one in family for name in _asked_of(one, config)] if config else []
+    return _definition(
+        node,
+        lines,
+        family=list(family),
+        is_class=True,
+        build=build,
+        call=_parameters(forward)[1:] if forward is not None else (),
+        config=config if names else "",
+        config_names=tuple(dict.fromkeys(names)),
+        layers={name: made for one in reversed(family) for name, made in _attributes(one)},
+        forward=forward,
+    )
+
+
+def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
+    return _definition(
+        node,
+        lines,
+        family=[node],
+        is_class=False,
+        build=(),
+        call=_parameters(node),
+        config="",
+        config_names=(),
+        layers={},
+        forward=node,
+    )
+
+
+def _definition(
+    node: ast.ClassDef | ast.FunctionDef,
+    lines: list[str],
+    *,
+    family: list[ast.stmt],
+    is_class: bool,
+    build: tuple[Parameter, ...],
+    call: tuple[Parameter, ...],
+    config: str,
+    config_names: tuple[str, ...],
+    layers: dict[str, str],
+    forward: ast.FunctionDef | None,
+) -> Definition:
+    last = node.end_lineno or node.lineno
+    every = [part for one in family for part in ast.walk(one)]
+    return Definition(
+        name=node.name,
+        is_class=is_class,
+        lines=(min([node.lineno, *(one.lineno for one in node.decorator_list)]), last),
+        text="\n".join("\n".join(lines[one.lineno - 1 : one.end_lineno]) for one in family),
+        build=build,
+        call=call,
+        config=config,
+        config_names=config_names,
+        layers=layers,
+        reads=frozenset(part.id for part in every if isinstance(part, ast.Name)),
+        unpacked=tuple(
+            names
+            for part in every
+            if isinstance(part, ast.Assign)
+            for names in [_names(part.targets[0])]
+            if len(names) in (2, 3) and not _is_shape(part.value)
+        ),
+        returned=tuple(
+            tuple(_last_name(one) for one in part.value.elts)
+            for part in (ast.walk(forward) if forward is not None else ())
+            if isinstance(part, ast.Return) and isinstance(part.value, ast.Tuple)
+        ),
+        sizes=tuple(
+            names
+            for part in every
+            if isinstance(part, ast.Assign)
+            for names in [_names(part.targets[0])]
+            if len(names) > 1 and _is_shape(part.value)
+        ),
+    )
+
+
+def _family(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """A class and its bases within the source, each once, nearest first."""
+    family = [node]
+    for one in family:
+        for base in one.bases:
+            near = classes.get(base.id) if isinstance(base, ast.Name) else None
+            if near is not None and near not in family:
+                family.append(near)
+    return family
+
+
+def _parameters(node: ast.FunctionDef) -> tuple[Parameter, ...]:
+    arguments = node.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
+    every = [*zip(plain, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return tuple(
+        Parameter(
+            name=one.arg,
+            default=None if default is None else ast.unparse(default),
+            annotation="" if one.annotation is None else ast.unparse(one.annotation),
+        )
+        for one, default in every
+    )
+
+
+def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
+    """What a class asks of its config: `config.x`, `config["x"]`, `self.config.x`. Not what it asks only if it is there."""
+    found = []
+    for part in ast.walk(node):
+        if (
+            isinstance(part, ast.Attribute)
+            and _is_config(part.value, config)
+            and part.attr not in ("get", "to_dict", "copy")
+        ):
+            found.append((part.lineno, part.col_offset, part.attr))
+        elif (
+            isinstance(part, ast.Subscript) and _is_config(part.value, config) and isinstance(part.slice, ast.Constant)
+        ):
+            found.append((part.lineno, part.col_offset, str(part.slice.value)))
+        elif (
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and part.func.attr == "get"
+            and _is_config(part.func.value, config)
+            and part.args
+            and isinstance(part.args[0], ast.Constant)
+        ):
+            found.append((part.lineno, part.col_offset, str(part.args[0].value)))
+    return [name for _, _, name in sorted(found) if name.isidentifier()]
+
+
+def _is_config(node: ast.expr, config: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == config and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return isinstance(node, ast.Name) and node.id == config
+
+
+def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
+    """The attributes that the methods of a class set, with the function that makes each, in order.
+
+    Of a list of layers it is the layer; the parts of a Sequential follow, as `to_out.0` and `to_out.1`.
+    """
+    found = []
+    for part in ast.walk(node):
+        if not isinstance(part, (ast.Assign, ast.AnnAssign)) or part.value is None:
+            continue
+        calls = [call for call in ast.walk(part.value) if isinstance(call, ast.Call)]
+        makers = [_last_part(call.func) for call in calls]
+        known = [maker for maker in makers if maker in _LAYERS] + [
+            maker for maker in makers if maker not in _CONTAINERS
+        ]
+        targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+        for place, target in enumerate(one for each in targets for one in _each(each)):
+            if not (
+                isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+            ):
+                continue
+            if makers:
+                found.append((part.lineno, part.col_offset, place, target.attr, (known or makers)[0]))
+            for call in calls:
+                if _last_part(call.func) == "Sequential":
+                    inside = [_last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
+                    found += [
+                        (part.lineno, part.col_offset, place, f"{target.attr}.{at}", maker)
+                        for at, maker in enumerate(inside)
+                    ]
+    return [(name, made) for *_, name, made in sorted(found)]
+
+
+def _each(target: ast.expr) -> list[ast.expr]:
+    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _last_part(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return tuple(_last_name(one) for one in target.elts)
+    return ()
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return _last_name(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "?"
+
+
+def _is_shape(node: ast.expr) -> bool:
+    return re.search(r"\.(?:shape|size)\b", ast.unparse(node)) is not None

@@ -1,0 +1,193 @@
+"""What names mean in attention code: sizes of a constructor, layers, inputs of a call, masks."""
+
+from __future__ import annotations
+
+import re
+
+# Sizes of a constructor or a config, by the symbol of the reading. Names are compared in lower case, without underscores.
+_SIZES: dict[str, str] = {
+    "H": "头数 注意力头数 "
+    "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
+    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numkvheads numkeyvalueheads nkvheads nkvhead kvheads",
+    "D": "头维度 "
+    "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
+    "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
+    "headchannels "
+    "qkdim qkvdim hiddensizeperattentionhead kvchannels",
+    "E": "宽度 维度 隐藏维度 模型维度 "
+    "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
+    "infeatures features channels numhiddens hiddenunits embeddingdim hiddim dimmodel d nstate width nx indim outdim outputdim "
+    "innerdim queryindim qdim querydim querysize embed emb modelsize inputsize outputsize hidden hid embeddingsize dembed "
+    "demb ninp nhid inchannels outchannels dimension dimembedding units model n_model nmodel size nfeatures edim e c "
+    "outfeatures totaldim nunits hiddenfeatures tokendim attentiondim attndim attndim dattn projdim dimq latentdim nhidden "
+    "featuredim kdim vdim dimembed nembed modeldimension nin nout dimensions xdim channel",
+    "C": "contextdim contextsize crossattentiondim memorydim encoderdim kvdim dimcontext contextembeddim encdim dimkv "
+    "encoderhiddensize dcontext dencoder ctxdim crossdim kvindim dcross sourcedim",
+    "p": "丢弃率 dropout p dropoutrate attndropout drop dropoutp attnpdrop dropoutprob attentiondropout attndrop "
+    "attentionprobsdropoutprob dropoutprobability pdrop dropprob attdropout dropouta droprate attentiondropoutrate attnp "
+    "attndropoutrate pdropout keyattndropout dprob attdrop dropoutattn dr attndropoutprob attentiondropoutprob",
+    "0.0": "residdropout residpdrop projdrop hiddendropoutprob hiddendropout outputdropout projdropout dropoutproj "
+    "outdropout resdropout residualdropout droppath embpdrop embddrop embeddropout ffdropout activationdropout",
+    "L": "blocksize maxlen contextlength ctxlen maxseqlen nctx seqlen sequencelength maxpositionembeddings npositions "
+    "maxlength maxsequencelength contextsize_ window maxseqlength length numtokens maxcontext contextwindow maxt seqlength "
+    "maxsize blocklen ctxsize context T tmax maxcontextlength ntokens numpositions",
+    "True": "bias qkvbias usebias attnbias projbias qbias kvbias addbias batchfirst attentionbias withbias outbias "
+    "projectionbias",
+    "False": "causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
+    "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
+    "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary",
+    "None": "device dtype normlayer mask layerid layeridx layer layernum rope rotary scale qkscale",
+    "sqrt(D)": "temperature",
+}
+SIZES: dict[str, str] = {name: symbol for symbol, names in _SIZES.items() for name in names.lower().split()}
+
+_INPUTS: dict[str, str] = {
+    "x": "输入 x hiddenstates inputs tokens src input inp xs hiddenstate inputtensor seq sequence embeddings tgt data "
+    "features embedded emb h xin tensor qkv inputembeddings target embeds y_",
+    "q": "查询 q query queries qs xq queryinput qinput qx queriesin queryseq tgtq querystates qin",
+    "k": "键 k key keys ks xk keyinput kinput kx keyseq keystates kin",
+    "v": "值 v value values vs val vals xv valueinput vinput vx valueseq valuestates vin",
+    "context": "context encoderhiddenstates memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
+    "xkv keyvalues encodings encoded z encoderout source x2 xkv encout xenc othercontext contexts crossattentioninput",
+    "mask": "掩码 mask attnmask attentionmask srcmask tgtmask keypaddingmask paddingmask padmask validlens validlen lengths "
+    "seqlens keep keepmask masks selfattnmask causalmask attmask attentionbias attnbias allowed visible contextmask "
+    "encodermask encoderattentionmask memorymask srckeypaddingmask memorykeypaddingmask ignoremask m maskout vismask "
+    "lens seqlengths keymask keylengths srclengths encoderpaddingmask hide hidden maskbool bias masktensor",
+}
+INPUTS: dict[str, str] = {name: what for what, names in _INPUTS.items() for name in names.split()}
+# A flag of a call that turns something on that the contract does not have.
+CALL_FLAGS = {
+    "training",
+    "causal",
+    "iscausal",
+    "needweights",
+    "outputattentions",
+    "returnattention",
+    "returnweights",
+    "usecache",
+}
+
+LENGTHS = {"validlens", "validlen", "lengths", "seqlens", "lens", "seqlengths", "keylengths", "srclengths"}
+KEEPS = {"keep", "keepmask", "allowed", "visible", "vismask"}
+HIDES = {"ignoremask", "hide", "maskout", "hidden"}
+
+_LAYERS = {
+    "q": "q query queries qs que 查询",
+    "k": "k key keys ks 键",
+    "v": "v value values vs val vals 值",
+    "o": "输出 o out output outputs final merge unify unifyheads concat combine c dense proj projection fc linear outproj "
+    "projout wo toout cproj fcout lineout",
+}
+_LAYER = {name: role for role, names in _LAYERS.items() for name in names.split()}
+_DECORATION = re.compile(
+    r"(?:weights?|weight|matrix|matrices|projections?|projs?|proj|linears?|layers?|layer|lin|net|transform|dense|embedding|"
+    r"embed|map|mat|mapping|fc|param|self|attn|attention|att|to|w|for|heads?|head|mlp|ws|weightmatrix|transformation|d|all|"
+    r"get|conv|conv1d|multi|l|mha|sa|mh)"
+)
+
+NOT_OUTPUT = re.compile(
+    r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE
+)
+NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
+
+
+def plain(name: str) -> str:
+    """A name for comparing: `num_Heads` → `numheads`."""
+    return re.sub(r"[\W_]|(?<=\D)\d+$", "", name.lower()) or name.lower()
+
+
+def role_of(path: str) -> str | None:
+    """The role of a layer by its name: q, k, v, o, or None where the name does not say.
+
+    >>> [role_of(name) for name in ("W_q", "to_keys", "valueProj", "c_proj", "linears.0")]
+    ['q', 'k', 'v', 'o', None]
+    """
+    for part in reversed(path.split(".")):
+        if part.isdecimal():
+            continue
+        words = _words(part)
+        said = [_LAYER[word] for word in words if word in _LAYER and _LAYER[word] != "o"]
+        if len(set(said)) == 1:
+            return said[0]
+        if not said and any(word in _LAYER for word in words) and not part.endswith("linears"):
+            return "o"
+        if said:
+            return None
+    return None
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, without what is said of every layer: `W_query` → ["query"]."""
+    split = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+    words = [word for word in re.split(r"[_\W\d]+", split) if word]
+    kept = []
+    for word in words:
+        if word in _LAYER:
+            kept.append(word)
+            continue
+        for prefix in ("to", "w", "fc", "lin", "linear", "proj", "in", "x", "c", "h", "d", "m"):
+            rest = word.removeprefix(prefix)
+            if rest != word and rest in _LAYER:
+                kept.append(rest)
+                break
+        else:
+            for suffix in (
+                "proj",
+                "linear",
+                "w",
+                "layer",
+                "s",
+                "fc",
+                "net",
+                "lin",
+                "vec",
+                "mat",
+                "map",
+                "weight",
+                "weights",
+            ):
+                rest = word.removesuffix(suffix)
+                if rest != word and rest in _LAYER:
+                    kept.append(rest)
+                    break
+            else:
+                if not _DECORATION.fullmatch(word):
+                    kept.append(word)
+    return kept
+
+
+def input_of(name: str) -> str | None:
+    """What a parameter of a call is: x, q, k, v, context, mask, or None."""
+    known = INPUTS.get(plain(name))
+    if known is None and re.search(
+        r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
+    ):
+        return "mask"
+    if known is None and role_of(name) in ("q", "k", "v"):
+        return role_of(name)
+    return known or ("context" if re.search(r"^enc|encoder|memory|context|^cond", name.lower()) else None)
+
+
+def size_of(name: str) -> str | None:
+    """The symbol of a constructor's parameter, or None."""
+    known = SIZES.get(plain(name))
+    lower = name.lower()
+    if known is not None or re.search(
+        r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type", lower
+    ):
+        return known
+    return next((symbol for pattern, symbol in _PATTERNS if re.search(pattern, lower)), None)
+
+
+_NO_SIZE = re.compile(r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type")
+# For names that are not listed: what they contain, in this order.
+_PATTERNS = (
+    (r"att\w*drop|drop\w*att", "p"),
+    (r"drop", "0.0"),
+    (r"bias", "True"),
+    (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head", "D"),
+    (r"head", "H"),
+    (r"len(?:gth)?s?$|max_?seq|block_size|n_pos|max_pos", "L"),
+    (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),
+    (r"dim|size|width|embed|emb_|model|hidden|feature|channel|units", "E"),
+)

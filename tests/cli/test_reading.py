@@ -1,0 +1,114 @@
+"""`attn-kata grade` on code that was not written from a stub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+PIECES = Path(__file__).parents[1] / "readings" / "pieces"
+
+
+@pytest.fixture
+def piece(folder):
+    """`piece("minimal_gpt")`: a copy of a piece in the candidate's folder, with edits."""
+
+    def copy(name: str, *edits: tuple[str, str]) -> str:
+        text = (PIECES / f"{name}.py").read_text(encoding="utf-8")
+        for old, new in edits:
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        return f"{name}.py"
+
+    return copy
+
+
+def test_right_code_by_other_names_is_right_as_read_and_its_adapter_is_an_attempt(run, folder, piece):
+    name = piece("causal_buffer_book")
+    done = run("grade", name, "--full", "--write-adapter", "adapted.py")
+
+    assert done.returncode == 0, done.stdout
+    assert "RIGHT, AS READ  mha" in done.stdout
+    assert "q          W_query.weight" in done.stdout
+    assert "mask       always causal" in done.stdout
+    assert "not mistakes" in done.stdout
+    assert "The class MultiHeadAttention" not in done.stderr
+    adapted = run("grade", "adapted.py", "--kata", "mha", "--strict", "--property", "output_shape", "--json")
+    report = json.loads(adapted.stdout)
+    assert report["reading"] is None
+    assert report["passed"]  # it has the contract's parameters and shapes; its triangle is another matter
+
+
+def test_wrong_code_has_its_mistake_named_at_its_line_and_the_flags_give_the_same_report(run, folder, piece):
+    name = piece("chinese_notes", (" / math.sqrt(self.head_dim)", ""), ("import math\n", ""))
+    first = run("grade", name, "--json")
+    report = json.loads(first.stdout)
+    schema = Path(__file__).parents[2] / "grader/attn_kata/report/report.schema.json"
+    jsonschema.validate(report, json.loads(schema.read_text()))
+
+    assert first.returncode == 1
+    assert [mistake["id"] for mistake in report["diagnosis"][0]["mistakes"]] == ["scale.missing"]
+    flags = [part for flag in report["reading"]["flags"] for part in ("--read", flag)]
+    again = json.loads(run("grade", name, "--kata", "mha", *flags, "--json").stdout)
+    for one in (report, again):
+        one.pop("seconds")
+        for finding in one["findings"]:
+            finding.pop("seconds")
+    assert again == report
+
+
+def test_a_mask_that_nothing_documents_is_said_and_can_be_settled(run, piece):
+    name = piece("undocumented_fill")
+    open_question = run("grade", name)
+    settled = run("grade", name, "--mask", "keep", "--json")
+
+    assert open_question.returncode == 0
+    assert "this is mask.inverted" in open_question.stdout.replace("\n", " ")
+    report = json.loads(settled.stdout)
+    assert [mistake["id"] for mistake in report["diagnosis"][0]["mistakes"]] == ["mask.inverted"]
+
+
+def test_strict_asks_for_the_contracts_names_and_a_typo_in_a_stub_gets_its_message(run, folder, piece):
+    strict = run("grade", piece("chinese_notes"), "--kata", "mha", "--strict", "--property", "parameters")
+    assert run("start", "mha").returncode == 0
+    header = "\n".join((folder / "mha.py").read_text().splitlines()[:1])
+    solution = (Path(__file__).parents[2] / "solutions" / "mha.py").read_text().replace("q_proj", "q_porj")
+    (folder / "mha.py").write_text(f"{header}\n{solution}")
+    typo = run("grade", "mha", "--full", "--property", "parameters")
+
+    assert strict.returncode == 1
+    assert "Read as" not in strict.stdout
+    assert typo.returncode == 1
+    assert "its parameters are k_proj" in " ".join(typo.stdout.split())
+    assert "Read as" not in typo.stdout
+
+
+def test_what_cannot_be_read_says_what_was_tried_and_what_to_pass(run, folder):
+    things = "\n".join(f"class Thing{number}:\n    pass\n" for number in range(20))
+    (folder / "things.py").write_text(f"import transformers_that_is_not_here\n{things}")
+    done = run("grade", "things.py", "--kata", "mha")
+
+    assert done.returncode == 3
+    said = " ".join(done.stdout.split())
+    assert "it could not be read as mha: nothing in the file looks like an attention" in said
+    assert "not installed here: transformers_that_is_not_here" in said
+    assert "--class NAME" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--read", "fuse=q"), "is not KEY=VALUE with a key that is known"),
+        (("--strict", "--class", "X"), "Leave one of the two out"),
+        (("--read", "q=x", "--kata", "softmax"), "takes code with the names of its contract only"),
+    ],
+)
+def test_a_wrong_option_is_said_in_a_sentence(run, piece, arguments, said):
+    done = run("grade", piece("chinese_notes"), *arguments)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,101 @@
+"""The value, its flags, and what names and words say."""
+
+from __future__ import annotations
+
+import pytest
+
+from attn_kata.errors import UsageError
+from attn_kata.readings import masks, vocabulary
+from attn_kata.readings.reading import Layer, Reading, parse, with_flags
+
+FULL = Reading(
+    kata="mha",
+    entry="Attention",
+    is_class=True,
+    build=(("config.n_embd", "E"), ("heads", "H"), ("eps", "0.02")),
+    globals=(("n_embd", "E"),),
+    q=Layer(weight="heads.*.q.weight", bias="heads.*.q.bias"),
+    k=Layer(weight="W_k", layout="columns"),
+    v=Layer(weight="W_v", bias="b_v", layout="heads"),
+    o=Layer(weight="out.0.weight"),
+    fused=("k", "q", "v"),
+    arrangement="by_head",
+    call=(("query", "x"), ("mask", "mask")),
+    mask="hide",
+    mask_type="int",
+    shape="(B, 1, T, T)",
+    needs_mask=True,
+    causal=True,
+    order="time",
+    dims=3,
+    returns="1",
+    bypassed=("norm", "heads.*.drop"),
+    rates=("attention.dropout",),
+    square=True,
+    off=("flash",),
+    residual=True,
+)
+
+
+def test_flags_read_back_give_the_same_reading():
+    empty = Reading(kata="mha", entry="", is_class=True)
+
+    assert with_flags(empty, parse(tuple(FULL.flags()))) == FULL
+    assert empty.flags() == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("fused", "is not KEY=VALUE"),
+        ("fuse=q,k,v", "is not KEY=VALUE with a key that is known"),
+        ("fused=q,q,v", "an order of q, k and v"),
+        ("mask=maybe", "one of keep, hide"),
+        ("build=width=__import__('os')", "is not a name with a size"),
+        ("q=a b", "is no path of a parameter"),
+        ('q=x"];import os;["', "is no path of a parameter"),
+        ("off=flash;x", "is one name or several"),
+        ("returns=last", "the place of the output"),
+        ("entry=1x", "the name of a class"),
+    ],
+)
+def test_a_flag_that_cannot_be_understood_is_said_with_what_can(flag, said):
+    with pytest.raises(UsageError, match="--read") as problem:
+        parse((flag,))
+
+    assert said in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("W_q", "q"),
+        ("toqueries", "q"),
+        ("key_layer", "k"),
+        ("linear_v", "v"),
+        ("fc_out", "o"),
+        ("linears.0", None),
+        ("x1", None),
+    ],
+)
+def test_the_role_of_a_layer_by_its_name(name, role):
+    assert vocabulary.role_of(name) == role
+
+
+@pytest.mark.parametrize(
+    ("words", "meaning"),
+    [
+        ("mask: True = may attend", "keep"),
+        ("mask (B, T), 1 for real tokens and 0 for padding", "keep"),
+        ("positions where mask is 0 are ignored", "keep"),
+        ("mask: 1 表示可以看到", "keep"),
+        ("mask: True where attention is not allowed", "hide"),
+        ("positions with True are masked out", "hide"),
+        ("mask: 为 True 的位置会被屏蔽", "hide"),
+        ("mask: 0 where allowed, -inf elsewhere", "additive"),
+        ("mask: one mask for all heads", None),
+        ("mask: the mask", None),
+    ],
+)
+def test_what_words_say_of_a_mask(words, meaning):
+    assert masks.documented(f'def f(x, mask):\n    """{words}"""', "mask") == meaning

@@ -1,0 +1,145 @@
+"""The reader against the pieces: each is read and explained without a flag, in this process; no mistake is hidden."""
+
+from __future__ import annotations
+
+import types
+from functools import cache
+
+import pytest
+
+from attn_kata import catalog
+from attn_kata.diagnosis.pipeline import load
+from attn_kata.grading.local import Local, load_namespace
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Adapt, Load
+from attn_kata.readings import contract, syntax
+from attn_kata.readings.reading import parse
+from attn_kata.readings.search import Chosen, NotRead, Search
+from attn_kata.specimens import Edit, apply
+
+from . import adapter
+
+PIECES, MISTAKES = adapter.table("pieces"), adapter.table("mistakes")
+KATAS = ("mha", "sdpa", "cross_attention", "self_attention", "heads_concat", "fused_qkv", "padding_mask")
+
+
+class InThisProcess(Local):
+    """Code by other names, in this process, that takes adapters. For our own pieces only."""
+
+    def __init__(self, source: bytes) -> None:
+        super().__init__(types.ModuleType("attempt"))
+        self.ask(Load(filename="piece.py", definitions=True, tensors=(wire.source_tensor(source),)))
+
+    def adapt(self, text: str) -> wire.Reply:
+        return self.ask(Adapt(tensors=(wire.source_tensor(text.encode()),)))
+
+
+@cache
+def known(slug: str):
+    kata = catalog.find(slug)
+    of_kata = contract.of_kata(kata.folder)
+    pipelines = load(kata.folder).PIPELINES
+    if of_kata.with_mask is not None:
+        other = load(catalog.find(of_kata.with_mask.kata).folder).PIPELINES
+        pipelines += tuple(one for one in other if one.entry == of_kata.with_mask.entry)
+    return of_kata, pipelines, Local(load_namespace(kata.solution))
+
+
+def read(text: str, slug: str, *flags: str) -> Chosen | NotRead:
+    of_kata, pipelines, reference = known(slug)
+    source = text.encode()
+    search = Search(
+        structure=syntax.of_source(source),
+        contract=of_kata,
+        pipelines=pipelines,
+        attempt=InThisProcess(source),
+        reference=reference,
+        given=parse(flags),
+    )
+    return search.run()
+
+
+@pytest.mark.parametrize("slug", KATAS)
+def test_every_piece_is_read_without_a_flag_and_needs_no_mistake(slug):
+    for name, row in PIECES.items():
+        if row["kata"] != slug:
+            continue
+        chosen = read(adapter.source(name), slug)
+
+        assert isinstance(chosen, Chosen), (name, chosen)
+        assert chosen.mistakes == 0, (name, chosen.reading.flags())
+        assert chosen.reading.entry in (row["entry"], row.get("entry_attention")), name
+        meant = row.get("behaves", row["mask"])
+        if meant in ("keep", "hide") and row.get("mask_dtype") != "lengths" and row.get("mask_shape") != "":
+            assert chosen.reading.mask == meant, name
+
+
+def test_a_reading_typed_back_gives_the_same_reading():
+    for name in (
+        "annotated_four_linears",
+        "minimal_gpt_conv1d",
+        "chinese_hide",
+        "per_head_modules",
+        "residual_and_norm",
+    ):
+        chosen = read(adapter.source(name), "mha")
+        again = read(adapter.source(name), "mha", *chosen.reading.flags())
+
+        assert again.reading == chosen.reading, name
+        assert again.adapter == chosen.adapter, name
+
+
+def test_no_reading_hides_a_mistake():
+    """A few mistakes of each kind; `tests/bench/readings.py` tries all of them through the whole path."""
+    for name in list(MISTAKES)[::53]:
+        row = MISTAKES[name]
+        slug = PIECES[row["piece"]]["kata"]
+        if slug not in KATAS or row["mistake"] in ("layout.view_of_strided", "dropout.always", "dropout.never"):
+            continue  # these show in no value
+        edits = [Edit(old=edit["old"], new=edit["new"], place=name) for edit in row["edit"]]
+        chosen = read(apply(adapter.source(row["piece"]), edits), slug)
+
+        hidden = isinstance(chosen, Chosen) and chosen.mistakes == 0
+        said = row["mistake"] == "mask.inverted" and not chosen.settled if isinstance(chosen, Chosen) else False
+        assert not hidden or said, (name, chosen.reading.flags())
+
+
+DOCUMENTED = '''
+import math
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x, mask=None):
+        """mask (T, T): True = may attend"""
+        b, t, e = x.shape
+        q, k, v = (w(x).view(b, t, self.heads, -1).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(mask, float("-inf"))
+        return self.wo((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, e))
+'''
+
+
+def test_what_a_docstring_says_of_a_mask_is_not_overruled_by_behaviour():
+    documented = read(DOCUMENTED, "mha")
+    undocumented = read(DOCUMENTED.replace("True = may attend", "a mask"), "mha")
+
+    assert (documented.reading.mask, documented.mistakes, documented.settled) == ("keep", 1, True)
+    assert (undocumented.reading.mask, undocumented.mistakes, undocumented.settled) == ("hide", 0, False)
+
+
+def test_what_is_no_attention_says_what_was_tried():
+    classes = "\n".join(f"class Thing{number}:\n    def forward(self, x):\n        return x\n" for number in range(20))
+    none = read(classes, "mha")
+    checkpoint = read(DOCUMENTED.replace("super().__init__()", "super().__init__(); torch.load(width)"), "mha")
+
+    assert isinstance(none, NotRead)
+    assert "nothing in the file looks like an attention" in none.tried[0]
+    assert isinstance(checkpoint, NotRead)
+    assert "Attention(width=E, heads=H) raises" in checkpoint.tried[0]
