@@ -181,7 +181,7 @@ def test_it_opens_quickly_sorts_by_keyboard_fits_a_phone_and_is_accessible(page:
     assert height > 5_000, "nothing was laid out"
 
 
-if os.environ.get("ATTN_KATA_PAGE"):  # to look at it: ATTN_KATA_PAGE=/tmp/class.html pytest …
+if os.environ.get("ATTN_KATA_PAGE"):  # to look at it: ATTN_KATA_PAGE=FILE pytest …
 
     def test_write_the_page(page: str) -> None:
         Path(os.environ["ATTN_KATA_PAGE"]).write_text(page, "utf-8")
