@@ -1,6 +1,5 @@
 """transformer_block as a pipeline, and the ways each stage goes wrong."""
 
-
 import torch
 from torch.nn import functional
 
