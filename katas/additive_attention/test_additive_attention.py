@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -27,9 +28,20 @@ SIZES = (
     Sizes(B=2, Tq=4, Tk=3, query_dim=5, key_dim=2, hidden_dim=1, Dv=6),
     Sizes(B=2, Tq=3, Tk=150, query_dim=4, key_dim=5, hidden_dim=6, Dv=2),
     Sizes(B=1, Tq=131, Tk=4, query_dim=3, key_dim=5, hidden_dim=6, Dv=2),
+    Sizes(B=2, Tq=4, Tk=3, query_dim=5, key_dim=1, hidden_dim=4, Dv=6),
+    Sizes(B=1, Tq=3, Tk=4, query_dim=70, key_dim=66, hidden_dim=68, Dv=67),
+)
+EVERY = (
+    *SIZES,
+    Drawn(B=(1, 4), Tq=(1, 30), Tk=(1, 30), query_dim=(1, 24), key_dim=(1, 24), hidden_dim=(1, 24), Dv=(1, 24)),
 )
 SMALL = SIZES[:2]
-KEPT = (*SIZES[:3], SIZES[4], SIZES[7])
+KEPT = (
+    *SIZES[:3],
+    SIZES[4],
+    SIZES[7],
+    Drawn(B=(1, 4), Tq=(1, 30), Tk=(2, 30), query_dim=(1, 24), key_dim=(1, 24), hidden_dim=(1, 24), Dv=(1, 24)),
+)
 # B is equal to Tq, to Tk, to both.
 EQUAL = (
     Sizes(B=3, Tq=3, Tk=5, query_dim=4, key_dim=6, hidden_dim=7, Dv=2),
@@ -121,7 +133,7 @@ def test_takes_keep(attempt, reference, sizes):
     "Without keep, the output is softmax(score_proj(tanh(q_proj(q) + k_proj(k)))) over the keys, times the values.",
     look_at="what comes between the projections and the score, and the dimension of the softmax",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

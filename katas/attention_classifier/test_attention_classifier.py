@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -32,7 +33,9 @@ SIZES = (
     sized(B=3, T=1, H=2, D=5, vocab=7, classes=4),
     sized(B=3, T=3, H=3, D=3, vocab=9, classes=3),
     sized(B=2, T=130, H=2, D=3, vocab=40, classes=5),
+    sized(B=1, T=3, H=2, D=70, vocab=9, classes=70),
 )
+EVERY = (*SIZES, Drawn(sized, B=(1, 4), T=(1, 30), H=(1, 4), D=(1, 24), vocab=(5, 40), classes=(1, 24)))
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.T > 1)
 LEARNING = sized(B=64, T=12, H=3, D=4, vocab=20, classes=5)
@@ -137,7 +140,7 @@ def test_heads_must_divide(attempt, sizes):
     "The output is one tensor of shape (B, num_classes), with keep and without.",
     look_at="what is averaged, and over which dimension",
     needs="parameters",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_output_shape(attempt, sizes):
     module = built(attempt, sizes)
@@ -152,7 +155,7 @@ def test_output_shape(attempt, sizes):
     "Without keep the logits are right: embed, attend, average over all tokens, classify.",
     look_at="the scale, the dimension of the softmax, how heads are split and merged, and what is averaged",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -264,7 +267,7 @@ def test_real_tokens_matter(attempt, sizes):
     "With padding the attention and the average use the real tokens only.",
     look_at="padding in the attention, padding in the average, and the number that you divide by",
     needs="output_shape",
-    cases=(*PADDED, SIZES[5]),
+    cases=(*PADDED, SIZES[5], Drawn(sized, B=(1, 4), T=(2, 30), H=(1, 4), D=(1, 24), vocab=(5, 40), classes=(1, 24))),
 )
 def test_values_with_padding(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

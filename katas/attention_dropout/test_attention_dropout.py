@@ -6,6 +6,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -24,7 +25,10 @@ SIZES = (
     Sizes(B=3, H=3, Tq=3, Tk=3, D=3, Dv=3),
     Sizes(B=1, H=2, Tq=5, Tk=150, D=1, Dv=3),
     Sizes(B=2, H=1, Tq=131, Tk=3, D=9, Dv=5),
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=3, Dv=1),
+    Sizes(B=1, H=2, Tq=3, Tk=4, D=70, Dv=66),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(1, 30), D=(1, 24), Dv=(1, 24)))
 SMALL = SIZES[:2]
 # In training v is two identity matrices side by side, so that out shows each weight twice: Dv = 2 Tk.
 READABLE = (
@@ -147,7 +151,7 @@ test_from_scratch = standard.from_scratch(
 
 @claims(
     "The output is one tensor of shape (B, H, Tq, Dv), in training and in evaluation.",
-    cases=SIZES,
+    cases=EVERY,
     look_at="which dimension the weights sum over",
 )
 def test_output_shape(attempt, sizes):
@@ -161,7 +165,7 @@ def test_output_shape(attempt, sizes):
     "With p = 0 and training=False the output is softmax(q kᵀ / sqrt(D)) v.",
     look_at="the scale, and the dimension of the softmax",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)

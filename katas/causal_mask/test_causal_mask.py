@@ -5,6 +5,7 @@ import torch
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
     AttemptRaised,
+    Drawn,
     Sizes,
     assert_close,
     assert_equal,
@@ -15,6 +16,11 @@ from attn_kata.properties import (
     standard,
 )
 
+
+def longer(*, Tq, more, **sizes):
+    return Sizes(Tq=Tq, Tk=Tq + more, **sizes)
+
+
 MASKS = (
     Sizes(Tq=1, Tk=1),
     Sizes(Tq=2, Tk=3),
@@ -22,6 +28,7 @@ MASKS = (
     Sizes(Tq=1, Tk=4),
     Sizes(Tq=3, Tk=7),
     Sizes(Tq=131, Tk=150),
+    Drawn(longer, Tq=(1, 40), more=(0, 40)),
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=4, Tk=4, D=5, Dv=6),
@@ -31,7 +38,10 @@ SIZES = (
     Sizes(B=4, H=2, Tq=1, Tk=1, D=3, Dv=5),
     Sizes(B=1, H=1, Tq=2, Tk=6, D=1, Dv=3),
     Sizes(B=2, H=3, Tq=131, Tk=150, D=9, Dv=2),
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=3, Dv=1),
+    Sizes(B=1, H=2, Tq=3, Tk=4, D=70, Dv=66),
 )
+EVERY = (*SIZES, Drawn(longer, B=(1, 4), H=(1, 4), Tq=(1, 30), more=(0, 30), D=(1, 24), Dv=(1, 24)))
 SMALL = SIZES[:2]  # as many queries as keys; then fewer
 
 
@@ -111,7 +121,7 @@ def test_mask_device(attempt, reference, sizes):
 
 
 @claims(
-    "The output is one tensor of shape (B, H, Tq, Dv).", cases=SIZES, look_at="which dimension the weights sum over"
+    "The output is one tensor of shape (B, H, Tq, Dv).", cases=EVERY, look_at="which dimension the weights sum over"
 )
 def test_output_shape(attempt, sizes):
     out = attempt.causal_attention(*qkv(sizes))
@@ -123,7 +133,7 @@ def test_output_shape(attempt, sizes):
     "The output is softmax(q kᵀ / sqrt(D)) v, each query over its own position and earlier ones.",
     look_at="the scale, the dimension of the softmax, and the mask",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     for call in ("out", "out on a second call: out"):

@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_equal,
@@ -26,6 +27,7 @@ JOINED = (
     Sizes(B=4, Tq=3, Tk=4),
     Sizes(B=3, Tq=3, Tk=3),
     Sizes(B=2, Tq=131, Tk=150),
+    Drawn(B=(1, 9), Tq=(1, 40), Tk=(1, 40)),
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
@@ -35,9 +37,15 @@ SIZES = (
     Sizes(B=3, H=3, Tq=3, Tk=3, D=3, Dv=3),
     Sizes(B=1, H=2, Tq=5, Tk=150, D=1, Dv=3),
     Sizes(B=2, H=3, Tq=131, Tk=8, D=9, Dv=5),
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=3, Dv=1),
+    Sizes(B=1, H=2, Tq=3, Tk=4, D=70, Dv=66),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(1, 30), D=(1, 24), Dv=(1, 24)))
 SMALL = SIZES[:2]
-SOME_MASKED = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
+SOME_MASKED = (
+    *(sizes for sizes in SIZES if sizes.Tk > 1),
+    Drawn(B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(2, 30), D=(1, 24), Dv=(1, 24)),
+)
 MASKS = ("(Tq, Tk)", "(H, Tq, Tk)", "(B, 1, 1, Tk)", "(B, 1, Tq, Tk)", "(B, H, Tq, Tk)", "(1, 1, Tq, Tk)")
 
 
@@ -170,7 +178,7 @@ test_mask_device = standard.device(
 
 @claims(
     "The attention's output is one tensor of shape (B, H, Tq, Dv).",
-    cases=SIZES,
+    cases=EVERY,
     look_at="how the mask is aligned with the scores, and which dimension the weights sum over",
 )
 def test_output_shape(attempt, sizes):
@@ -183,7 +191,7 @@ def test_output_shape(attempt, sizes):
     "Where every key may be attended to, the output is softmax(q kᵀ / sqrt(D)) v.",
     look_at="the scale, and the dimension of the softmax",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)

@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -17,6 +18,11 @@ from attn_kata.properties import (
     standard,
 )
 
+
+def sized(*, H, D, **sizes):
+    return Sizes(H=H, E=H * D, **sizes)
+
+
 SIZES = (
     Sizes(B=3, H=4, Tq=5, Tk=6, E=8, context_dim=12),
     Sizes(B=2, H=3, Tq=7, Tk=4, E=15, context_dim=9),
@@ -24,7 +30,10 @@ SIZES = (
     Sizes(B=4, H=5, Tq=3, Tk=1, E=15, context_dim=10),
     Sizes(B=1, H=7, Tq=3, Tk=150, E=7, context_dim=14),
     Sizes(B=3, H=2, Tq=131, Tk=8, E=10, context_dim=12),
+    Sizes(B=2, H=1, Tq=3, Tk=4, E=1, context_dim=5),
+    Sizes(B=1, H=2, Tq=3, Tk=4, E=140, context_dim=70),
 )
+EVERY = (*SIZES, Drawn(sized, B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(1, 30), D=(1, 24), context_dim=(1, 24)))
 SMALL = SIZES[:2]
 KEPT = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
 # x and the context have the same length.
@@ -183,7 +192,7 @@ def test_context_dim_is_free(attempt, sizes):
     "Without keep, the output is multi-head attention from x to the whole context.",
     look_at="the scale, the dimension of the softmax, the split into heads, and the use of each projection",
     needs="lengths_are_free",
-    cases=(*SIZES, Sizes(B=3, H=2, Tq=5, Tk=5, E=6, context_dim=6)),
+    cases=(*EVERY, Sizes(B=3, H=2, Tq=5, Tk=5, E=6, context_dim=6)),
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -292,7 +301,11 @@ def test_samples_are_independent(attempt, sizes):
     "With keep, the output is attention among the kept tokens alone, wherever they are.",
     look_at="what a hidden score becomes before the softmax, and what the other weights sum to",
     needs="lengths_are_free",
-    cases=(*KEPT, SAME_LENGTH[0]),
+    cases=(
+        *KEPT,
+        SAME_LENGTH[0],
+        Drawn(sized, B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(2, 30), D=(1, 24), context_dim=(1, 24)),
+    ),
 )
 def test_values_with_keep(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -24,7 +25,9 @@ SIZES = (
     Sizes(B=1, T=6, input_dim=2, output_dim=3),
     Sizes(B=2, T=4, input_dim=1, output_dim=1),
     Sizes(B=2, T=150, input_dim=9, output_dim=5),
+    Sizes(B=1, T=3, input_dim=66, output_dim=70),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), T=(1, 30), input_dim=(1, 24), output_dim=(1, 24)))
 SMALL = SIZES[:2]
 # The cost property recognises a product by its sizes. So input_dim and input_dim + 1 (a weight with its bias as one more
 # column) differ from every other size and every product of two sizes, and input_dim is at least B * T + 3 * output_dim.
@@ -63,7 +66,7 @@ def test_parameters(attempt, reference, sizes):
     "The output is one tensor of shape (B, T, output_dim).",
     look_at="which dimension the weights sum over",
     needs="parameters",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_output_shape(attempt, reference, sizes):
     ours, _ = pair(attempt, reference, sizes)
@@ -75,7 +78,7 @@ def test_output_shape(attempt, reference, sizes):
     "The output is softmax(q kᵀ / sqrt(output_dim)) v.",
     look_at="the order of q, k and v, the scale, and the dimension of the softmax",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

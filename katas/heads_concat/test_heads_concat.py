@@ -6,6 +6,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -27,7 +28,10 @@ SIZES = (
     Sizes(B=2, T=4, input_dim=3, key_dim=1, value_dim=1, H=5),
     Sizes(B=2, T=4, input_dim=7, key_dim=5, value_dim=3, H=1),
     Sizes(B=2, T=150, input_dim=9, key_dim=5, value_dim=3, H=2),
+    Sizes(B=2, T=4, input_dim=1, key_dim=5, value_dim=3, H=2),
+    Sizes(B=1, T=3, input_dim=66, key_dim=70, value_dim=68, H=2),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), T=(1, 30), input_dim=(1, 24), key_dim=(1, 24), value_dim=(1, 24), H=(1, 4)))
 SMALL = SIZES[:2]
 
 
@@ -73,7 +77,7 @@ def test_output_shape(attempt, reference, sizes):
     "The output is softmax(q kᵀ / sqrt(key_dim)) v of each head, side by side in order.",
     look_at="the scale, the dimension of the softmax, and the use of each projection",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

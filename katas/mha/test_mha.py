@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -35,7 +36,9 @@ SIZES = (
     sized(B=3, H=2, T=1, D=5),
     sized(B=3, H=3, T=3, D=3),
     sized(B=1, H=2, T=130, D=3),
+    sized(B=1, H=2, T=3, D=70),
 )
+EVERY = (*SIZES, Drawn(sized, B=(1, 4), H=(1, 4), T=(1, 30), D=(1, 24)))
 SMALL = SIZES[:2]
 LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj")
 MASKS = ("(T, T)", "(H, T, T)", "(B, 1, 1, T)", "(B, 1, T, T)", "(B, H, T, T)", "(1, 1, T, T)")
@@ -175,7 +178,7 @@ test_alike_in_train_and_eval = standard.train_and_eval_alike(
     "Without a mask the output is o_proj of the heads' softmax(q kᵀ / sqrt(D)) v, side by side.",
     look_at="the scale, the dimension of the softmax, and how heads are split and merged",
     needs="alike_in_train_and_eval",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -344,7 +347,7 @@ def test_masked_keys_do_not_matter(attempt, sizes):
     "With a (T, T) mask the output is attention among the keys that each query may attend to.",
     look_at="what True means, which dimension is keys, and where in the pipeline the mask acts",
     needs="values",
-    cases=(SIZES[0], SIZES[5], SIZES[7]),
+    cases=(SIZES[0], SIZES[5], SIZES[7], EVERY[-1]),
 )
 def test_mask(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

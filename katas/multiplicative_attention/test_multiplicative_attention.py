@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -24,9 +25,14 @@ SIZES = (
     Sizes(B=2, Tq=4, Tk=3, query_dim=6, key_dim=1, Dv=5),
     Sizes(B=1, Tq=3, Tk=150, query_dim=9, key_dim=4, Dv=5),
     Sizes(B=3, Tq=131, Tk=8, query_dim=4, key_dim=7, Dv=2),
+    Sizes(B=1, Tq=3, Tk=4, query_dim=70, key_dim=66, Dv=67),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), Tq=(1, 30), Tk=(1, 30), query_dim=(1, 24), key_dim=(1, 24), Dv=(1, 24)))
 SMALL = SIZES[:2]
-KEPT = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
+KEPT = (
+    *(sizes for sizes in SIZES if sizes.Tk > 1),
+    Drawn(B=(1, 4), Tq=(1, 30), Tk=(2, 30), query_dim=(1, 24), key_dim=(1, 24), Dv=(1, 24)),
+)
 # Sizes that could be taken for one another.
 ALIKE = (
     Sizes(B=2, Tq=4, Tk=4, query_dim=5, key_dim=5, Dv=5),
@@ -106,7 +112,7 @@ def test_parameters(attempt, sizes):
 @claims(
     "The output is one tensor of shape (B, Tq, Dv).",
     needs="parameters",
-    cases=(*ALIKE[:1], *SIZES),
+    cases=(*ALIKE[:1], *EVERY),
     look_at="which dimension the weights sum over, and what they average",
 )
 def test_output_shape(attempt, sizes):
@@ -122,7 +128,7 @@ def test_output_shape(attempt, sizes):
     "Without keep, the output is the values averaged by the softmax of qᵀ (k_proj k).",
     look_at="the score, whether anything divides it, and the dimension of the softmax",
     needs="output_shape",
-    cases=(*SIZES, *ALIKE),
+    cases=(*EVERY, *ALIKE),
 )
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)

@@ -4,6 +4,7 @@ import torch
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_equal,
@@ -24,6 +25,7 @@ MASKS = (
     Sizes(B=1, max_len=6),
     Sizes(B=5, max_len=5),
     Sizes(B=7, max_len=300),
+    Drawn(B=(1, 9), max_len=(1, 60)),
 )
 SIZES = (
     Sizes(B=2, H=3, Tq=4, Tk=5, D=7, Dv=6),
@@ -32,9 +34,15 @@ SIZES = (
     Sizes(B=4, H=2, Tq=3, Tk=1, D=2, Dv=5),
     Sizes(B=1, H=2, Tq=5, Tk=150, D=1, Dv=3),
     Sizes(B=2, H=3, Tq=131, Tk=8, D=9, Dv=5),
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=3, Dv=1),
+    Sizes(B=1, H=2, Tq=3, Tk=4, D=70, Dv=66),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(1, 30), D=(1, 24), Dv=(1, 24)))
 SMALL = SIZES[:2]
-PADDED = tuple(sizes for sizes in SIZES if sizes.Tk > 1)
+PADDED = (
+    *(sizes for sizes in SIZES if sizes.Tk > 1),
+    Drawn(B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(2, 30), D=(1, 24), Dv=(1, 24)),
+)
 # B is equal to one other size in each, and to all of them in the last.
 EQUAL = (
     Sizes(B=3, H=2, Tq=3, Tk=5, D=6, Dv=7),
@@ -174,7 +182,7 @@ test_mask_device = standard.device(
 
 @claims(
     "The attention's output is one tensor of shape (B, H, Tq, Dv).",
-    cases=SIZES,
+    cases=EVERY,
     look_at="how keep is aligned with the scores, and which dimension the weights sum over",
 )
 def test_output_shape(attempt, sizes):
@@ -187,7 +195,7 @@ def test_output_shape(attempt, sizes):
     "Where every key is real, the output is softmax(q kᵀ / sqrt(D)) v.",
     look_at="the scale, and the dimension of the softmax",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)

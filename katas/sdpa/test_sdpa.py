@@ -2,6 +2,7 @@
 
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
+    Drawn,
     Sizes,
     assert_close,
     assert_shape,
@@ -19,7 +20,10 @@ SIZES = (
     Sizes(B=1, H=2, Tq=5, Tk=7, D=1, Dv=3),
     Sizes(B=2, H=1, Tq=131, Tk=3, D=6, Dv=5),
     Sizes(B=1, H=2, Tq=5, Tk=150, D=9, Dv=3),
+    Sizes(B=2, H=3, Tq=4, Tk=5, D=3, Dv=1),
+    Sizes(B=1, H=2, Tq=3, Tk=4, D=70, Dv=66),
 )
+EVERY = (*SIZES, Drawn(B=(1, 4), H=(1, 4), Tq=(1, 30), Tk=(1, 30), D=(1, 24), Dv=(1, 24)))
 SMALL = SIZES[:2]
 
 
@@ -42,7 +46,7 @@ attention = standard.function(
 test_from_scratch = standard.from_scratch(attention, blocks=FORBIDDEN_ATTENTIONS, cases=(SIZES[0], SIZES[7]))
 
 
-@claims("The output is one tensor of shape (..., Tq, Dv).", look_at="which dimension the weights sum over", cases=SIZES)
+@claims("The output is one tensor of shape (..., Tq, Dv).", look_at="which dimension the weights sum over", cases=EVERY)
 def test_output_shape(attempt, sizes):
     out = attempt.scaled_dot_product_attention(*qkv(sizes))
 
@@ -53,7 +57,7 @@ def test_output_shape(attempt, sizes):
     "The output is softmax(q kᵀ / sqrt(D)) v.",
     look_at="the scale, and the dimension of the softmax",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     q, k, v = qkv(sizes)

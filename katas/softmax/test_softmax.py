@@ -5,6 +5,7 @@ import torch
 from attn_kata.properties import (
     FORBIDDEN_ATTENTIONS,
     FORBIDDEN_SOFTMAXES,
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -29,7 +30,10 @@ SIZES = (
     Sizes(B=3, T=1, N=2, dim=1),
     Sizes(B=2, T=150, N=3, dim=1),
     Sizes(B=2, T=3, N=300, dim=-1),
+    Sizes(B=2, T=3, N=1, dim=1),
+    Sizes(B=1, T=66, N=70, dim=-1),
 )
+EVERY = (*SIZES, Drawn(B=(1, 30), T=(1, 30), N=(1, 30), dim=(-3, 2)))
 SMALL = SIZES[:4]
 
 
@@ -91,7 +95,7 @@ test_from_scratch = standard.from_scratch(
 # ----------------------------------------------------------------------------------------------- ordinary entries
 
 
-@claims("The result is one tensor of the shape of x.", look_at="what every reduction does to the shape", cases=SIZES)
+@claims("The result is one tensor of the shape of x.", look_at="what every reduction does to the shape", cases=EVERY)
 def test_output_shape(attempt, sizes):
     out = attempt.softmax(entries(sizes), sizes.dim)
 
@@ -102,7 +106,7 @@ def test_output_shape(attempt, sizes):
     "Along dim, the result is exp(x_i) / (sum of exp(x_j)).",
     look_at="along which dimension each reduction runs, and how its result broadcasts to x",
     needs="output_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_values(attempt, reference, sizes):
     x = entries(sizes)

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.properties import (
+    Drawn,
     Sizes,
     assert_close,
     assert_holds,
@@ -12,6 +13,11 @@ from attn_kata.properties import (
     randn,
     standard,
 )
+
+
+def sized(*, H, D, **sizes):
+    return Sizes(H=H, D=D, E=H * D, **sizes)
+
 
 SIZES = (
     Sizes(B=2, H=5, T=3, D=2, E=10),
@@ -23,7 +29,10 @@ SIZES = (
     Sizes(B=1, H=3, T=6, D=5, E=15),
     Sizes(B=2, H=6, T=6, D=2, E=12),
     Sizes(B=2, H=3, T=150, D=2, E=6),
+    Sizes(B=2, H=1, T=3, D=1, E=1),
+    Sizes(B=1, H=2, T=3, D=70, E=140),
 )
+EVERY = (*SIZES, Drawn(sized, B=(1, 4), H=(1, 5), T=(1, 30), D=(1, 24)))
 SMALL = SIZES[:2]
 
 
@@ -46,7 +55,7 @@ merge = standard.function("merge_heads", lambda sizes: [(heads(sizes),)], inputs
 # ------------------------------------------------------------------------------------------------------ split_heads
 
 
-@claims("split_heads gives one tensor of shape (B, H, T, D).", look_at="the order of the dimensions", cases=SIZES)
+@claims("split_heads gives one tensor of shape (B, H, T, D).", look_at="the order of the dimensions", cases=EVERY)
 def test_split_shape(attempt, sizes):
     out = attempt.split_heads(whole(sizes), sizes.H)
 
@@ -90,7 +99,7 @@ def test_split_columns(attempt, sizes):
     "split_heads(x, H)[b, h, t, d] is x[b, t, h*D + d].",
     look_at="the two steps from (B, T, E) to (B, H, T, D)",
     needs="split_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_split_values(attempt, reference, sizes):
     x = whole(sizes)
@@ -118,7 +127,7 @@ def test_indivisible_heads(attempt, sizes):
 # ------------------------------------------------------------------------------------------------------ merge_heads
 
 
-@claims("merge_heads gives one tensor of shape (B, T, E).", look_at="the order of the dimensions", cases=SIZES)
+@claims("merge_heads gives one tensor of shape (B, T, E).", look_at="the order of the dimensions", cases=EVERY)
 def test_merge_shape(attempt, sizes):
     assert_shape(attempt.merge_heads(heads(sizes)), (sizes.B, sizes.T, sizes.E))
 
@@ -160,7 +169,7 @@ def test_merge_columns(attempt, sizes):
     "merge_heads(x)[b, t, h*D + d] is x[b, h, t, d].",
     look_at="the two steps from (B, H, T, D) to (B, T, E)",
     needs="merge_shape",
-    cases=SIZES,
+    cases=EVERY,
 )
 def test_merge_values(attempt, reference, sizes):
     x = heads(sizes)

@@ -73,6 +73,7 @@ def _transposed_by_T(evidence: Evidence) -> int | None:
     return None
 
 
+_FLOAT32_OF_FLOAT64 = re.compile(r"inputs of float64 give (?:an output|as \w+ a tensor) of float32")
 _NARROWS = r"\.float\(\)|float32|FloatTensor"
 _FACTORY = r"torch\.(?:zeros|ones|full|empty|tensor|arange|eye|rand|randn|linspace)\((?![^\n]*dtype)"
 
@@ -83,7 +84,7 @@ def _forced_float32(evidence: Evidence) -> int | None:
         if narrows and "NotImplementedError" not in raised.types and _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
-    if narrows and failure is not None and "inputs of float64 give an output of float32" in failure.message:
+    if narrows and failure is not None and _FLOAT32_OF_FLOAT64.search(failure.message):
         return 0
     return None
 
@@ -100,7 +101,7 @@ def _default_dtype(evidence: Evidence) -> int | None:
         if _float_meets_double(raised.text):
             return raised.line or 0
     failure = evidence.failures.get("output_dtype")
-    return 0 if failure is not None and "inputs of float64 give an output of float32" in failure.message else None
+    return 0 if failure is not None and _FLOAT32_OF_FLOAT64.search(failure.message) else None
 
 
 def _not_boolean(evidence: Evidence) -> int | None:
@@ -165,6 +166,11 @@ def _squeezed(evidence: Evidence) -> int | None:
 def _tuple_returned(evidence: Evidence) -> int | None:
     told = (re.search(r"returned a tuple of \d+; .* asks for one", one.message) for one in evidence.failures.values())
     return 0 if any(told) else None
+
+
+def _alone(evidence: Evidence) -> int | None:
+    told = any("returned one tensor; the contract asks for (" in failure.message for failure in evidence.failures.values())
+    return 0 if told else None
 
 
 def _named_parameters(evidence: Evidence) -> tuple[set[str], set[str]]:
@@ -241,6 +247,7 @@ EVERYWHERE = (
     Symptom(id="device.default", shows=_default_device),
     Symptom(id="layout.squeeze", shows=_squeezed),
     Symptom(id="output.tuple", shows=_tuple_returned),
+    Symptom(id="output.alone", shows=_alone),
     Symptom(id="parameters.no_bias", shows=_bias_missing),
     Symptom(id="parameters.extra_bias", shows=_bias_unwanted),
     Symptom(id="project.shared", shows=_one_layer_for_all_heads),

@@ -75,6 +75,26 @@ def kv_cache_bytes(*, layers: int, G: int, D: int, T: int, B: int, size: int) ->
     return 2 * layers * G * D * T * B * size
 
 
+def rows_without_cache(*, T: int) -> float:
+    """The rows that a projection reads in T steps of decoding, if each step projects all tokens so far."""
+    return T * (T + 1) // 2
+
+
+def partial_bytes(*, T: int, P: int, H: int) -> float:
+    """out and lse of one query of H heads of size 128 in float32, whatever the length T and the number of parts P."""
+    return H * (128 + 1) * 4
+
+
+def part_share(*, a: int, b: int) -> float:
+    """The share of the first of two parts with the lse a and b."""
+    return 1 / (1 + math.exp(b - a))
+
+
+def causal_tiles(*, n: int) -> float:
+    """How many of n by n square tiles a causal mask leaves, the n on the diagonal included."""
+    return n * (n + 1) // 2
+
+
 def causal_pairs(*, Tq: int, Tk: int) -> float:
     """How many (query, key) pairs are allowed when the queries are the last Tq of Tk positions."""
     return Tq * Tk - Tq * (Tq - 1) // 2
@@ -186,6 +206,10 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         projection_flops,
         even_length,
         kv_cache_bytes,
+        rows_without_cache,
+        causal_tiles,
+        partial_bytes,
+        part_share,
         causal_pairs,
         masked_share,
         padded_share,
