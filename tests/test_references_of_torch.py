@@ -90,3 +90,37 @@ def test_linear_attention_is_the_quadratic_definition_with_elu_of_torch(causal: 
     expected = (weights / weights.sum(-1, keepdim=True)) @ v
 
     close(solution("linear_attention").linear_attention(q, k, v, causal), expected)
+
+
+def test_transformer_block_is_a_pre_norm_encoder_layer_of_torch() -> None:
+    E, H, M = 12, 3, 20
+    block = solution("transformer_block").TransformerBlock(E, H, M).double()
+    layer = torch.nn.TransformerEncoderLayer(E, H, M, 0.0, F.gelu, batch_first=True, norm_first=True).double()
+    fused = [block.attention.q_proj, block.attention.k_proj, block.attention.v_proj]
+    for part in ("weight", "bias"):
+        getattr(layer.self_attn, f"in_proj_{part}").data = torch.cat([getattr(each, part).data for each in fused])
+    pairs = {"self_attn.out_proj": "attention.o_proj", "linear1": "mlp_in", "linear2": "mlp_out"}
+    for theirs, ours in {**pairs, "norm1": "norm1", "norm2": "norm2"}.items():
+        layer.get_submodule(theirs).load_state_dict(block.get_submodule(ours).state_dict())
+    x = randn(2, 7, E)
+    later = torch.full((7, 7), float("-inf"), dtype=torch.float64).triu(1)
+
+    close(block(x), layer(x, src_mask=later, is_causal=True))
+
+
+def test_mla_is_what_torch_gives_for_its_queries_and_keys_side_by_side() -> None:
+    H, D, R = 3, 4, 6
+    module = solution("mla").LatentAttention(10, H, D, 5, R).double()
+    x = randn(2, 7, 10)
+    a = torch.arange(7.0, dtype=torch.float64)[:, None] * 10000 ** (-torch.arange(0, R, 2, dtype=torch.float64) / R)
+    turn = torch.polar(torch.ones_like(a), a)  # (T, R / 2)
+
+    def turned(part: Tensor) -> Tensor:
+        return torch.view_as_real(torch.view_as_complex(part.unflatten(-1, (-1, 2)).contiguous()) * turn).flatten(-2)
+
+    q, latent = heads(module.q_proj, x, H), module.kv_down(x)
+    q = torch.cat([q[..., :D], turned(q[..., D:])], -1)
+    k = torch.cat([heads(module.k_up, latent, H), turned(module.k_rope(x)[:, None]).expand(-1, H, -1, -1)], -1)
+    ready = F.scaled_dot_product_attention(q, k, heads(module.v_up, latent, H), is_causal=True)
+
+    close(module(x), module.o_proj(ready.transpose(1, 2).flatten(2)))

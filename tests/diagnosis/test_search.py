@@ -13,7 +13,7 @@ from attn_kata.diagnosis import search
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
 from attn_kata.diagnosis.search import Answer, explain, outcome
 from attn_kata.grading.local import local_handle
-from attn_kata.properties.handle import Handle, random_weights
+from attn_kata.properties.handle import Handle
 
 PIPELINES = [(kata, pipeline) for kata in catalog.katas() for pipeline in load(kata.folder).PIPELINES]
 IDS = [f"{kata.slug}-{pipeline.entry}" for kata, pipeline in PIPELINES]
@@ -28,7 +28,7 @@ def begun_for(kata: catalog.Kata, pipeline: Pipeline) -> tuple[list[State], list
         target = getattr(reference, pipeline.entry)
         if pipeline.module:
             module = target(*probe.build)
-            weights = random_weights(module.parameters)
+            weights = probe.weights(module.parameters)
             module.load(weights)
             states.append(pipeline.begin(weights, probe.build, *probe.args))
             answers.append(module.run(*probe.args, training=False).output)

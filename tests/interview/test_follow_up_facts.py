@@ -84,7 +84,20 @@ COUNTED = {
     "rope_table_bytes": lambda T, D, size: 2 * scores(1, 1, T, D // 2, size),
     "linear_state_numbers": lambda layers, H, D: layers * (torch.empty(H, D, D).numel() + torch.empty(H, D).numel()),
     "linear_break_even": lambda D: (torch.empty(D, D).numel() + torch.empty(D).numel()) / torch.empty(2, D).numel(),
-    "alibi_horizon": lambda H: int((torch.arange(2000.0).div(-H).exp() > 0.01).sum()),
+    "block_parameters": lambda E: parameters(
+        *[linear(E, E)] * 4, linear(E, 4 * E), linear(4 * E, E), *[nn.LayerNorm(E, device="meta")] * 2
+    ),
+    "block_token_flops": lambda T, E: product(*[(1, E, E)] * 4, (1, E, 4 * E), (1, 4 * E, E), (1, E, T), (1, T, E)),
+    "mla_cache_numbers": lambda layers, L, R, T: layers * (torch.empty(T, L).numel() + torch.empty(T, R).numel()),
+    "mla_saving": lambda H, D, L, R: torch.empty(2, H, D).numel() / torch.empty(L + R).numel(),
+    "mla_parameters": lambda E, H, D, L, R: parameters(
+        linear(E, H * (D + R), bias=False),
+        linear(E, L, bias=False),
+        *[linear(L, H * D, bias=False)] * 2,
+        linear(E, R, bias=False),
+        linear(H * D, E, bias=False),
+    ),
+    "alibi_horizon": lambda H: (torch.arange(0, 2000, 0.01).div(-H).exp() > 0.01).sum().item() / 100,
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from attn_kata.grading.hidden_tests import Begin, HiddenTest
 from attn_kata.grading.hidden_tests import load as load_tests
 from attn_kata.grading.local import Local, load_namespace, local_handle
 from attn_kata.grading.runner import Run
-from attn_kata.properties.handle import Handle, random_weights
+from attn_kata.properties.handle import Handle
 from attn_kata.resources import katas_folder
 
 SEED = 0
@@ -122,7 +122,7 @@ def reference_outputs(pipeline: Pipeline, reference: Handle) -> Iterator[tuple[S
         weights: dict[str, torch.Tensor] = {}
         if pipeline.module:
             target = target(*probe.build)
-            weights = random_weights(target.parameters)
+            weights = probe.weights(target.parameters)
             target.load(weights)
             target = target._with({"training": False})
         yield pipeline.first_state(weights, probe), output_of(pipeline, target, reference, probe)

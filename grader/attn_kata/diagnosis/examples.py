@@ -44,17 +44,14 @@ def load() -> dict[str, Example]:
 def _of_katas() -> dict[str, Example]:
     """The examples of mistakes that only one kata knows: the first of its wrong attempts that makes the mistake alone."""
     found: dict[str, Example] = {}
-    ids: list[str] = []
     for file in catalogue.of_katas():
         own = catalogue.of_file(file)
-        ids += own
         for specimen in specimens.read(file.parent) if own else ():
             for id in specimen.mistakes & own.keys():
                 if specimen.mistakes == {id} and specimen.edits and id not in found:
-                    found[id] = Example(
-                        kata=file.parent.name, name=specimen.name, breaks=tuple(sorted(specimen.breaks))
-                    )
-    return {id: found[id] for id in ids if id in found}  # in the order of the words, whatever that of the rows
+                    breaks = tuple(sorted(specimen.breaks))
+                    found[id] = Example(kata=file.parent.name, name=specimen.name, breaks=breaks)
+    return {id: found[id] for file in catalogue.of_katas() for id in catalogue.of_file(file) if id in found}
 
 
 def wrong_lines(specimen: Specimen) -> str:

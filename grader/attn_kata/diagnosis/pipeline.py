@@ -27,6 +27,8 @@ from typing import Any
 
 from torch import Tensor
 
+from attn_kata.properties.handle import random_weights
+
 Output = Tensor | tuple[Tensor, ...]  # what is compared: one tensor, or those of a result in parts
 State = SimpleNamespace  # passed through the stages; a stage sets attributes to new tensors and never modifies one
 Stage = Callable[[State], None]
@@ -50,12 +52,18 @@ class Probe:
     """One call that compares an attempt with the pipeline: float64, all sizes different unless it needs equal ones.
 
     `args` are the arguments of the call, and `build` those that the module is built with. `sizes` names the sizes, for the
-    numbers in an explanation.
+    numbers in an explanation. A module's weights are random; those in `stronger`, by name, are multiplied, so that a mistake
+    that changes little is far from every other result.
     """
 
     args: tuple[Any, ...]
     sizes: dict[str, int]
     build: tuple[Any, ...] = ()
+    stronger: Mapping[str, float] = field(default_factory=dict)
+
+    def weights(self, parameters: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
+        """New random weights for parameters of these shapes."""
+        return {name: self.stronger.get(name, 1.0) * weight for name, weight in random_weights(parameters).items()}
 
 
 @dataclass(frozen=True, kw_only=True)

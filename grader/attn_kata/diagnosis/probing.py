@@ -9,7 +9,7 @@ import torch
 from attn_kata.diagnosis.pipeline import Output, Pipeline, Probe, State
 from attn_kata.diagnosis.search import EQUAL, Answer, tensors
 from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
-from attn_kata.properties.handle import Handle, Module, Target, random_weights
+from attn_kata.properties.handle import Handle, Module, Target
 
 SEED = 7919  # probes do not depend on the grading's seed: they compare a formula, not a statistic
 
@@ -111,7 +111,7 @@ def _answer(asked: ProbeResults, pipeline: Pipeline, attempt: Handle, put: Probe
 def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, torch.Tensor]:
     if not pipeline.module:
         return {}
-    return random_weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
+    return probe.weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
 
 
 def target(pipeline: Pipeline, attempt: Handle, put: ProbeCall, dtype: torch.dtype) -> Target:

@@ -165,6 +165,31 @@ def linear_break_even(*, D: int) -> float:
     return (D + 1) / 2
 
 
+def block_parameters(*, E: int) -> float:
+    """A block of width E with an mlp of width 4 E, biases and two norms."""
+    return 12 * E * E + 13 * E
+
+
+def block_token_flops(*, T: int, E: int) -> float:
+    """A block of width E with an mlp of width 4 E, for one token that attends to T: products alone."""
+    return 24 * E * E + 4 * T * E
+
+
+def mla_cache_numbers(*, layers: int, L: int, R: int, T: int) -> float:
+    """Latent attention keeps L + R numbers of each token in each layer."""
+    return layers * (L + R) * T
+
+
+def mla_saving(*, H: int, D: int, L: int, R: int) -> float:
+    """How many times smaller that is than the keys and values of H heads of size D."""
+    return 2 * H * D / (L + R)
+
+
+def mla_parameters(*, E: int, H: int, D: int, L: int, R: int) -> float:
+    """q (E, H (D + R)), down (E, L), two times up (L, H D), the rotary key (E, R) and o (H D, E), no biases."""
+    return E * H * (D + R) + E * L + 2 * L * H * D + E * R + H * D * E
+
+
 FORMULAS: Mapping[str, Callable[..., float]] = {
     formula.__name__: formula
     for formula in (
@@ -199,6 +224,11 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         rope_table_bytes,
         linear_state_numbers,
         linear_break_even,
+        block_parameters,
+        block_token_flops,
+        mla_cache_numbers,
+        mla_saving,
+        mla_parameters,
     )
 }
 

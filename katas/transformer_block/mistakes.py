@@ -1,0 +1,249 @@
+"""transformer_block as a pipeline, and the ways each stage goes wrong."""
+
+import torch
+from torch.nn import functional
+
+from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import MASKINGS, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
+from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
+from attn_kata.properties import randn
+
+
+def begin(parameters, build, x):
+    _, H, _, *p = build
+    causal = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+    # `stream` is what goes straight through, `branch` what is computed beside it.
+    return State(parameters=parameters, stream=x, branch=x, start=x, H=H, p=(*p, 0.0)[0], keep=causal)
+
+
+def layer_norm(state, name, value, eps=1e-5, unbiased=False):
+    centred = value - value.mean(-1, keepdim=True)
+    size = value.var(-1, keepdim=True, unbiased=unbiased)
+    weight, bias = state.parameters[f"{name}.weight"], state.parameters[f"{name}.bias"]
+    return centred / torch.sqrt(size + eps) * weight + bias
+
+
+def norm(name, **how):
+    def stage(state):
+        state.branch = layer_norm(state, name, state.stream, **how)
+
+    return stage
+
+
+def norm_on_the_line(name):
+    """x = norm(x): the sum starts from the normalised x."""
+
+    def stage(state):
+        state.stream = state.branch = layer_norm(state, name, state.stream)
+
+    return stage
+
+
+def unchanged(state):
+    state.branch = state.stream
+
+
+def norm_of_the_start(state):
+    """The second branch reads the block's input, as the first."""
+    state.branch = layer_norm(state, "norm2", state.start)
+
+
+def project(state):
+    state.x = state.context = state.branch
+    s.project(*(f"attention.{name}_proj" for name in "qkv"))(state)
+
+
+def project_by(q="q", k="k", v="v", **how):
+    def stage(state):
+        state.x = state.context = state.branch
+        s.project(*(f"attention.{name}_proj" for name in (q, k, v)), **how)(state)
+
+    return stage
+
+
+def project_out(state):
+    state.branch = s.linear(state, "attention.o_proj", state.out)
+
+
+def output_missing(state):
+    state.branch = state.out
+
+
+def mlp(name):
+    def stage(state):
+        state.branch = s.linear(state, name, state.branch)
+
+    return stage
+
+
+def activate(by):
+    def stage(state):
+        state.branch = by(state.branch)
+
+    return stage
+
+
+def drop(state):
+    state.branch = torch.dropout(state.branch, state.p, bool(getattr(state, "training", False)))
+
+
+def drop_always(state):
+    state.branch = torch.dropout(state.branch, state.p, True)
+
+
+def add(state):
+    state.stream = state.stream + state.branch
+    state.out = state.stream
+
+
+def no_sum(state):
+    state.out = state.stream = state.branch
+
+
+def add_and_norm(name):
+    def stage(state):
+        state.out = state.stream = layer_norm(state, name, state.stream + state.branch)
+
+    return stage
+
+
+def add_and_drop(state):
+    state.out = state.stream = torch.dropout(
+        state.stream + state.branch, state.p, bool(getattr(state, "training", False))
+    )
+
+
+def drop_weights(state):
+    s.softmax_over_keys(state)
+    s.drop(state)
+
+
+def probe(B, T, H, D, M, size=1.0):
+    E = H * D
+    sizes = {"B": B, "T": T, "Tq": T, "Tk": T, "E": E, "H": H, "D": D}
+    # The second branch counts thirty times: two forms of GELU differ by less than 1e-3.
+    return Probe(args=(size * randn(B, T, E),), build=(E, H, M), sizes=sizes, stronger={"mlp_out.weight": 30.0})
+
+
+def probes():
+    return [probe(2, 5, 3, 4, 9), probe(3, 4, 2, 5, 8), probe(4, 6, 2, 4, 20, size=0.03), probe(2, 4, 4, 4, 6)]
+
+
+PIPELINES = (
+    Pipeline(
+        entry="TransformerBlock",
+        module=True,
+        begin=begin,
+        stages={
+            "norm1": norm("norm1"),
+            "project": project,
+            "split": s.split_heads,
+            "score": s.score,
+            "scale": s.scale_by_head_dim,
+            "mask": s.mask,
+            "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": s.nothing,
+            "mix": s.mix,
+            "merge": s.merge_heads,
+            "output": project_out,
+            "drop1": drop,
+            "add1": add,
+            "norm2": norm("norm2"),
+            "mlp_in": mlp("mlp_in"),
+            "gelu": activate(functional.gelu),
+            "mlp_out": mlp("mlp_out"),
+            "drop2": drop,
+            "add2": add,
+        },
+        variants=(
+            *variants(
+                "block.post_norm",
+                {"norm1": unchanged, "add1": add_and_norm("norm1"), "norm2": unchanged, "add2": add_and_norm("norm2")},
+            ),
+            *variants("block.no_residual", {"add1": no_sum, "add2": no_sum}, {"add1": no_sum}, {"add2": no_sum}),
+            *variants(
+                "block.residual_of_norm",
+                {"norm1": norm_on_the_line("norm1"), "norm2": norm_on_the_line("norm2")},
+                {"norm1": norm_on_the_line("norm1")},
+                {"norm2": norm_on_the_line("norm2")},
+            ),
+            *variants(
+                "block.norm_shared",
+                {"norm2": norm("norm1")},
+                {"norm1": norm("norm2")},
+                {"norm1": norm("norm2"), "norm2": norm("norm1")},
+            ),
+            *variants(
+                "block.norm_missing",
+                {"norm1": unchanged},
+                {"norm2": unchanged},
+                {"norm1": unchanged, "norm2": unchanged},
+            ),
+            *variants("block.parallel", {"norm2": norm_of_the_start}),
+            *variants(
+                "block.eps",
+                *({"norm1": norm("norm1", eps=eps), "norm2": norm("norm2", eps=eps)} for eps in (1e-6, 1e-12)),
+            ),
+            *variants(
+                "block.unbiased_variance",
+                {"norm1": norm("norm1", unbiased=True), "norm2": norm("norm2", unbiased=True)},
+            ),
+            *variants("block.relu", {"gelu": activate(functional.relu)}),
+            *variants("block.tanh_gelu", {"gelu": activate(lambda h: functional.gelu(h, approximate="tanh"))}),
+            *variants(
+                "block.activation",
+                {"gelu": activate(functional.silu)},
+                {"gelu": activate(lambda h: h * torch.sigmoid(1.702 * h))},
+                {"gelu": activate(torch.tanh)},
+                {"gelu": activate(lambda h: h)},
+            ),
+            *variants("block.not_causal", {"mask": s.nothing}),
+            *variants("project.key_for_value", {"project": project_by(v="k")}),
+            *variants("split.no_transpose", {"split": s.split_no_transpose}),
+            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants("output.missing", {"output": output_missing}),
+            *SCORES,
+            *SCALES,
+            *MASKINGS,
+            *SOFTMAXES,
+            *variants("dropout.never", {"drop1": s.nothing, "drop2": s.nothing}, shows_in_values=False),
+            *variants("dropout.always", {"drop1": drop_always, "drop2": drop_always}, shows_in_values=False),
+            *variants("block.dropout_missing", {"drop1": s.nothing}, {"drop2": s.nothing}, shows_in_values=False),
+            *variants(
+                "block.dropout_on_sum",
+                {"drop1": s.nothing, "add1": add_and_drop, "drop2": s.nothing, "add2": add_and_drop},
+                shows_in_values=False,
+            ),
+            *variants(
+                "block.dropout_inside",
+                {"drop1": s.nothing, "normalise": drop_weights},
+                {"normalise": drop_weights},
+                shows_in_values=False,
+            ),
+        ),
+        probes=probes,
+    ),
+)
+
+
+def drops_inside(evidence):
+    """A branch's result is no multiple of what it should be: dropout acts somewhere inside of a branch."""
+    failure = evidence.failures.get("dropout_acts_on_branches")
+    return 0 if failure is not None and failure.message.startswith("a branch adds other numbers") else None
+
+
+SYMPTOMS = (
+    breaks("dropout.always", "no_dropout_in_eval", saying="with dropout=0.5"),
+    breaks("dropout.never", "dropout_acts_on_branches", saying="^nothing is dropped"),
+    breaks("block.dropout_missing", "dropout_acts_on_branches", saying="branch is not dropped"),
+    breaks("dropout.not_rescaled", "dropout_acts_on_branches", saying="not divided by 1 - dropout"),
+    breaks("block.dropout_on_sum", "dropout_acts_on_branches", saying="^entries of the output are 0"),
+    Symptom(id="block.dropout_inside", shows=drops_inside),
+    breaks("dropout.shared", "dropout_is_independent", saying="the same entries dropped"),
+    breaks("dropout.keep_probability", "dropout_is_independent", saying="entries were dropped, with dropout=0.3"),
+    breaks("dropout.drawn_once", "dropout_is_fresh"),
+    breaks("arguments.unchecked", "heads_must_divide"),
+    Symptom(id="arguments.order", shows=heads_first),
+)
