@@ -263,6 +263,33 @@ def test_the_linter_finds_what_it_finds():
     assert [(one.line, one.says) for one in found] == [(1, "'os' imported but unused"), (5, "undefined name 'missing'")]
 
 
+def test_what_is_left_over_is_found_and_what_belongs_there_is_not():
+    code = b"""def f(a, w):
+    # q (B, H, T, D) times k, then the mean: shape (B, T)
+    c = a @ w
+    print(c.shape)
+    g = c * 2
+    r = g.sum()
+    # s = r.softmax(-1)
+    # return s
+    # the scores are scaled = divided
+    o = r
+    return o
+
+
+if __name__ == "__main__":
+    print(f(1, 2))
+"""
+    found = {(one.line, one.says.split(":")[0]) for one in quality.lint(code)}
+
+    assert found == {
+        (3, "most names have one letter"),
+        (4, "'print' is left in"),
+        (7, "commented-out code"),
+        (8, "commented-out code"),
+    }
+
+
 def test_the_linter_runs_nothing_and_reads_nothing_of_the_attempt(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyflakes.py").write_text("raise SystemExit('imported')")
@@ -272,7 +299,7 @@ def test_the_linter_runs_nothing_and_reads_nothing_of_the_attempt(tmp_path, monk
     mark = tmp_path / "mark"
     found = quality.lint(f"open({str(mark)!r}, 'w')\nprint(missing)\n".encode())
 
-    assert [one.says for one in found] == ["undefined name 'missing'"]
+    assert [one.says for one in found] == ["undefined name 'missing'", "'print' is left in"]
     assert not mark.exists()
 
 

@@ -506,3 +506,24 @@ def test_torch_stays_out_of_the_room() -> None:
 
     asked = "import sys, attn_kata.interview.room.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], cwd=Path(__file__).parent, check=False).returncode == 0
+
+
+def test_panes_are_widened_and_long_lines_wrapped(room, begin):
+    begin()
+
+    async def test(pilot):
+        screen = await shows(pilot, CodingScreen)
+        task, editor = screen.query_one("#task"), screen.query_one(Editor)
+        before = task.size.width, editor.size.width
+        await pilot.press("f9")
+        await until(pilot, lambda: editor.size.width > before[1])
+        await pilot.press("alt+w")
+        await until(pilot, lambda: task.size.width > before[0])
+        await pilot.press("f9", "f9")
+        await until(pilot, lambda: (task.size.width, editor.size.width) == before)
+        await pilot.press("f10")
+        await pilot.pause()
+        assert editor.soft_wrap
+        assert editor.source == room.screen.draft.base  # wrapping changes no text
+
+    at(room, WIDE, test)

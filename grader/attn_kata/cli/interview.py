@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from attn_kata.cli import engine, room
+from attn_kata.cli import engine, partner, room
 from attn_kata.cli.arguments import json_option
 from attn_kata.cli.output import color, emit, warn, width
 from attn_kata.errors import UsageError, why
@@ -21,19 +21,11 @@ if TYPE_CHECKING:
 FORMATS = ("terminal", "json", "markdown", "html")
 
 
-def _desk() -> Desk:
-    from attn_kata.interview.control import Desk
-    from attn_kata.interview.moments import SystemClock
-    from attn_kata.interview.store import Store
-
-    return Desk(store=Store(warn), clock=SystemClock())
-
-
 def _here() -> tuple[Desk, Session]:
     """The desk and the running session; announcements of the clock are printed first."""
     from attn_kata.interview import actions
 
-    desk = _desk()
+    desk = room.desk()
     return desk, actions.active(desk, warn)
 
 
@@ -64,23 +56,8 @@ def command(ctx: click.Context, no_room: bool) -> None:
     Without a command, it opens the room: task, editor, output and clock on one screen. It starts an interview or
     continues the one that runs. The commands below do the same, step by step.
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    if not no_room and room.can_open():
-        room.opened()
-        return
-    from attn_kata.history import History
-    from attn_kata.interview.line_mode import LineMode
-
-    LineMode(
-        desk=_desk(),
-        history=History(warn),
-        engines=engine.started,
-        emit=emit,
-        warn=warn,
-        width=width(),
-        color=color(),
-    ).run()
+    if ctx.invoked_subcommand is None:
+        room.entered(no_room=no_room)
 
 
 @command.command("start")
@@ -135,7 +112,13 @@ def start(
     place = folder.absolute() if folder is not None else None
     emit(
         actions.start(
-            _desk(), chosen, coached=coached, folder=place, history=History(warn), engines=engine.started, listed=listed
+            room.desk(),
+            chosen,
+            coached=coached,
+            folder=place,
+            history=History(warn),
+            engines=engine.started,
+            listed=listed,
         )
     )
 
@@ -145,7 +128,7 @@ def status() -> None:
     """Show the state of the session and the next command."""
     from attn_kata.interview import actions
 
-    desk = _desk()
+    desk = room.desk()
     emit(actions.status(desk, actions.active(desk, warn, only_look=True)))
 
 
@@ -271,7 +254,7 @@ def _show(number: str | None, *, form: str, output: Path | None) -> None:
     from attn_kata.interview import actions
     from attn_kata.workspace import printable
 
-    desk = _desk()
+    desk = room.desk()
     if desk.store.active() is not None:
         actions.active(desk, warn, only_look=True)
     session = actions.pick(desk, _number(number))
@@ -310,7 +293,7 @@ def replay_(number: str | None, time: str | None, speed: str | None) -> None:
     from attn_kata.interview import actions, replay
 
     at, pace = replay.time_from(time), replay.speed_from(speed)
-    desk = _desk()
+    desk = room.desk()
     if desk.store.active() is not None:
         actions.active(desk, warn, only_look=True)
     session = actions.pick(desk, _number(number))
@@ -327,7 +310,7 @@ def list_(as_json: bool) -> None:
     """List all interviews, the newest first."""
     from attn_kata.interview import words
 
-    desk = _desk()
+    desk = room.desk()
     if desk.store.active() is not None:
         from attn_kata.interview import actions
 
@@ -342,9 +325,13 @@ def list_(as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(number: str, yes: bool) -> None:
     """Delete an interview that has ended. Your own files stay."""
-    desk = _desk()
+    desk = room.desk()
     session = desk.store.load(_number(number) or 0)
     if not yes:
         click.confirm(f"Delete interview {session.id} ({session.track}) for good?", abort=True, err=True)
     desk.store.delete(session.id)
     emit(f"Interview {session.id} is deleted. Your own files are unchanged.")
+
+
+command.add_command(partner.host)
+command.add_command(partner.sit)

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from attn_kata.cli import engine, signals
-from attn_kata.cli.output import warn
+from attn_kata.cli.output import color, emit, warn, width
 from attn_kata.errors import OwnError
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
+    from attn_kata.interview.control import Desk
     from attn_kata.interview.replay import Replay
 
 _SIZES = ("COLUMNS", "LINES")
@@ -73,6 +74,34 @@ def played(made: Replay, *, at: float | None, speed: float, plays: bool) -> None
             signals.install()
     if player.return_code:
         raise OwnError("The player crashed.", next_step="As text: attn-kata interview replay | cat")
+
+
+def desk() -> Desk:
+    """The desk on this machine's sessions, with the system's clock."""
+    from attn_kata.interview.control import Desk
+    from attn_kata.interview.moments import SystemClock
+    from attn_kata.interview.store import Store
+
+    return Desk(store=Store(warn), clock=SystemClock())
+
+
+def entered(*, no_room: bool) -> None:
+    """The room, or the prompt where there is no room: `no_room`, a pipe, a terminal that cannot show it."""
+    if not no_room and can_open():
+        opened()
+        return
+    from attn_kata.history import History
+    from attn_kata.interview.line_mode import LineMode
+
+    LineMode(
+        desk=desk(),
+        history=History(warn),
+        engines=engine.started,
+        emit=emit,
+        warn=warn,
+        width=width(),
+        color=color(),
+    ).run()
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from attn_kata.rounds.spoiled import Spoiled
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
-    from attn_kata.interview.review import Review
     from attn_kata.interview.smoke import Smoke
 
 Tell = Callable[[int, int], None]
@@ -277,7 +276,7 @@ def body_of(desk: Desk, session: Session, engines: Engines, history: History, te
 
     `tell` gets the number of graded versions and the total.
     """
-    from attn_kata.interview import pages, review, scorecard  # only here: most commands need none of them
+    from attn_kata.interview import pages, practising, review, scorecard  # only here: most commands need none of them
 
     running = active_mock()
     if running is not None and running != session.name:
@@ -308,22 +307,9 @@ def body_of(desk: Desk, session: Session, engines: Engines, history: History, te
             for one in reviewed.taken:
                 if one.report is not None and one.report.hunt is None:  # mending is not writing
                     history.record(one.report, session.files[one.stage], whole=True)
-            _practised(reviewed, Record(lambda sentence: None))
+            practising.keep(reviewed, Record(lambda sentence: None))
     spread = scorecard.spread(desk.store.scorecards(), until=session.id)
     return pages.body(reviewed, card, spread)
-
-
-def _practised(reviewed: Review, record: Record) -> None:
-    """Keep how hunts, reviews and numbers went, for what to practise next."""
-    session = reviewed.session
-    for one in reviewed.taken:
-        if one.report is not None and one.report.hunt is not None:
-            record.hunt_went(one.kata, one.report.hunt)
-    for stage, one_round in enumerate(session.stages):
-        asked = [(place, one) for place, one in enumerate(session.follow_ups, 1) if one.get("stage") == stage]
-        if one_round.kind in ("napkin", "review") and asked:
-            wrong = [one["ask"] for place, one in asked if not session.answers.get(place, {}).get("right")]
-            record.went(one_round.kata, "napkin" if one_round.kind == "napkin" else "review", wrong)
 
 
 def pick(desk: Desk, number: int | None) -> Session:

@@ -25,7 +25,7 @@ from attn_kata import catalog
 from attn_kata.interview import content
 from attn_kata.tables import Table
 
-NEAR, CLEAR, BEHIND = 1.0, 0.4, 4.0  # least score, least lead in the kata, how far another topic may be ahead
+NEAR, CLEAR, BEHIND = 1.0, 0.4, 2.0  # least score, least lead in the kata, how far another topic may be ahead
 LONGEST = 500  # characters of a text that are read
 UNKNOWN = "Decide yourself, and write down what you assumed."
 _SMOOTHING, _FLOOR, _UNKNOWN_WORD, _PAIR = 3.0, 0.7, 0.3, 0.5
@@ -125,8 +125,9 @@ def heard(slug: str, text: str) -> list[int]:
 
 def _nearest(slug: str, text: str) -> int | None:
     scores = _scores(text[:LONGEST])
-    own = {_topic(slug, number): number for number in range(1, len(content.of_kata(slug).questions) + 1)}
-    ranked = sorted(((scores[topic], number) for topic, number in own.items()), reverse=True)
+    every = range(1, len(content.of_kata(slug).questions) + 1)
+    own = {topic for number in every for topic in _topics(slug, number)}
+    ranked = sorted(((max(scores[topic] for topic in _topics(slug, number)), number) for number in every), reverse=True)
     others = max((score for topic, score in scores.items() if topic not in own), default=0.0)
     best, number = ranked[0]
     found = best >= NEAR and best - ranked[1][0] >= CLEAR and best + BEHIND >= others
@@ -156,7 +157,7 @@ def _corpus() -> _Corpus:
     texts = {topic: list(table.table(topic).texts("wordings", at_least=5)) for topic in table.names()}
     for slug in catalog.slugs():
         for number, one in enumerate(content.of_kata(slug).questions, 1):
-            texts.setdefault(_topic(slug, number), []).extend((one.ask, *one.wordings))
+            texts.setdefault(_topics(slug, number)[0], []).extend((one.ask, *one.wordings))
     counts = {
         topic: Counter(one for text in every for one in _with_pairs(_words(text))) for topic, every in texts.items()
     }
@@ -170,9 +171,9 @@ def _corpus() -> _Corpus:
     )
 
 
-def _topic(slug: str, number: int) -> str:
-    """The topic of a question; a question without one is a topic of its own."""
-    return content.of_kata(slug).questions[number - 1].topic or f"{slug} {number}"
+def _topics(slug: str, number: int) -> tuple[str, ...]:
+    """The topics of a question, the main one first; a question without one is a topic of its own."""
+    return content.of_kata(slug).questions[number - 1].topics or (f"{slug} {number}",)
 
 
 def _with_pairs(words: list[str]) -> set[str]:

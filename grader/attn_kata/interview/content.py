@@ -6,7 +6,7 @@ The format. Every key is required unless marked optional; an unknown one is an e
 
     [[question]]                    # three or more: what the candidate may ask; shown in a mixed order
     ask = "..."
-    topic = "mask meaning"          # what it is about: a topic of topics.toml, or any text; each once in a kata
+    topics = ["mask meaning"]       # optional: what its answer tells: names in topics.toml, or others; each once in a kata
     wordings = ["...", "..."]       # five or more: the same question as people type it
     answer = "..."
     matters = true                  # whether a good candidate asks it
@@ -71,7 +71,7 @@ class Question:
     answer: str
     matters: bool
     settles: str
-    topic: str = ""
+    topics: tuple[str, ...] = ()
     wordings: tuple[str, ...] = ()
 
 
@@ -132,7 +132,7 @@ def load(file: Path) -> Content:
     table.nothing_else()
     if not content.silent:
         raise KataFileError(f"{file.with_name('prompt.md')}: no part is marked '<!-- silent: POINT -->'.")
-    topics = [question.topic for question in content.questions if question.topic]
+    topics = [topic for question in content.questions for topic in question.topics]
     if len(set(topics)) < len(topics):
         raise table.wrong("question", f"has the topic '{max(topics, key=topics.count)}' twice")
     settled = {question.settles for question in content.questions if question.matters}
@@ -165,7 +165,7 @@ def _question(table: Table) -> Question:
         answer=table.text("answer"),
         matters=matters,
         settles=table.text("settles") if matters else "",
-        topic=table.text("topic", default=""),
+        topics=table.texts("topics", at_least=1) if table.has("topics") else (),
         wordings=table.texts("wordings", at_least=LEAST_WORDINGS) if table.has("wordings") else (),
     )
     table.nothing_else()

@@ -75,7 +75,7 @@ def start(
         moment=moments.read(desk.clock),
         data={"spoiled": {str(place): one.to_dict() for place, one in spoiled.items()}, "listed": listed},
     )
-    return _do(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
+    return change(desk, session.id, lambda session, now: [entry(session, now, "briefed", None, **helped)])
 
 
 def tick(desk: Desk, number: int) -> Tick:
@@ -110,7 +110,7 @@ def ask(desk: Desk, number: int, *questions: int, text: str = "") -> Session:
         if not questions:
             yield entry(session, now, "asked", question=None, text=text)
 
-    return _do(desk, number, decide, needs="asked")
+    return change(desk, number, decide, needs="asked")
 
 
 def begin(desk: Desk, number: int) -> Session:
@@ -127,7 +127,7 @@ def begin(desk: Desk, number: int) -> Session:
             yield entry(session, now, "began", None, deadline=deadline)
             yield _asking(session, 0, now)
 
-    return _do(desk, number, decide, needs="began")
+    return change(desk, number, decide, needs="began")
 
 
 def save(desk: Desk, number: int, source: bytes, *, stage: int | None = None) -> Session:
@@ -140,7 +140,7 @@ def save(desk: Desk, number: int, source: bytes, *, stage: int | None = None) ->
         refusals.unless_at(session, stage)
         yield from _saving(session, now, source)
 
-    return _do(desk, number, decide, needs="saved")
+    return change(desk, number, decide, needs="saved")
 
 
 def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
@@ -160,7 +160,7 @@ def ran(desk: Desk, number: int, source: bytes, *, outcome: str, own: bool = Fal
     def decide(session: Session, now: Moment) -> Iterable[Entry]:
         yield entry(session, now, "ran", source, outcome=outcome, own=own)
 
-    return _do(desk, number, decide, needs="ran")
+    return change(desk, number, decide, needs="ran")
 
 
 def submit(desk: Desk, number: int, source: bytes, *, stage: int | None = None) -> Session:
@@ -170,7 +170,7 @@ def submit(desk: Desk, number: int, source: bytes, *, stage: int | None = None) 
         refusals.unless_at(session, stage)
         yield entry(session, now, "submitted", source)
 
-    return _do(desk, number, decide, needs="submitted")
+    return change(desk, number, decide, needs="submitted")
 
 
 def advance(desk: Desk, number: int, *, seen: Session | None = None) -> Session:
@@ -182,22 +182,26 @@ def advance(desk: Desk, number: int, *, seen: Session | None = None) -> Session:
     if seen is not None and _step(seen) != _step(session):
         return session
     if session.state == "ready":
-        return _do(desk, number, lambda session, now: [entry(session, now, "briefed")], needs="briefed")
+        return change(desk, number, lambda session, now: [entry(session, now, "briefed")], needs="briefed")
     if session.state == "briefing":
         return begin(desk, number)
     if session.state in ("submitted", "time_up", "follow_up"):
         return _next_round(desk, session)
     if session.state == "review":
-        return _do(desk, number, lambda session, now: [entry(session, now, "closed")], needs="closed")
+        return change(desk, number, lambda session, now: [entry(session, now, "closed")], needs="closed")
     raise refusals.refused(session, "submitted" if session.state == "coding" else "closed", doing="go on")
 
 
 def _next_round(desk: Desk, seen: Session) -> Session:
     place = seen.next_stage
     if place is None:
-        return _do(desk, seen.id, _from(seen, lambda session, now: entry(session, now, "reviewed")), needs="reviewed")
+        return change(
+            desk, seen.id, _from(seen, lambda session, now: entry(session, now, "reviewed")), needs="reviewed"
+        )
     if not seen.stages[place].written:
-        return _do(desk, seen.id, _from(seen, lambda session, now: _asking(session, place, now)), needs="followed_up")
+        return change(
+            desk, seen.id, _from(seen, lambda session, now: _asking(session, place, now)), needs="followed_up"
+        )
     if seen.stages[place].kind == "grow":
         before = chain(seen.stages, place)[-2]
         path, how = growing.write(seen, place, handed_in=desk.store.source(seen.id, seen.finals[before]))
@@ -209,7 +213,7 @@ def _next_round(desk: Desk, seen: Session) -> Session:
     def begins(session: Session, now: Moment) -> Entry:
         return Entry(kind="advanced", stage=place, moment=now, data=data, source=source)
 
-    return _do(desk, seen.id, _from(seen, begins), needs="advanced")
+    return change(desk, seen.id, _from(seen, begins), needs="advanced")
 
 
 def _step(session: Session) -> tuple[str, int]:
@@ -233,7 +237,7 @@ def answer(desk: Desk, number: int, place: int, text: str) -> Session:
         right, more = questions.judge(session, place, text)
         yield entry(session, now, "answered", place=place, text=text.strip(), right=right, **more)
 
-    return _do(desk, number, decide, needs="answered")
+    return change(desk, number, decide, needs="answered")
 
 
 def tick_points(desk: Desk, number: int, place: int, points: tuple[int, ...]) -> Session:
@@ -254,7 +258,7 @@ def tick_points(desk: Desk, number: int, place: int, points: tuple[int, ...]) ->
             )
         yield entry(session, now, "ticked", place=place, points=sorted(set(points)))
 
-    return _do(desk, number, decide, needs="ticked")
+    return change(desk, number, decide, needs="ticked")
 
 
 def pause(desk: Desk, number: int) -> Session:
@@ -268,7 +272,7 @@ def pause(desk: Desk, number: int) -> Session:
         if not session.paused:
             yield entry(session, now, "paused")
 
-    return _do(desk, number, decide, needs="paused")
+    return change(desk, number, decide, needs="paused")
 
 
 def resume(desk: Desk, number: int, *, stay_paused: bool = False) -> Session:
@@ -281,17 +285,17 @@ def resume(desk: Desk, number: int, *, stay_paused: bool = False) -> Session:
         pause: dict[str, Any] = {"paused": stay_paused} if session.paused else {}
         yield entry(session, now, "resumed", gap=round(moments.passed(session.last, now), 3), **pause)
 
-    return _do(desk, number, decide, needs="resumed")
+    return change(desk, number, decide, needs="resumed")
 
 
 def end(desk: Desk, number: int) -> Session:
     """End the session: in its review it is closed, before that it is abandoned. The file on the disk is kept first."""
     session, _ = observe(desk, number)
     kind: Kind = "closed" if session.state == "review" else "abandoned"
-    return _do(desk, number, lambda session, now: [entry(session, now, kind)], needs=kind)
+    return change(desk, number, lambda session, now: [entry(session, now, kind)], needs=kind)
 
 
-def _do(
+def change(
     desk: Desk, number: int, decide: Callable[[Session, Moment], Iterable[Entry]], needs: Kind = "briefed"
 ) -> Session:
     """One change in one transaction, after the clock's own events. Refused when the state does not allow it."""

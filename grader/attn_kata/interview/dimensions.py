@@ -55,8 +55,8 @@ def correctness(review: Review) -> Judged:
     )
     evidence, held, core, edge_held, edge = [], 0, 0, 0, 0
     for one in review.taken:
-        own = [finding for finding in _findings(one) if finding.tier == "core"]
-        beyond = [finding for finding in _findings(one) if finding.tier == "edge"]
+        own = [finding for finding in findings_of(one) if finding.tier == "core"]
+        beyond = [finding for finding in findings_of(one) if finding.tier == "edge"]
         good, extra = _held(own), _held(beyond)
         why = f" ({one.report.ungraded_because})" if one.report and one.report.ungraded_because else ""
         evidence.append(
@@ -65,11 +65,11 @@ def correctness(review: Review) -> Judged:
         evidence += [f"{one.kata}: {fails}" for fails in _fails(own)]
         evidence += hunt.sentences(one.report.hunt) if one.report and one.report.hunt else []
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
-        again = [finding for part in one.earlier for finding in _core(part.report)]
+        again = [finding for part in one.earlier for finding in core_of(part.report)]
         evidence += [_again(one.kata, part) for part in one.earlier]
         held, core = held + _held(again), core + len(again)
     stages = len([one for one in review.session.stages if one.written])
-    missing = stages - sum(1 for one in review.taken if _findings(one))
+    missing = stages - sum(1 for one in review.taken if findings_of(one))
     evidence += [f"{missing} stage{'s' if missing > 1 else ''} without anything to grade"] if missing else []
     if not missing and core and held == core:
         return (4 if 2 * edge_held >= edge else 3), evidence, rule
@@ -84,7 +84,7 @@ def numerics(review: Review) -> Judged:
     rule = (
         "4: all properties about gradients and numbers hold; 3: three quarters; 2: half; 1: fewer, or none were graded."
     )
-    every = [finding for one in review.taken for finding in _findings(one) if _NUMERIC.search(finding.property)]
+    every = [finding for one in review.taken for finding in findings_of(one) if _NUMERIC.search(finding.property)]
     held = _held(every)
     evidence = [f"properties that hold: {held} of {len(every)}"]
     evidence += _fails(every)
@@ -111,8 +111,8 @@ def speed(review: Review) -> Judged:
         return 1, [*evidence, "saved after the end"], rule
     if done is not None:
         return (4 if done <= session.seconds * 2 / 3 else 3), evidence, rule
-    own = [finding for one in review.taken for finding in _findings(one) if finding.tier == "core"]
-    reached = len([one for one in review.taken if _findings(one)]) == len(
+    own = [finding for one in review.taken for finding in findings_of(one) if finding.tier == "core"]
+    reached = len([one for one in review.taken if findings_of(one)]) == len(
         [one for one in session.stages if one.written]
     )
     return (2 if reached and own and 2 * _held(own) >= len(own) else 1), evidence, rule
@@ -137,7 +137,7 @@ def testing(review: Review) -> Judged:
         f"{session.stages[stage].kata}: {count} run{'' if count == 1 else 's'}" for stage, count in counts.items()
     ]
     evidence.append("you ran the final code" if last_ran else "you did not run the final code")
-    evidence += [f"properties that broke on the way: {_some(sorted(set(broke)))}"] if broke else []
+    evidence += [f"properties that broke on the way: {named(sorted(set(broke)))}"] if broke else []
     if runs and last_ran and session.finals:
         tested = not still and all(count >= _LEAST_RUNS for count in counts.values())
         return (4 if tested else 3), evidence, rule
@@ -145,8 +145,11 @@ def testing(review: Review) -> Judged:
 
 
 def code_quality(review: Review) -> Judged:
-    """The findings of pyflakes in the taken code."""
-    rule = "Findings of pyflakes: 4: none; 3: one or two; 2: up to five; 1: more, not Python, or nothing written."
+    """The findings of pyflakes in the taken code, and what was left over in it."""
+    rule = (
+        "Findings of pyflakes, debug prints, commented-out code, one-letter names: 4: none; 3: one or two; 2: up to five; "
+        "1: more, not Python, or nothing written."
+    )
     if not any(one.report is not None and not one.report.not_written for one in review.taken):
         return 1, ["you wrote nothing"], rule
     evidence, count = [], 0
@@ -184,7 +187,8 @@ def depth(review: Review) -> Judged:
 
 def independence(review: Review, *, hints: int, references: int) -> Judged:
     """Help during the session."""
-    rule = "4: a mock session; 3: coached, without a hint; 2: coached, with hints; 1: the reference was shown."
+    rule = "4: a mock session; 3: coached, without a hint; 2: with hints; 1: the reference was shown."
+    hints += len(review.session.hints)
     evidence = [f"{review.session.mode}, {hints} hint{'' if hints == 1 else 's'}"]
     evidence += ["the reference was shown"] if references else []
     score = 1 if references else 2 if hints else 3 if review.session.mode == "coached" else 4
@@ -204,30 +208,30 @@ def self_reported(review: Review) -> Iterable[str]:
 
 def _again(kata: str, part: Earlier) -> str:
     """What of an earlier part still holds in the final version of the file."""
-    core = _core(part.report)
+    core = core_of(part.report)
     if not core:
         return f"{part.kata}, asked again with {kata}: not graded"
     lost = sorted(finding.property for finding in core if finding.outcome != "passed")
-    broken = f"; no longer: {_some(lost)}" if lost else ""
+    broken = f"; no longer: {named(lost)}" if lost else ""
     return f"{part.kata}, asked again with {kata}: {_held(core)} of {len(core)} core properties{broken}"
 
 
-def _core(report: Report | None) -> list[Finding]:
+def core_of(report: Report | None) -> list[Finding]:
     return [finding for finding in report.findings if finding.tier == "core"] if report is not None else []
 
 
-def _findings(one: Taken) -> list[Finding]:
+def findings_of(one: Taken) -> list[Finding]:
     return one.report.findings if one.report is not None else []
 
 
 def _fails(findings: Sequence[Finding]) -> list[str]:
     fails = [finding.property for finding in findings if finding.outcome in ("failed", "errored")]
     untried = [finding.property for finding in findings if finding.outcome == "skipped"]
-    said = [f"fails {_some(fails)}"] if fails else []
-    return [*said, f"not tried, and counted as not holding: {_some(untried)}"] if untried else said
+    said = [f"fails {named(fails)}"] if fails else []
+    return [*said, f"not tried, and counted as not holding: {named(untried)}"] if untried else said
 
 
-def _some(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     shown = ", ".join(names[:_MOST_NAMES])
     return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
@@ -239,7 +243,7 @@ def _held(findings: Iterable[Finding]) -> int:
 
 def _failing(one: Taken) -> set[str]:
     """What was tried and does not hold."""
-    return {finding.property for finding in _findings(one) if finding.outcome in ("failed", "errored")}
+    return {finding.property for finding in findings_of(one) if finding.outcome in ("failed", "errored")}
 
 
 def _once_held(review: Review, one: Taken) -> set[str]:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from attn_kata import quantities, resources
-from attn_kata.interview import content, moments, replay
+from attn_kata.interview import content, moments, practising, replay
 from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
 from attn_kata.interview.scorecard import Scorecard, Spread
@@ -55,6 +55,7 @@ def body(review: Review, card: Scorecard | None, spread: Sequence[Spread]) -> di
         },
         "scorecard": card.to_dict() if card is not None else None,
         "spread": [{"name": one.name, "scores": list(one.scores)} for one in spread],
+        "practise": list(practising.lines(review)) if card is not None else [],
         "questions": _questions(review),
         "follow_ups": [_follow_up(review, place) for place in range(1, len(session.follow_ups) + 1)],
         "taken": [_taken(one) for one in review.taken],

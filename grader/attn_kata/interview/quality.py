@@ -1,6 +1,6 @@
-"""The findings of a linter (pyflakes) about an attempt. The linter parses the source and never runs it.
+"""The findings of a linter (pyflakes), and what is left over in the code. The source is parsed and never run.
 
-It works in a separate process, because a source can exhaust a parser's memory or stack.
+Both work in a separate process, because a source can exhaust a parser's memory or stack.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ SECONDS = 10.0
 MOST_FINDINGS = 50
 _LINE = re.compile(r"attempt\.py:(\d+):(?:\d+:)? (.*)")
 _PROGRAM = """
+import runpy
 import sys
 sys.path.append(sys.argv[1])
 from pyflakes import api, reporter
 source = sys.stdin.buffer.read()
 api.check(source, "attempt.py", reporter.Reporter(sys.stdout, sys.stderr))
+try:
+    for line, says in runpy.run_path(sys.argv[2])["findings"](source.decode("utf-8", "replace")):
+        print(f"attempt.py:{line}: {says}")
+except (SyntaxError, ValueError):  # pyflakes has said so, where it is no Python
+    pass
 """
+_LEFTOVERS = str(Path(__file__).with_name("leftovers.py"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +52,7 @@ def lint(source: bytes) -> tuple[LintFinding, ...] | None:
     with tempfile.TemporaryDirectory(prefix="attn-kata-") as empty:
         try:
             done = subprocess.run(
-                [sys.executable, "-I", "-c", _PROGRAM, folder],
+                [sys.executable, "-I", "-c", _PROGRAM, folder, _LEFTOVERS],
                 input=source,
                 capture_output=True,
                 timeout=SECONDS,
@@ -59,4 +66,5 @@ def lint(source: bytes) -> tuple[LintFinding, ...] | None:
     if done.returncode != 0 or done.stderr.strip():
         return None
     matches = [_LINE.fullmatch(line) for line in done.stdout.decode("utf-8", "replace").splitlines()]
-    return tuple(LintFinding(line=int(m[1]), says=one_line(m[2], most=200)) for m in matches if m)[:MOST_FINDINGS]
+    found_ones = [LintFinding(line=int(m[1]), says=one_line(m[2], most=200)) for m in matches if m]
+    return tuple(sorted(found_ones, key=lambda one: one.line)[:MOST_FINDINGS])

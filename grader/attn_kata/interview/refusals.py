@@ -18,6 +18,9 @@ DOING = {
     "ticked": "tick points",
     "reviewed": "go on to the review",
     "closed": "close it",
+    "hinted": "give a hint",
+    "rated": "rate",
+    "noted": "take a note",
 }
 NOW = {
     "ready": "it has not begun",

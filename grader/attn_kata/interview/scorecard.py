@@ -46,6 +46,7 @@ class Scorecard:
     mean: float
     dimensions: tuple[Dimension, ...]
     self_reported: tuple[str, ...]
+    interviewer: tuple[str, ...]  # what the interviewer rated and noted, in partner mode
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +60,7 @@ class Scorecard:
                 for one in self.dimensions
             ],
             "self_reported": list(self.self_reported),
+            "interviewer": list(self.interviewer),
             "notes": list(self.notes),
         }
 
@@ -85,6 +87,7 @@ def score(review: Review, *, hints: int = 0, references: int = 0) -> Scorecard:
         mean=mean,
         dimensions=judged,
         self_reported=tuple(dimensions.self_reported(review)),
+        interviewer=tuple(_interviewer(review)),
         notes=tuple(_notes(review)),
     )
 
@@ -112,6 +115,13 @@ def spread(kept: Mapping[int, Mapping[str, Any]], *, until: int) -> tuple[Spread
         )
         for name in names
     )
+
+
+def _interviewer(review: Review) -> Iterable[str]:
+    """The ratings and the notes of the interviewer. They do not change the measured scores."""
+    for line, rating in review.session.ratings.items():
+        yield f"{line}: {rating['score']} of 4" + (f". {rating['note']}" if rating["note"] else "")
+    yield from (f"Note: {text}" for text in review.session.notes)
 
 
 def _notes(review: Review) -> Iterable[str]:

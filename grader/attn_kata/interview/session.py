@@ -40,6 +40,9 @@ Kind = Literal[
     "reviewed",
     "closed",
     "abandoned",
+    "hinted",
+    "rated",
+    "noted",
 ]
 
 _BEFORE_THE_END: tuple[State, ...] = ("ready", "briefing", "coding", "submitted", "time_up", "follow_up", "review")
@@ -77,6 +80,10 @@ ALLOWED: Mapping[Kind, tuple[State, ...]] = {
     "reviewed": ("submitted", "time_up", "follow_up"),
     "closed": ("review",),
     "abandoned": _BEFORE_THE_END,
+    # What an interviewer does, in partner mode.
+    "hinted": ("coding", "submitted"),
+    "rated": _BEFORE_THE_END,
+    "noted": _BEFORE_THE_END,
 }
 
 
@@ -118,6 +125,9 @@ class Session:
     spoiled: Mapping[int, Spoiled] = field(default_factory=dict)  # stage → the code of a hunt or a review
     follow_ups: tuple[Mapping[str, Any], ...] = ()  # as drawn, of all rounds so far
     answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # place of the follow-up → answer
+    hints: tuple[tuple[int, int], ...] = ()  # (stage, number of the hint) that the interviewer gave
+    ratings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of the interviewer, by line of the rubric
+    notes: tuple[str, ...] = ()  # of the interviewer
     ticks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # place of a free follow-up → points ticked
 
     @property
@@ -248,5 +258,11 @@ def after(session: Session, event: Event) -> Session:
             return replace(session, state="closed")
         case "abandoned":
             return replace(session, state="abandoned")
+        case "hinted":
+            return replace(session, hints=(*session.hints, (event.stage, data["hint"])))
+        case "rated":
+            return replace(session, ratings={**session.ratings, data["line"]: data})
+        case "noted":
+            return replace(session, notes=(*session.notes, data["text"]))
         case _:  # saved, ran: kept above
             return session

@@ -33,13 +33,17 @@ def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
     )
     page = _Page(console)
     _head(page, shown["interview"])
+    if shown["scorecard"] is not None:
+        _scorecard(page, shown["scorecard"])
+        _spread(page, shown["spread"])
+    if shown["practise"]:
+        page.heading("What to practise")
+        for line in shown["practise"]:
+            page.line(line, indent=2)
     for one in shown["taken"]:
         _stage(page, one, width=width, color=color)
     _follow_ups(page, shown["follow_ups"])
     _timeline(page, shown["timeline"], shown["gaps"])
-    if shown["scorecard"] is not None:
-        _scorecard(page, shown["scorecard"])
-        _spread(page, shown["spread"])
     number = shown["interview"]["id"]
     page.heading("Next")
     page.line(f"attn-kata interview export {number} --format html --output interview-{number}.html")
@@ -91,7 +95,7 @@ def _stage(page: _Page, one: Mapping[str, Any], *, width: int, color: bool) -> N
             continue
         page.console.print(Padding(Text.from_ansi(line), (0, 0, 0, 2), expand=False), no_wrap=True, crop=False)
     if one["lint"]:
-        page.line("pyflakes", indent=2)
+        page.line("Code quality", indent=2)
         for finding in one["lint"]:
             page.line(f"line {finding['line']}: {finding['says']}", indent=4)
     if one["diff"]:
@@ -137,21 +141,25 @@ def _timeline(page: _Page, points: list[Mapping[str, Any]], gaps: list[Mapping[s
 
 
 def _scorecard(page: _Page, card: Mapping[str, Any]) -> None:
+    page.console.print()
+    page.line("Overall: ", (card["overall"], _VERDICT_STYLES[card["overall"]]), f"  (mean {card['mean']:.2f})")
+    page.line((card["rule"], "dim"), indent=2)
+    for note in card["notes"]:
+        page.line(f"Note: {note}")
     page.heading("Scorecard")
     for one in card["dimensions"]:
         page.line((f"{one['score']} of 4  ", "bold"), (one["name"], "bold"), indent=2)
         for evidence in one["evidence"]:
             page.line(evidence, indent=10)
         page.line((one["rule"], "dim"), indent=10)
+    if card["interviewer"]:
+        page.heading("From your interviewer")
+        for line in card["interviewer"]:
+            page.line(line, indent=2)
     if card["self_reported"]:
         page.heading("Self-reported, not counted")
         for line in card["self_reported"]:
             page.line(line, indent=2)
-    page.console.print()
-    page.line("Overall: ", (card["overall"], _VERDICT_STYLES[card["overall"]]), f"  (mean {card['mean']:.2f})")
-    page.line((card["rule"], "dim"), indent=2)
-    for note in card["notes"]:
-        page.line(f"Note: {note}")
 
 
 def _spread(page: _Page, spread: list[Mapping[str, Any]]) -> None:
@@ -162,5 +170,5 @@ def _spread(page: _Page, spread: list[Mapping[str, Any]]) -> None:
     for one in spread:
         scores = one["scores"]
         page.line(
-            f"{one['name']:<{longest}}  {' '.join(map(str, scores))}   from {min(scores)} to {max(scores)}", indent=2
+            f"{one['name']:<{longest}}  {' '.join(map(str, scores))}   from {scores[0]} to {scores[-1]}", indent=2
         )

@@ -117,6 +117,12 @@ def points(
     return made
 
 
+def told(session: Session) -> list[tuple[int, float, str]]:
+    """(number, seconds since coding began, what happened) for every event."""
+    start = _start(session)
+    return [(event.number, max(0.0, _since(start, event)), _says(session, event)) for event in session.events]
+
+
 def gaps(session: Session) -> list[Gap]:
     """The times of more than two minutes without a save, a run, a question or an answer."""
     start = _start(session)
@@ -209,3 +215,9 @@ def _says(session: Session, event: Event) -> str:
             return "closed"
         case "abandoned":
             return "ended early"
+        case "hinted":
+            return f"{kata}: the interviewer gave hint {data['hint']}"
+        case "rated":
+            return one_line(f"the interviewer rated {data['line']}: {data['score']} of 4", most=100)
+        case "noted":
+            return "the interviewer took a note"

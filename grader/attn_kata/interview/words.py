@@ -127,9 +127,16 @@ def status(session: Session, now: Moment) -> str:
         lines.append(f"{mark} {place + 1}. {one.kind:<6}  {one.kata:<20} {time:>13}  {how}".rstrip())
     if session.state in ("coding", "submitted", "time_up") or session.clock_runs:
         lines.append(clock(session, now))
+    lines += [wrapped(f"Hint of your interviewer: {one}") for one in hints(session)]
     if session.state == "coding" and session.file is not None:
         lines.append(f"Your file: {workspace.shown(session.file)}")
     return "\n".join([*lines, NEXT[session.state] if not session.paused else PAUSED])
+
+
+def hints(session: Session) -> list[str]:
+    """The hints that the interviewer gave in this stage."""
+    every = catalog.find(session.kata).hints if session.kata else ()
+    return [every[number - 1] for stage, number in session.hints if stage == session.stage]
 
 
 def clock(session: Session, now: Moment) -> str:

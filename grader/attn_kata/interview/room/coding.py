@@ -21,6 +21,8 @@ from attn_kata.interview.room.screens import Pane, Words
 from attn_kata.interview.room.tabs import PANES, Tabs
 from attn_kata.interview.session import Session
 
+_SHARES = ("both", "code", "task", "result")  # which pane is the widest, or the highest
+
 
 class CodingScreen(KeepingScreen):
     """One stage."""
@@ -32,6 +34,8 @@ class CodingScreen(KeepingScreen):
         Binding("ctrl+t", "turn", "Next pane", priority=True),
         Binding("ctrl+s", "save", "Save", priority=True),
         Binding("ctrl+b", "ask", "Ask", priority=True),
+        Binding("f9,alt+w", "widen", "Widen", priority=True, show=False),
+        Binding("f10,alt+z", "wrap", "Wrap", priority=True, show=False),
         Binding("ctrl+p", "pause", "Pause", priority=True),
         Binding("ctrl+p", "go_on", "Go on", priority=True),
         *(Binding(f"f{n}", f"front('{pane}')", pane, show=False, priority=True) for n, pane in enumerate(PANES, 2)),
@@ -40,7 +44,9 @@ class CodingScreen(KeepingScreen):
     def __init__(self, session: Session, source: bytes) -> None:
         super().__init__(session, source)
         self._run_on = self._handing_in = False
+        self._share = _SHARES[0]
         self._paused = session.paused
+        self._hints = len(session.hints)
 
     def body(self) -> ComposeResult:
         yield Tabs()
@@ -153,10 +159,25 @@ class CodingScreen(KeepingScreen):
 
     def show_clock(self) -> None:
         super().show_clock()
+        if self.is_mounted and len(self.session.hints) != self._hints:
+            self._hints = len(self.session.hints)
+            self.query_one("#task", Pane).show(texts.task(self.session), end=True)
+            self.room.notify(words.hints(self.session)[-1], title="A hint of your interviewer", timeout=30)
         if self.is_mounted and self.session.paused != self._paused:  # here, or in another terminal
             self._paused = self.session.paused
             self.freeze()
             self.refresh_bindings()
+
+    def action_widen(self) -> None:
+        """The next share of the screen for the task and the code, on a wide terminal."""
+        self._share = _SHARES[(_SHARES.index(self._share) + 1) % len(_SHARES)]
+        panes = self.query_one("#panes")
+        for share in _SHARES:
+            panes.set_class(share == self._share, f"-{share}")
+
+    def action_wrap(self) -> None:
+        """Wrap long lines of the code, or show them as they are."""
+        self.editor.soft_wrap = not self.editor.soft_wrap
 
     def action_turn(self) -> None:
         """The next pane."""

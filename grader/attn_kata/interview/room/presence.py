@@ -17,15 +17,17 @@ SHARED = "Another room is open on this interview. Both write the same file: each
 class Presence:
     """The presence of one room. If the file cannot be created, nothing is detected."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, name: str = "room") -> None:
+        self._folder, self._name = folder, name
         self._held: tuple[int, Path] | None = None
+
+    shared = SHARED
 
     def arrive(self, session: int) -> str:
         """Enter the room. Returns a message about another or an earlier room, or ""."""
         if self._held is not None:
             return ""
-        path = self._folder / f"room-{session}.lock"
+        path = self._folder / f"{self._name}-{session}.lock"
         try:
             was_there = path.exists()
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -24,6 +24,10 @@ def task(session: Session) -> str:
         f"{known.example.code.strip()}\n\nout is {known.example.expected}",
         reflowed(known.example.says),
     ]
+    given = words.hints(session)
+    if given:
+        parts.append("HINTS OF YOUR INTERVIEWER")
+        parts += given
     asked = [question for stage, question in sorted(session.asked) if stage == session.stage]
     if asked:
         parts.append("ANSWERS TO YOUR QUESTIONS")
@@ -86,6 +90,8 @@ CODING
   Ctrl+B   ask a question
   Ctrl+T   task, editor, output in turn;
            F2, F3, F4 go to one of them
+  F9       widen the code, the task or the output (Alt+W too)
+  F10      wrap long lines (Alt+Z too)
   Ctrl+P   pause and go on (coached sessions only)
 
 EDITOR

@@ -1,0 +1,63 @@
+"""Partner mode: two terminals, one session. The interviewer sees the hidden properties; the ratings are in the scorecard."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pexpect
+
+from .conftest import RIGHT
+
+
+def test_an_interviewer_and_a_candidate_at_one_session(run, home, folder, desk):
+    assert "Nobody hosts an interview yet" in run("sit").stderr
+    host = pexpect.spawn(
+        sys.executable,
+        ["-m", "attn_kata", "interview", "host", "--plan", "warm-up"],
+        cwd=str(folder),
+        encoding="utf-8",
+        timeout=40,
+        dimensions=(40, 120),
+        env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},
+    )
+    host.expect("host> ")
+    second = run("host")
+    assert (second.returncode, "Another host is at interview 1" in second.stderr) == (2, True)
+    assert "To be typed" not in run("sit", lines="q\n").stdout  # in a pipe: the prompt
+    run("ask", "are the inputs always 4d?")
+    run("next")
+    file = desk.store.active().file
+    file.write_bytes(RIGHT.replace(b"** 0.5", b"** 1.0"))
+    run("status")
+    host.expect(r"asked question \d: are the inputs always 4d\?")
+    host.expect(r"\d+ of \d+ core properties hold; fails: .*values")
+    host.sendline("look")
+    host.expect("core properties hold; fails")
+    host.sendline("code")
+    host.expect(r"\*\* 1\.0")
+    host.sendline("hint")
+    host.expect("Given: ")
+    assert "Hint of your interviewer: " in run("status").stdout
+    for typed, said in (
+        ("rate dancing 4", "'dancing' is not a line of the rubric"),
+        ("rate code 5", "'5' is not a score"),
+        ("rate code 2 forgot the root", "code: 2 of 4"),
+        ("note calm, asks before writing", "Noted"),
+        ("questions", "The candidate should ask:"),
+        ("dance", "'dance' is not a command here"),
+        ("quit", "The session goes on"),
+    ):
+        host.sendline(typed)
+        host.expect(said)
+    host.expect(pexpect.EOF)
+    host.close()
+    file.write_bytes(RIGHT)
+    run("submit")
+    run("next")
+    shown = run("next", "--skip").stdout
+
+    assert host.exitstatus == 0
+    assert "From your interviewer\n  code: 2 of 4. forgot the root\n  Note: calm, asks before writing" in shown
+    assert "mock, 1 hint" in shown
+    assert "the interviewer gave hint 1" in shown
