@@ -178,8 +178,8 @@ def test_importing_the_package_loads_nothing_and_exposes_five_names() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
 
     assert done.stdout.split() == ["attn_kata", *sorted([*attn_kata.__all__, "__version__"])]
-    with pytest.raises(AttributeError, match="no attribute 'grading'"):
-        _ = attn_kata.grading
+    with pytest.raises(AttributeError, match="no attribute 'grader'"):
+        _ = attn_kata.grader
 
 
 @pytest.mark.parametrize("module", [attn_kata, grading, reference], ids=lambda module: module.__name__)

@@ -67,7 +67,7 @@ def test_the_version_is_said(run):
         (["sdpa"], "attn-kata start sdpa"),
         (["start"], "Missing argument 'KATA'"),
         (["list", "--jsno"], "--json"),
-        (["start", "sdpa", "extra"], "unexpected extra argument"),
+        (["start", "sdpa", "extra"], "one kata at a time, not 2"),
         (["grade", "a.py", "b c.py"], "Grade them in turn: attn-kata grade a.py, then attn-kata grade 'b c.py'"),
         (["grade", "sdpa", "a.py"], "For a file of your own: attn-kata grade a.py --kata sdpa"),
         (["watch", "a.py", "b.py", "c.py"], "attn-kata watch takes one attempt at a time, not 3."),
@@ -175,9 +175,9 @@ def test_in_a_terminal_of_80_columns_nothing_is_cut_or_wrapped_by_it(environment
             f"{sys.executable} -m attn_kata {' '.join(arguments)}",
             cwd=str(folder),
             env={**environment, "TERM": "xterm-256color"},
-            dimensions=(60, 80),
+            dimensions=(120, 80),
         ).decode()
-        screen = pyte.Screen(80, 60)
+        screen = pyte.Screen(80, 120)
         pyte.Stream(screen).feed(printed)
 
         lines = [line.rstrip() for line in screen.display]
