@@ -57,6 +57,10 @@ def server(folder: Path, environment: dict[str, str]) -> Iterator[str]:
             lab.wait()
 
 
+class Refused(Exception):
+    """The page could not do what it was asked for: a script failed, or another page is being loaded."""
+
+
 class Page:
     """A page of a browser."""
 
@@ -71,19 +75,34 @@ class Page:
         while True:
             said = json.loads(self._socket.recv())
             if said.get("id") == self._number:
-                assert "error" not in said, said
+                if "error" in said:
+                    raise Refused(said["error"])
                 result: dict[str, Any] = said["result"]
                 return result
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression, waited for where it is a promise."""
         made = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in made, made["exceptionDetails"]
+        if "exceptionDetails" in made:
+            raise Refused(made["exceptionDetails"])
         return made["result"].get("value")
 
     def until(self, script: str, what: str) -> Any:
-        """The value of an expression once it is true."""
-        return _wait(lambda: self.run(script), what)
+        """The value of an expression once it is true. While the page loads, it may also fail."""
+
+        def ask() -> Any:
+            try:
+                return self.run(script)
+            except Refused:
+                return None
+
+        return _wait(ask, what)
+
+    def reload(self) -> None:
+        """Load the page anew, and wait until it is another one."""
+        self.run("void (window.isOld = true)")
+        self.call("Page.reload")
+        self.until("!window.isOld", "the page was not loaded again")
 
     def screenshot(self, file: Path) -> None:
         """Write what the page shows."""

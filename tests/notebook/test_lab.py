@@ -50,7 +50,7 @@ def test_the_report_in_jupyterlab(surroundings: Path) -> None:
         page.screenshot(surroundings / "dark.png")
 
         page.run(f"{_PANEL}.context.save()")
-        page.call("Page.reload")
+        page.reload()
         page.until(f"window.jupyterapp && Boolean({_REPORT})", "the saved notebook has no report")
         again = page.run(f"{_REPORT}.innerText")
         styled = page.run(f"[{_BACKGROUND}, {_MARKED}]")
