@@ -17,14 +17,18 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
+from attn_kata.properties.failures import PropertyFailed
 from attn_kata.properties.handle import Handle
 from attn_kata.readings import causal, contract, description, origin, structure, syntax
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited
 from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Chosen, NotRead, Search
+from attn_kata.report.model import Finding
 
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
+_RESULT_DROPPED = "one is dropped and not the other, for each query others"
+_DROPS_RESULT = "left out under this reading: the code drops numbers of the result (dropout.twice, by the contract)"
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
@@ -68,6 +72,15 @@ class Read:
         """The source as the diagnosis looks for lines in it."""
         source = self.source
         return description.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
+
+    def settled(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
+        """The same, without the properties of dropout where the code drops numbers of the result, as its author wants it."""
+        failure = failures.get("dropout_acts_on_weights")
+        if failure is None or _RESULT_DROPPED not in failure.message:
+            return self
+        return replace(
+            self, left_out=self.left_out | dict.fromkeys(self.source.contract.left_out["dropout"], _DROPS_RESULT)
+        )
 
     def in_their_names(self, diagnosed: Diagnosed) -> Diagnosed:
         """The diagnosis with the lines of the source and the names that the code has."""

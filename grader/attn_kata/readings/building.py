@@ -60,7 +60,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
 
 
 def _otherwise(pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Sizes of q, k and v are those of one head in some code, of all heads in other; input and output change places."""
+    """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places."""
     for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
         swaps = {one: other, other: one} if one == "I" else {one: other}
         changed = [
@@ -82,6 +82,8 @@ def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
 def _symbol(parameter: Parameter, definition: Definition, contract: Contract) -> str | None:
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
     symbol = vocabulary.size_of(parameter.name)
+    if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
+        return None  # a flag with the name of a size: talking_heads=False
     if symbol is None:
         if parameter.default is not None:
             return None

@@ -32,9 +32,12 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             what = "x"
         if what == "mask" and parameter.default in ("True", "False"):
             continue  # a flag, such as causal_mask=False
-        if what is not None and not (what == "mask" and "mask" in found.values()):
+        if what is not None:
             found[parameter.name] = what
-    return found
+    taken = [name for name, what in found.items() if what == "mask"]
+    # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
+    kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)
+    return {name: what for name, what in found.items() if what != "mask" or name == kept}
 
 
 def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
