@@ -145,7 +145,8 @@ PIPELINES = (
 )
 
 SYMPTOMS = (
-    breaks("cache.in_place", "cache_not_modified"),
-    breaks("cache.recomputed", "cost"),
+    breaks("cache.remembered", "texts_take_turns", saying="take turns|^raised"),
+    breaks("cache.in_place", "cache_not_modified", unless=("texts_take_turns",), saying="continuation"),
+    breaks("cache.recomputed", "cost", saying="multiplications more"),
     breaks("arguments.unchecked", "heads_must_divide"),
 )

@@ -98,6 +98,12 @@ COUNTED = {
         linear(H * D, E, bias=False),
     ),
     "alibi_horizon": lambda H: (torch.arange(0, 2000, 0.01).div(-H).exp() > 0.01).sum().item() / 100,
+    "rows_without_cache": lambda T: sum(range(1, T + 1)),
+    "partial_bytes": lambda T, P, H: sum(torch.empty(H, *width).numel() * 4 for width in ((128,), ())),
+    "part_share": lambda a, b: torch.tensor([float(a), float(b)]).softmax(0)[0].item(),
+    "backward_flops": lambda B, T: product(*[(B, 16, T, 64, T)] * 2, *[(B, 16, T, T, 64)] * 2),
+    "saved_weight_bytes": lambda layers, H, T: layers * scores(1, H, T, T, 2),
+    "causal_tiles": lambda n: int(torch.ones(n, n).tril().sum()),
 }  # fmt: skip
 
 

@@ -90,6 +90,16 @@ def part_share(*, a: int, b: int) -> float:
     return 1 / (1 + math.exp(b - a))
 
 
+def backward_flops(*, B: int, T: int) -> float:
+    """The four products of a backward pass with saved weights: 16 heads of size 64, T queries and keys."""
+    return 4 * 2 * B * 16 * T * T * 64
+
+
+def saved_weight_bytes(*, layers: int, H: int, T: int) -> float:
+    """The weights (H, T, T) of every layer in bfloat16."""
+    return layers * H * T * T * 2
+
+
 def causal_tiles(*, n: int) -> float:
     """How many of n by n square tiles a causal mask leaves, the n on the diagonal included."""
     return n * (n + 1) // 2
@@ -208,6 +218,8 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         kv_cache_bytes,
         rows_without_cache,
         causal_tiles,
+        backward_flops,
+        saved_weight_bytes,
         partial_bytes,
         part_share,
         causal_pairs,

@@ -1,5 +1,5 @@
 # style: past and new tokens scored apart, one softmax over both; new memory filled by copies; detached cache
-# edge fails: gradients_through_cache, half_precision
+# edge fails: gradients_through_cache
 import torch
 from torch import nn
 
