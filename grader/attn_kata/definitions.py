@@ -22,8 +22,30 @@ def names(source: bytes) -> set[str]:
 
 
 def katas(source: bytes) -> list[Kata]:
-    """The katas whose entry points are all in `source`; if there is none, those of which one is."""
+    """The katas whose entry points are all in `source`; if there is none, those of which one is.
+
+    Of several with the same entry points, those that are called with as many arguments, if there are any.
+    """
     defined = names(source)
     every = catalog.katas() if defined else []
     whole = [kata for kata in every if defined.issuperset(kata.entries)]
-    return whole or [kata for kata in every if defined.intersection(kata.entries)]
+    found = whole or [kata for kata in every if defined.intersection(kata.entries)]
+    if len(found) > 1:
+        alike = [kata for kata in found if _required(source, kata) == _required(kata.solution.read_bytes(), kata)]
+        return alike or found
+    return found
+
+
+def _required(source: bytes, kata: Kata) -> dict[str, int]:
+    """How many arguments without a default each of the kata's entry points takes: a function, or a module's `forward`."""
+    import ast
+
+    required = {}
+    for node in ast.parse(source).body:
+        if getattr(node, "name", None) not in kata.entries:
+            continue
+        methods = [one for one in getattr(node, "body", []) if getattr(one, "name", None) == "forward"]
+        called = methods[-1] if isinstance(node, ast.ClassDef) and methods else node
+        if isinstance(called, ast.FunctionDef):
+            required[str(getattr(node, "name", ""))] = len(called.args.args) - len(called.args.defaults)
+    return required

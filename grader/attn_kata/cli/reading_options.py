@@ -39,7 +39,11 @@ class ReadingOptions:
 
         for kata in definitions.katas(source):
             known = contract.of_kata(kata.folder)
-            if known is None or origin.is_by_contract(source, found, kata.entries, known):
+            if known is None:
+                says = origin.has_layers_of(source, kata.solution.read_bytes())
+            else:
+                says = origin.is_by_contract(source, found, kata.entries, known)
+            if says:
                 return None  # its definitions say it
         entry = parse(self.flags).get("entry")
         return inference.kata_of(source, None if entry is None else str(entry))

@@ -24,6 +24,12 @@ def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...]
     return not missing_layers(source, contract)
 
 
+def has_layers_of(source: bytes, solution: bytes) -> bool:
+    """Whether the names of all layers of a reference occur in the source; True for a reference without layers."""
+    layers = re.findall(rb"self\.(\w+) = nn\.", solution)
+    return all(re.search(rb"\b" + name + rb"\b", source) for name in layers)
+
+
 def missing_layers(source: bytes, contract: Contract) -> list[str]:
     """The contract's layers whose names do not occur in the source."""
     names = [one.name.rpartition(".")[2] for one in contract.layers.values()]
