@@ -10,6 +10,7 @@ The format of `kata.toml`. Every key is required; an error names file and key:
     hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
 
     shapes = ["output_shape"]        # optional: properties that an interview shows
+    after = ["self_attention"]       # optional: the katas that this one builds on
 
     [returns]                        # optional: the parts of a result that is a tuple, by entry point
     attend = ["out", "lse"]          # two tensors
@@ -26,6 +27,7 @@ What the kata asks is in `prompt.md` beside it (contract.py), its stub in `stub.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +50,7 @@ class Kata:
     entries: tuple[str, ...]
     hints: tuple[str, ...]
     shapes: tuple[str, ...]
+    after: tuple[str, ...]  # the katas that this one builds on
     returns: dict[str, tuple[str, ...]]  # by entry point, if its result is a tuple
     hint_numbers: dict[str, int]  # by the id of a mistake, or by its family
     folder: Path
@@ -73,9 +76,39 @@ def slugs() -> list[str]:
 
 
 def katas() -> list[Kata]:
-    """Every kata, in the order of `list`: by level, then the shorter first. Raises KataFileError."""
+    """Every kata, in the order of `list`: by level, then the shorter first, but after those that it builds on.
+
+    Raises KataFileError.
+    """
     every = (load(katas_folder() / slug) for slug in slugs())
-    return sorted(every, key=lambda kata: (kata.level, kata.minutes, kata.slug))
+    left = sorted(every, key=lambda kata: (kata.level, kata.minutes, kata.slug))
+    ordered: list[Kata] = []
+    while left:
+        open_ones = {kata.slug for kata in left}
+        following = next(
+            (kata for kata in left if open_ones.isdisjoint(kata.after)), left[0]
+        )  # left[0]: they form a ring
+        left.remove(following)
+        ordered.append(following)
+    return ordered
+
+
+def next_up(every: list[Kata], passed: Collection[str]) -> Kata | None:
+    """The kata to start next: none that was passed, and none that a passed one builds on, as long as others are left.
+
+    Of those whose own basis is known, the first at or above the highest level that was passed, and else the first of all.
+    """
+    by_slug = {kata.slug: kata for kata in every}
+    known, more = set[str](), [slug for slug in passed if slug in by_slug]
+    reached = max((by_slug[slug].level for slug in more), default=0)
+    while more:
+        slug = more.pop()
+        if slug not in known and slug in by_slug:
+            known.add(slug)
+            more += by_slug[slug].after
+    ready = [kata for kata in every if kata.slug not in known and known >= set(kata.after)]
+    left = [kata for kata in every if kata.slug not in passed]
+    return next((kata for kata in ready if kata.level >= reached), next(iter(ready or left), None))
 
 
 def normal(name: str) -> str:
@@ -132,11 +165,15 @@ def load(folder: Path) -> Kata:
         entries=table.identifiers("entries"),
         hints=table.texts("hints", at_least=3),
         shapes=table.identifiers("shapes") if table.has("shapes") else ("output_shape",),
+        after=table.identifiers("after") if table.has("after") else (),
         returns=_returns(table.table("returns"), table) if table.has("returns") else {},
         hint_numbers=_hint_numbers(table.table("hint_for")),
         folder=folder,
     )
     table.nothing_else()
+    unknown = set(kata.after) - set(slugs())
+    if unknown or folder.name in kata.after:
+        raise table.wrong("after", f"names '{min(unknown) if unknown else folder.name}', which is no other kata")
     for mistake, number in kata.hint_numbers.items():
         if number > len(kata.hints):
             raise table.wrong(

@@ -86,3 +86,31 @@ def test_a_name_far_from_every_kata_gets_no_guess():
 def test_the_data_lie_beside_the_package_or_at_the_root():
     for folder in (resources.katas_folder(), resources.solutions_folder(), resources.templates_folder()):
         assert folder.is_dir()
+
+
+def test_whoever_passed_a_kata_is_not_sent_back_to_what_it_builds_on():
+    every = catalog.katas()
+    below = {"sdpa", "self_attention", "split_heads", "attention_dropout", "mha"}
+
+    assert catalog.next_up(every, []).slug == "sdpa"
+    assert catalog.next_up(every, ["mha"]).level >= catalog.find("mha").level
+    passed = ["mha"]
+    while len(passed) + len(below) - 1 < len(every):
+        following = catalog.next_up(every, passed)
+        assert following.slug not in {*below, *passed}
+        passed.append(following.slug)
+    assert catalog.next_up(every, passed).slug in below  # what was left out, when nothing else is left
+    assert catalog.next_up(every, [kata.slug for kata in every]) is None
+
+
+def test_a_kata_comes_after_those_that_it_builds_on():
+    order = [kata.slug for kata in catalog.katas()]
+
+    for kata in catalog.katas():
+        assert all(order.index(basis) < order.index(kata.slug) for basis in kata.after), kata.slug
+
+
+@pytest.mark.parametrize("after", ["no_such_kata", "some_kata"])
+def test_a_kata_builds_on_other_katas_alone(kata, after):
+    with pytest.raises(KataFileError, match=f"'after' names '{after}'"):
+        kata(f'{GOOD}after = ["{after}"]')

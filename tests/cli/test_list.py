@@ -31,6 +31,14 @@ def test_the_current_kata_is_marked(run):
     assert "> marks the current kata. Grade it: attn-kata grade" in done.stdout
 
 
+def test_a_kata_names_the_katas_that_it_builds_on(run):
+    rows = {row["kata"]: row for row in json.loads(run("list", "--json").stdout)}
+
+    assert rows["mla"]["after"] == ["gqa", "rope"]
+    assert "; after gqa, rope" in " ".join(run("list").stdout.split())
+    assert all(rows[basis]["level"] <= row["level"] for row in rows.values() for basis in row["after"])
+
+
 def test_json_has_every_kata_and_nothing_else_is_printed(run):
     done = run("list", "--json")
 
@@ -43,6 +51,7 @@ def test_json_has_every_kata_and_nothing_else_is_printed(run):
         "level",
         "minutes",
         "summary",
+        "after",
         "current",
         "passed_at",
         "attempts",

@@ -37,13 +37,16 @@ def _text(katas: list[Kata], progress: dict[str, Progress], current: str | None)
             first = f"{mark} {kata.slug:<{longest}}  {kata.minutes:>2} min  "
             if dates:
                 first += f"{passed_at.astimezone():%Y-%m-%d}  " if passed_at else " " * 12
-            lines += textwrap.wrap(kata.summary, width(), initial_indent=first, subsequent_indent=" " * len(first))
-    missing = next((kata.slug for kata in katas if progress.get(kata.slug, Progress()).passed_at is None), None)
+            basis = f"; after {', '.join(kata.after)}" if kata.after else ""
+            lines += textwrap.wrap(
+                kata.summary + basis, width(), initial_indent=first, subsequent_indent=" " * len(first)
+            )
+    following = catalog.next_up(katas, [slug for slug, done in progress.items() if done.passed_at])
     lines.append("")
     if current:
         lines.append("> marks the current kata. Grade it: attn-kata grade")
-    if missing and missing != current:
-        lines.append(f"Start a kata: attn-kata start {missing}")
+    if following and following.slug != current:
+        lines.append(f"Start a kata: attn-kata start {following.slug}")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -58,6 +61,7 @@ def _json(katas: list[Kata], progress: dict[str, Progress], current: str | None)
             "level": kata.level,
             "minutes": kata.minutes,
             "summary": kata.summary,
+            "after": list(kata.after),
             "current": kata.slug == current,
             "passed_at": done.passed_at.isoformat() if done.passed_at else None,
             "attempts": done.attempts,

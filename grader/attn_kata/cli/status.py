@@ -68,9 +68,9 @@ def _again(one: Suggestion, now: datetime) -> str:
 def _next(katas: list[Kata], passed: list[str], current: str | None) -> str:
     if current is not None and current not in passed:
         return "Next: attn-kata grade"
-    open_ones = [kata.slug for kata in katas if kata.slug not in passed]
-    if open_ones:
-        return f"Next: attn-kata start {open_ones[0]}"
+    following = catalog.next_up(katas, passed)
+    if following:
+        return f"Next: attn-kata start {following.slug}"
     return "You passed every kata. To repeat one from the contract only: attn-kata reset KATA --level blank"
 
 

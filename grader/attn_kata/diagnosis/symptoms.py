@@ -169,7 +169,9 @@ def _tuple_returned(evidence: Evidence) -> int | None:
 
 
 def _alone(evidence: Evidence) -> int | None:
-    told = any("returned one tensor; the contract asks for (" in failure.message for failure in evidence.failures.values())
+    told = any(
+        "returned one tensor; the contract asks for (" in failure.message for failure in evidence.failures.values()
+    )
     return 0 if told else None
 
 

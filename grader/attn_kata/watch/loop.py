@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attn_kata import catalog, contract, hints, workspace
 from attn_kata.errors import AttnKataError
-from attn_kata.history import History, Progress
+from attn_kata.history import History
 from attn_kata.watch.files import Seen, Watcher
 from attn_kata.watch.grading import Done, Grader
 from attn_kata.watch.session import WatchSession
@@ -96,20 +96,15 @@ class Loop:
         return f"{kata.slug}: {kata.title}, about {kata.minutes} minutes", contract.load(kata.prompt).text
 
     def next_kata(self) -> None:
-        """After a pass, continue with the first kata that was not passed yet, in a stub beside this file."""
+        """After a pass, continue with the kata that comes next, in a stub beside this file."""
         if not self.session.passed:
             self.notice = f"{self.session.kata.slug} does not pass yet. For another kata: q, then attn-kata start KATA"
             return
-        progress = self._history.progress()
-        open_ones = [
-            kata
-            for kata in catalog.katas()
-            if kata.slug != self.session.kata.slug and progress.get(kata.slug, Progress()).passed_at is None
-        ]
-        if not open_ones:
+        passed = {slug for slug, done in self._history.progress().items() if done.passed_at}
+        kata = catalog.next_up(catalog.katas(), passed | {self.session.kata.slug})
+        if kata is None:
             self.notice = "You passed every kata. For an interview: q, then attn-kata interview"
             return
-        kata = open_ones[0]
         try:
             path = workspace.start(kata, self.session.path.parent, "standard", self._history)
             self.notice = f"{workspace.shown(path)} is a new stub: open it in your editor."
