@@ -347,6 +347,8 @@ def test_help_names_every_command(run):
         "list",
         "export",
         "delete",
+        "host",
+        "sit",
         "ask",
         "answer",
     ):

@@ -51,7 +51,7 @@ class BriefingScreen(RoomScreen):
                 yield listed
             elif words.may_ask(self.session):
                 with Vertical(id="questions"):
-                    yield Input(placeholder="Ask in your own words; Enter asks", id="ask")
+                    yield Input(placeholder="Ask in your own words; Enter asks", id="ask", compact=True)
                     yield Pane("Answers", texts.ASK, id="answers")
 
     def on_mount(self) -> None:

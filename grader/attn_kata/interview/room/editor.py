@@ -111,13 +111,16 @@ class Editor(TextArea):
         self.move_cursor(self.document.end if end else (0, 0))
 
     def to_first_gap(self) -> None:
-        """Select the first NotImplementedError, so that typing replaces it."""
+        """Select the first NotImplementedError, so that typing replaces it; without one, go to the first line of code."""
         for row, line in enumerate(self.document.lines):
             code = line.lstrip()
             if code.startswith(_GAP):
                 self.selection = Selection((row, len(line)), (row, len(line) - len(code)))  # its end is the cursor
                 self.call_after_refresh(self.scroll_cursor_visible, center=True)
                 return
+        first = (row for row, line in enumerate(self.document.lines) if line.strip() and not line.startswith("#"))
+        self.move_cursor((next(first, 0), 0))
+        self.call_after_refresh(self.scroll_cursor_visible, center=True)
 
     def on_resize(self) -> None:
         """Scroll back after the terminal became wider."""

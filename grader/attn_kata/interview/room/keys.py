@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-BURST = 0.1  # seconds: keys that are closer than this belong together. A held key repeats every 0.03 s
+BURST = 0.06  # seconds: keys that are closer than this belong together. A held key repeats every 0.03 s
 
 # After these, a dialog or another screen is about to come.
 STEPS = ("ctrl+g", "ctrl+q", "ctrl+b", "ctrl+n", "ctrl+o", "ctrl+p", "f1")

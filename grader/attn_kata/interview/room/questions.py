@@ -104,6 +104,7 @@ class QuestionsScreen(RoomScreen):
             await self.step(control.advance, self.room.desk, self._seen.id, seen=self._seen)
             return
         self._place = places[0]
+        self.set_class(self.session.follow_ups[self._place - 1]["kind"] == "review", "-review")
         self.room.keys.shut()  # the rest of a burst was meant for the question before
         self.room.clear_notifications()  # errors about the last answer
         question = self.session.follow_ups[self._place - 1]
