@@ -128,6 +128,8 @@ class Search:
         if causal and "causal" not in self.given:
             # Code that takes a mask may speak of a triangle that it is given.
             ways = (True, False) if calls.mask_parameter(definition) is None else (False, True)
+            if calls.makes_triangle(definition, self.structure):
+                ways = (True,)  # a triangle that is made and not used would be hidden by the other reading
             called = [replace(one, causal=way) for one in called for way in ways]
         if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
@@ -284,7 +286,9 @@ class Search:
             if mistakes(asked, 0) == 0:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
-        answering.sort(key=lambda one: partly(one[1]))
+        # Of masks that differ in their type alone, one is enough.
+        kinds = {replace(one[0], mask_type="bool"): one for one in reversed(answering)}
+        answering = sorted([*kinds.values()][::-1], key=lambda one: partly(one[1]))
         # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
         levels = range(1, MOST_MISTAKES + 1 if ask == self._unmasked else 2)
         for most in levels if len(answering) > 1 or self._several else ():
