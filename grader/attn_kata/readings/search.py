@@ -286,9 +286,11 @@ class Search:
             if mistakes(asked, 0) == 0:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
-        # Of masks that differ in their type alone, one is enough.
-        kinds = {replace(one[0], mask_type="bool"): one for one in reversed(answering)}
-        answering = sorted([*kinds.values()][::-1], key=lambda one: partly(one[1]))
+        # Of masks that differ in their type alone, the first is enough.
+        kinds: dict[Reading, tuple[Reading, Asked]] = {}
+        for one in answering:
+            kinds.setdefault(replace(one[0], mask_type="bool"), one)
+        answering = sorted(kinds.values(), key=lambda one: partly(one[1]))
         # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
         levels = range(1, MOST_MISTAKES + 1 if ask == self._unmasked else 2)
         for most in levels if len(answering) > 1 or self._several else ():
