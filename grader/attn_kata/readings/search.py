@@ -127,7 +127,7 @@ class Search:
         causal = calls.always_causal(definition, self.structure) and not self.contract.causal
         if causal and "causal" not in self.given:
             # Code that takes a mask may speak of a triangle that it is given.
-            ways = (True, False) if calls.mask_parameter(definition) is None else (False, True)
+            ways: tuple[bool, ...] = (True, False) if calls.mask_parameter(definition) is None else (False, True)
             if calls.makes_triangle(definition, self.structure):
                 ways = (True,)  # a triangle that is made and not used would be hidden by the other reading
             called = [replace(one, causal=way) for one in called for way in ways]
