@@ -28,6 +28,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure))
     common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
+    of_weights = not _drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:
         yield common
         return
@@ -41,6 +42,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         if parameter.name.startswith("*"):
             continue
         symbol = _symbol(parameter, definition, contract)
+        symbol = "0.0" if symbol == "p" and not of_weights else symbol
         if symbol is not None:
             known.append((parameter.name, symbol))
         elif parameter.default is None:
@@ -151,6 +153,13 @@ def _bypassed(definition: Definition, structure: Structure) -> tuple[str, ...]:
         ):
             found.append(path)
     return tuple(dict.fromkeys(found))
+
+
+def _drops_result_alone(definition: Definition, structure: Structure, bypassed: tuple[str, ...]) -> bool:
+    """Whether every dropout of the code acts on the result, by its name and place."""
+    paths = [path for path, made, _ in structure.parts(definition) if made == "Dropout"]
+    by_function = re.search(r"(?:\bF|functional|torch)\.dropout\(", structure.text(definition)) is not None
+    return bool(paths) and not by_function and all(path in bypassed for path in paths)
 
 
 def _rates(definition: Definition, structure: Structure, reading: Reading) -> tuple[str, ...]:

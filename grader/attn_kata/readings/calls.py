@@ -154,6 +154,16 @@ def always_causal(definition: Definition, structure: Structure) -> bool:
     )
 
 
+def makes_triangle(definition: Definition, structure: Structure) -> bool:
+    """Whether the code makes a triangle for itself, and no argument switches it off."""
+    flags = [parameter.name for parameter in (*definition.build, *definition.call)] + list(definition.config_names)
+    if any(re.search(r"causal|masked|autoreg|decoder|use_?mask|unidirect", name, re.IGNORECASE) for name in flags):
+        return False
+    text = structure.text(definition)
+    made = re.search(r"\btril\b|\btriu\b", text) is not None
+    return made and (mask_parameter(definition) is None or "register_buffer" in text)
+
+
 def residual(definition: Definition, structure: Structure) -> bool:
     """Whether the source may add the input to the output."""
     return (

@@ -31,6 +31,7 @@ def has_layers_of(source: bytes, solution: bytes) -> bool:
 
 
 def missing_layers(source: bytes, contract: Contract) -> list[str]:
-    """The contract's layers whose names do not occur in the source."""
+    """The contract's layers that the source does not name."""
     names = [one.name.rpartition(".")[2] for one in contract.layers.values()]
-    return [name for name in names if re.search(rf"\b{name}\b".encode(), source) is None]
+    # As an attribute, or as a text where layers are made in a loop. A variable of this name is no layer.
+    return [name for name in names if re.search(rf"self\.{name}\b|[\"']{name}[\"']".encode(), source) is None]

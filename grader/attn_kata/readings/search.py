@@ -127,7 +127,9 @@ class Search:
         causal = calls.always_causal(definition, self.structure) and not self.contract.causal
         if causal and "causal" not in self.given:
             # Code that takes a mask may speak of a triangle that it is given.
-            ways = (True, False) if calls.mask_parameter(definition) is None else (False, True)
+            ways: tuple[bool, ...] = (True, False) if calls.mask_parameter(definition) is None else (False, True)
+            if calls.makes_triangle(definition, self.structure):
+                ways = (True,)  # a triangle that is made and not used would be hidden by the other reading
             called = [replace(one, causal=way) for one in called for way in ways]
         if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
@@ -284,7 +286,11 @@ class Search:
             if mistakes(asked, 0) == 0:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
-        answering.sort(key=lambda one: partly(one[1]))
+        # Of masks that differ in their type alone, the first is enough.
+        kinds: dict[Reading, tuple[Reading, Asked]] = {}
+        for one in answering:
+            kinds.setdefault(replace(one[0], mask_type="bool"), one)
+        answering = sorted(kinds.values(), key=lambda one: partly(one[1]))
         # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
         levels = range(1, MOST_MISTAKES + 1 if ask == self._unmasked else 2)
         for most in levels if len(answering) > 1 or self._several else ():
