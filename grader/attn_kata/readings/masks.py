@@ -89,7 +89,8 @@ def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
     if vocabulary.plain(name) in vocabulary.LENGTHS:
         yield Form(mask="lengths", shape="any", mask_type="bool")
     meanings = [said] if said in ("keep", "hide", "additive") else ["keep", "hide", "additive"]
-    if said is None and re.search(rf"\+=?\s*{re.escape(name)}\b", text):
+    takes_bool = re.search(rf"{re.escape(name)}\.dtype\s*==\s*torch\.bool", text)  # and adds the others
+    if said is None and re.search(rf"\+=?\s*{re.escape(name)}\b", text) and not takes_bool:
         meanings = ["additive", "keep", "hide"]
     elif said is None and re.search(rf"masked_fill_?\(\s*{re.escape(name)}\b[^=<!]*,", text):
         meanings = ["hide", "keep", "additive"]
