@@ -10,7 +10,7 @@ The format of `kata.toml`. Every key is required; an error names file and key:
     hints = ["...", "...", "..."]    # three or more, from a nudge to nearly there; the last is still not the code
 
     group = "Heads"                  # optional: its heading in `list`, instead of its level
-    prerequisites = ["split_heads"]  # optional: katas to pass before; whoever passed this one needs them no more
+    prerequisites = ["sdpa"]         # optional: katas to pass before; whoever passed this one needs them no more
     shapes = ["output_shape"]        # optional: properties that an interview shows
 
     [returns]                        # optional: the parts of a result that is a tuple, by entry point
