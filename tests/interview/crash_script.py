@@ -14,12 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-from attn_kata import catalog
 from attn_kata.interview import control, moments, plans
 from attn_kata.interview.control import Desk
 from attn_kata.interview.rounds import TALK, Round
 from attn_kata.interview.store import Store, digest_of
-from attn_kata.rounds.spoiled import candidates
+from attn_kata.rounds.spoiled import Bug, Spoiled
 
 KINDS = ("write", "grow", "hunt", "review", "napkin")
 PLAN = plans.Plan(
@@ -31,7 +30,16 @@ PLAN = plans.Plan(
         TALK,
     ),
 )
-SPOILED = next(candidates(catalog.find("sdpa"), seed=1, bugs=1))  # nobody grades it here
+BASE = "def scaled_dot_product_attention(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n"
+SCALED, UNSCALED = "q @ k.mT / q.shape[-1] ** 0.5", "q @ k.mT"
+SPOILED = Spoiled(  # nobody grades it here
+    kata="sdpa",
+    seed=1,
+    style="plain",
+    base=BASE,
+    source=BASE.replace(SCALED, UNSCALED),
+    bugs=(Bug(mistake="scale.missing", lines=(2,), wrong=(UNSCALED,), right=(SCALED,)),),
+)
 
 
 def candidate(desk: Desk, folder: Path, says: int, chance: random.Random) -> None:
