@@ -79,6 +79,11 @@ class AttemptPool:
         graded, self._graded = self._graded, None
         return "" if graded is None else self._end(graded, patient=patient)
 
+    def end_strays(self) -> None:
+        """Kill and reap the engine's children that nobody knows: what an attempt left, and the grader of a dropped zygote."""
+        own = [process.pid for process in (self._graded, self._spare) if process is not None]
+        sandbox.end_strays((*self._others(), *own))
+
     def _end(self, attempt: _PooledProcess, *, patient: bool = False) -> str:
         polls = _POLLS if patient else 1
         by_itself = False
@@ -89,8 +94,7 @@ class AttemptPool:
             if left:
                 select.select([], [], [], GRACE_SECONDS / polls)
         status = sandbox.end(attempt.pid)
-        spare = [] if self._spare is None else [self._spare.pid]
-        sandbox.end_strays((*self._others(), *spare))
+        self.end_strays()
         shutil.rmtree(attempt.folder, ignore_errors=True)
         return exit_status.describe(os.waitstatus_to_exitcode(status)) if by_itself else ""
 

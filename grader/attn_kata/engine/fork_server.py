@@ -124,6 +124,7 @@ class ForkServer:
         zygote, self._zygote = self._zygote, None
         if zygote is not None:
             zygote.close()
+            self._attempts.end_strays()  # its grader has died with it, and is a child of the engine now
 
     def _grade(self, job: Job) -> None:
         message: Message | None
