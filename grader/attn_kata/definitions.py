@@ -30,7 +30,7 @@ def katas(source: bytes) -> list[Kata]:
     every = catalog.katas() if defined else []
     whole = [kata for kata in every if defined.issuperset(kata.entries)]
     found = whole or [kata for kata in every if defined.intersection(kata.entries)]
-    if len(found) > 1:
+    if len({kata.entries for kata in found}) == 1 < len(found):
         alike = [kata for kata in found if _required(source, kata) == _required(kata.solution.read_bytes(), kata)]
         return alike or found
     return found

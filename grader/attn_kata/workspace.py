@@ -259,7 +259,8 @@ def _kata_of(path: Path, attempt: Source, nearest: Callable[[bytes], tuple[str, 
         entries = [entry for entry in found[0].entries if entry in definitions.names(source)]
         return found[0], f"'{name}' defines {' and '.join(entries)}, so it is graded as {found[0].slug}."
     if found:
-        slugs = " and ".join(kata.slug for kata in found)
+        *others, last = (kata.slug for kata in found)
+        slugs = f"{', '.join(others)} and {last}"
         raise UsageError(
             f"'{name}' defines what several katas ask for: {slugs}.",
             next_step=f"attn-kata grade {shlex.quote(name)} --kata {found[-1].slug}",

@@ -45,7 +45,7 @@ def test_a_right_attempt_passes_and_is_remembered(run, folder, reference):
     assert done.stdout.startswith("PASSED  sdpa  sdpa.py")
     assert max(map(len, done.stdout.splitlines())) <= 80
     listed = run("list").stdout.splitlines()
-    assert listed[0].split() == ["Level", "1", "passed"]
+    assert listed[0].split() == ["First", "steps", "passed"]
     assert time.strftime("%Y-%m-%d") in listed[1]
     status = run("status").stdout
     assert status.startswith("1 of ")
@@ -234,7 +234,7 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["some/where.py"], "There is no file 'some/where.py'."),
         (["a_folder"], "'a_folder' is a folder."),
         (["other.py"], "attn-kata grade other.py --kata KATA"),
-        (["both.py"], "'both.py' defines what several katas ask for: sdpa and mha."),
+        (["both.py"], "'both.py' defines what several katas ask for: sdpa, mha and qkv_attention."),
         (["my notes.ipynb"], "The notebook 'my notes.ipynb' has no code in it."),
         (["broken.ipynb", "--kata", "sdpa"], "'broken.ipynb' is not a notebook: it is not valid JSON."),
         (["-", "--kata", "sdap"], "Did you mean 'sdpa'?"),
