@@ -1,4 +1,4 @@
-"""Every check there is, one after the other: linters, types, then the tests on two workers. What CI runs."""
+"""Every check there is: linters, types, then the tests on three workers, because many of them wait. What CI runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKS = (
     ("ruff check", ["-m", "ruff", "check", "."]),
     ("ruff format", ["-m", "ruff", "format", "--check", "."]),
     ("mypy", ["-m", "mypy"]),
-    ("pytest", ["-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]),
+    ("pytest", ["-m", "pytest", "-q", "-n", "3", "--dist", "worksteal"]),
 )
 
 

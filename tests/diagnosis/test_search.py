@@ -10,39 +10,31 @@ import torch
 from attn_kata import catalog
 from attn_kata.authoring import mutants
 from attn_kata.diagnosis import search
-from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
-from attn_kata.diagnosis.search import Answer, explain, outcome
+from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant, load
+from attn_kata.diagnosis.search import Answer, explain, outcome, tensors
 from attn_kata.grading.local import local_handle
-from attn_kata.properties.handle import Handle
 
 PIPELINES = [(kata, pipeline) for kata in catalog.katas() for pipeline in load(kata.folder).PIPELINES]
 IDS = [f"{kata.slug}-{pipeline.entry}" for kata, pipeline in PIPELINES]
 
 
-def begun_for(kata: catalog.Kata, pipeline: Pipeline) -> tuple[list[State], list[torch.Tensor]]:
+def begun_for(kata: catalog.Kata, pipeline: Pipeline) -> tuple[list[State], list[Output]]:
     """The pipeline's first states on its probes, and what the reference answers there."""
     torch.manual_seed(1)
-    reference: Handle = local_handle(kata.solution)
-    states, answers = [], []
-    for probe in pipeline.probes():
-        target = getattr(reference, pipeline.entry)
-        if pipeline.module:
-            module = target(*probe.build)
-            weights = probe.weights(module.parameters)
-            module.load(weights)
-            states.append(pipeline.begin(weights, probe.build, *probe.args))
-            answers.append(module.run(*probe.args, training=False).output)
-        else:
-            states.append(pipeline.begin(*probe.args))
-            answers.append(target(*probe.args))
-    return states, answers
+    made = list(mutants.reference_outputs(pipeline, local_handle(kata.solution, kata.returns)))
+    return [state for state, _ in made], [output for _, output in made]
+
+
+def doubled(output: Output) -> Output:
+    """In float64, every tensor of it."""
+    return output.double() if isinstance(output, torch.Tensor) else tuple(part.double() for part in tensors(output))
 
 
 def answered(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[Answer]:
     """What an attempt with exactly these mistakes would answer."""
     results = [outcome(pipeline, state, chosen) for state in begun]
     return [
-        Answer(output=None, raised=result) if isinstance(result, str) else Answer(output=result.out.double())
+        Answer(output=None, raised=result) if isinstance(result, str) else Answer(output=doubled(result.out))
         for result in results
     ]
 
@@ -58,13 +50,14 @@ def test_the_pipeline_without_a_mistake_is_the_reference(kata: catalog.Kata, pip
     begun, right = begun_for(kata, pipeline)
 
     for state, answer in zip(begun, right, strict=True):
-        assert torch.allclose(pipeline.result(state).out.double(), answer.double(), atol=1e-9, equal_nan=False)
+        for mine, expected in zip(tensors(pipeline.result(state).out), tensors(answer), strict=True):
+            assert torch.allclose(mine.double(), expected.double(), atol=1e-9, equal_nan=False)
 
 
 @pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
 def test_a_right_attempt_is_given_no_mistake(kata: catalog.Kata, pipeline: Pipeline) -> None:
     begun, right = begun_for(kata, pipeline)
-    answers = [Answer(output=answer.double()) for answer in right]
+    answers = [Answer(output=doubled(answer)) for answer in right]
 
     assert explain(pipeline, begun, answers) == [frozenset()]
 
@@ -91,10 +84,13 @@ def test_every_mistake_is_named_and_told_apart_from_every_other(kata: catalog.Ka
 
 def makes_booleans(kata: catalog.Kata, pipeline: Pipeline) -> bool:
     """Whether the entry point makes a mask: a boolean is equal or it is not."""
-    if pipeline.module:
-        return False
-    function = getattr(local_handle(kata.solution), pipeline.entry)
-    return bool(function(*pipeline.probes()[0].args).dtype == torch.bool)
+    return any(part.dtype == torch.bool for part in tensors(begun_for(kata, pipeline)[1][0]))
+
+
+def nudged(output: Output, by: float) -> Output:
+    """The output with noise of this size in every part."""
+    parts = tuple(part.double() + by * torch.randn(part.shape).double() for part in tensors(output))
+    return parts[0] if isinstance(output, torch.Tensor) else parts
 
 
 NUMBERS = [one for one in PIPELINES if not makes_booleans(*one)]
@@ -106,7 +102,7 @@ def test_an_answer_near_a_mistake_but_not_equal_to_it_is_blamed_on_nothing(
 ) -> None:
     begun, right = begun_for(kata, pipeline)
     for nudge in (1e-4, 0.05):
-        answers = [Answer(output=answer.double() + nudge * torch.randn(answer.shape).double()) for answer in right]
+        answers = [Answer(output=nudged(answer, nudge)) for answer in right]
 
         assert explain(pipeline, begun, answers) == []
 
