@@ -113,10 +113,12 @@ def run(folder: Path, home: Path) -> Run:
     environment = {name: value for name, value in os.environ.items() if name not in unwanted}
 
     def run(*arguments: str, lines: str = "", **options: object) -> object:
+        # Where a file cannot grow, Python keeps half a .pyc, and every later process trips over it.
+        limited = {"PYTHONDONTWRITEBYTECODE": "1"} if "preexec_fn" in options else {}
         return subprocess.run(
             [sys.executable, "-m", "attn_kata", "interview", *arguments],
             cwd=folder,
-            env={**environment, "ATTN_KATA_HOME": str(home)},
+            env={**environment, **limited, "ATTN_KATA_HOME": str(home)},
             input=lines,
             capture_output=True,
             encoding="utf-8",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -133,10 +134,15 @@ def test_where_nothing_can_be_kept_its_words_are_shown_and_the_text_stays(room, 
 def small_files(most: int = 4096) -> Iterator[None]:
     """As on a full disk: nothing that this process writes grows beyond that."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, sys.dont_write_bytecode = (
+        sys.dont_write_bytecode,
+        True,
+    )  # Python would keep half a .pyc, and trip over it later
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     try:
         yield
     finally:
+        sys.dont_write_bytecode = before
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
