@@ -120,7 +120,7 @@ def test_an_interrupt_and_a_kill_leave_nothing(surroundings: Path) -> None:
         client.execute_interactive(
             f"%%kata sdpa\n{RIGHT}", timeout=30, output_hook=lambda message: said.append(str(message["content"]))
         )
-        assert any("PASSED  sdpa" in text for text in said)
+        assert any("PASSED  sdpa" in text for text in said), said
 
         _, below = _hanging(manager, client)
         os.kill(manager.provisioner.pid, signal.SIGKILL)

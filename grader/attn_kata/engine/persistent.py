@@ -39,12 +39,15 @@ class PersistentEngine:
 
     def grade(self, slug: str, source: bytes, **options: Any) -> Report:
         """Like `Engine.grade`. After a fault or an interrupt the next grading gets a new engine."""
+        engine = self._current()
         try:
-            return self._current().grade(slug, source, **options)
+            return engine.grade(slug, source, **options)
         except (GradingCancelled, TooWeak):
             raise
         except BaseException:
-            self._drop()  # after an interrupt, the answer that still comes would be taken for that of the next grading
+            # After an interrupt, the answer that still comes would be taken for that of the next grading. But the next grading
+            # may have begun already, with an engine of its own.
+            self._drop(engine)
             raise
 
     def cancel(self) -> None:
@@ -85,8 +88,11 @@ class PersistentEngine:
         processors.stay_on(self._processor, engine.pid)
         return engine
 
-    def _drop(self) -> None:
+    def _drop(self, failed: Engine | None = None) -> None:
+        """End the engine; with `failed`, only if it is still that one."""
         with self._lock:
+            if failed is not None and self._engine is not failed:
+                return
             engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
