@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from attn_kata.engine import persistent
@@ -13,7 +15,7 @@ class EngineDouble:
     """An engine whose grading is ended from another thread, and that fails only then."""
 
     pid = 0
-    made: list[EngineDouble] = []
+    made: ClassVar[list[EngineDouble]] = []
 
     def __init__(self, *, tier: int | None) -> None:
         self.closed = False
