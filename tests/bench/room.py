@@ -56,7 +56,7 @@ def measured(rows: int, columns: int, keys: int) -> tuple[list[float], list[floa
             idle = typed(one, letters, pauses, seconds=600, most=keys)
             busy: list[float] = []
             while len(busy) < keys:
-                one.child.send("\x13\x12")
+                one.child.send("\x13\x0c")  # save, and check in the engine
                 one.shows("utput (F4): running" if columns > 100 else "F4 output: running")
                 one.child.send(F3)
                 busy += typed(one, letters, pauses, seconds=GRADING_SECONDS, most=keys - len(busy))

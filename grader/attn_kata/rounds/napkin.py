@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -66,11 +66,6 @@ def judge(question: Question, text: str) -> Answer:
         return Answer(text=text.strip(), right=False, note=f"You gave {given.unit}, and the question asks for {asked}.")
     right = math.isclose(given.value, question.answer, rel_tol=question.tolerance, abs_tol=1e-12)
     return Answer(text=text.strip(), right=right, note="" if right else _ratio(given.value, question))
-
-
-def all_right(answers: Sequence[Answer | None]) -> bool:
-    """Whether every question was answered, and rightly."""
-    return bool(answers) and all(answer is not None and answer.right for answer in answers)
 
 
 def _ratio(value: float, question: Question) -> str:
