@@ -27,6 +27,7 @@ class Player(App[None]):
     """One replay. It starts paused, at `at` seconds of the clock, unless `plays`."""
 
     CSS = """
+    Screen { overflow: hidden; }  /* else a scroll bar comes in a small window, takes two columns, and stays */
     #said, #line { height: auto; padding: 0 1; }
     #keys { height: auto; padding: 0 1; text-style: reverse; }
     #said { max-height: 50%; }
