@@ -36,13 +36,13 @@ WRONG = (
 
 @dataclass(kw_only=True)
 class Measured:
-    """One run: samples of (results, CPU seconds, resident MiB of what stays), and its wall time between two of them."""
+    """One run: samples of (time, results, CPU seconds, resident MiB and descriptors of what stays), and its wall time."""
 
-    samples: list[tuple[float, int, float, float]] = field(default_factory=list)
+    samples: list[tuple[float, int, float, float, int]] = field(default_factory=list)
     wall: float = 0.0
     returncode: int = 0
 
-    def _steady(self) -> tuple[tuple[float, int, float, float], tuple[float, int, float, float]]:
+    def _steady(self) -> tuple[tuple[float, int, float, float, int], tuple[float, int, float, float, int]]:
         """The samples after the first tenth, and before the last result: then the engines end, and their times with them."""
         most = max(sample[1] for sample in self.samples)
         first = next(sample for sample in self.samples if sample[1] >= most // 10)
@@ -58,11 +58,19 @@ class Measured:
         return (last[0] - first[0]) / (last[1] - first[1])
 
     def memory(self) -> tuple[float, float]:
-        """The largest of the samples from WARM to twice WARM results, and of the last tenth."""
+        """The most MiB in the samples from WARM to twice WARM results, and in those of the last tenth."""
+        early, late = self._early_and_late()
+        return max((sample[3] for sample in early), default=0.0), max((sample[3] for sample in late), default=0.0)
+
+    def descriptors(self) -> tuple[int, int]:
+        """The most open descriptors in the same samples."""
+        early, late = self._early_and_late()
+        return max((sample[4] for sample in early), default=0), max((sample[4] for sample in late), default=0)
+
+    def _early_and_late(self) -> tuple[list[tuple[float, int, float, float, int]], ...]:
         most = max(sample[1] for sample in self.samples)
-        early = [sample[3] for sample in self.samples if WARM <= sample[1] <= 2 * WARM]
-        late = [sample[3] for sample in self.samples if sample[1] >= 0.9 * most]
-        return max(early, default=0.0), max(late, default=0.0)
+        early = [sample for sample in self.samples if WARM <= sample[1] <= 2 * WARM]
+        return early, [sample for sample in self.samples if sample[1] >= 0.9 * most]
 
 
 def written(folder: Path, count: int, *, only: str = "") -> Path:
@@ -95,9 +103,10 @@ def _count(database: Path) -> int:
         return 0
 
 
-def _tree(process: psutil.Process) -> tuple[float, float]:
-    """CPU seconds of all processes, ended ones too, and the resident MiB of those that stay."""
+def _tree(process: psutil.Process) -> tuple[float, float, int]:
+    """CPU seconds of all processes, ended ones too, and the resident MiB and open descriptors of those that stay."""
     cpu = resident = 0.0
+    descriptors = 0
     for one in [process, *process.children(recursive=True)]:
         try:
             with one.oneshot():
@@ -105,9 +114,10 @@ def _tree(process: psutil.Process) -> tuple[float, float]:
                 cpu += times.user + times.system + times.children_user + times.children_system
                 if time.time() - one.create_time() > 3:  # the engines and the zygotes; what is younger is a grading
                     resident += one.memory_info().rss / 2**20
+                    descriptors += one.num_fds()
         except psutil.Error:
             continue
-    return cpu, resident
+    return cpu, resident, descriptors
 
 
 def command(folder: Path, out: Path, *more: str) -> list[str]:
@@ -140,10 +150,10 @@ def graded(folder: Path, out: Path, processors: set[int]) -> Measured:
     watched = psutil.Process(process.pid)
     while process.poll() is None:
         try:
-            count, (cpu, resident) = _count(out / "class.db"), _tree(watched)
+            count, tree = _count(out / "class.db"), _tree(watched)
         except psutil.Error:
             break
-        measured.samples.append((time.perf_counter(), count, cpu, resident))
+        measured.samples.append((time.perf_counter(), count, *tree))
         time.sleep(0.3)
     measured.returncode = process.wait()
     measured.wall = time.perf_counter() - started
@@ -213,6 +223,8 @@ def main() -> None:
         print(f"{count} submissions took {every.wall:.0f} s, {every.wall_each():.3f} s each")
         early, late = every.memory()
         print(f"memory of the command and its engines: {early:.0f} MiB after {WARM} results, {late:.0f} MiB at the end")
+        few_open, many_open = every.descriptors()
+        print(f"their open descriptors: {few_open} after {WARM} results, {many_open} at the end")
         size = sum(path.stat().st_size for path in (base / "every").rglob("*") if path.is_file())
         print(
             f"written for each submission: {size / count / 1024:.0f} KiB; exit codes {one.returncode}, {every.returncode}"

@@ -111,6 +111,36 @@ def test_a_killed_workers_submissions_are_graded_elsewhere_and_another_version_i
     assert _results(work / "other" / "class.db") == {}
 
 
+@pytest.mark.parametrize("role", ["worker", "scheduler"])
+def test_a_run_ends_with_what_is_graded_when_the_only_worker_or_the_scheduler_is_lost(tmp_path: Path, role: str) -> None:
+    from distributed import Client
+
+    count = 40
+    work = write_files(tmp_path / "work", {f"subs/s{n:02}.py": f"# {n}\n{source(RIGHT)}" for n in range(count)})
+    file = tmp_path / "scheduler.json"
+    options = ("--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+    with started("scheduler", *options, folder=tmp_path) as scheduler:
+        wait_until(file.exists)
+        address = json.loads(file.read_text())["address"]
+        with worker(address, tmp_path, "--no-nanny") as only:
+            with Client(address, timeout=SECONDS) as client:
+                client.wait_for_workers(1, timeout=SECONDS)
+            command = [sys.executable, "-m", "attn_kata", "class", "subs", "--kata", KATA, "--dask", address]
+            process = subprocess.Popen(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            database = work / f"{KATA}-class" / "class.db"
+            wait_until(lambda: _results(database))
+            lost = only if role == "worker" else scheduler
+            assert isinstance(lost, subprocess.Popen)
+            lost.send_signal(signal.SIGKILL)
+            _, errors = process.communicate(timeout=SECONDS)
+
+    assert process.returncode == 2, errors.decode()
+    assert f"The dask scheduler at '{address}' " in errors.decode()
+    assert "What is graded is kept." in errors.decode()
+    assert "Traceback" not in errors.decode(), errors.decode()
+    assert 0 < len(_results(database)) < count
+
+
 def test_a_local_cluster_of_processes_gives_the_same_results_as_the_local_pool(tmp_path: Path, run: Run) -> None:
     from distributed import LocalCluster
 

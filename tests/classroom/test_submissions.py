@@ -73,6 +73,34 @@ def test_canvas_with_late_work_and_two_files(tmp_path: Path) -> None:
     }
 
 
+def test_canvas_with_hidden_names_text_entries_and_second_versions(tmp_path: Path) -> None:
+    path = write_zip(
+        tmp_path / "submissions.zip",
+        {
+            "anon_Ab3xZ_98765_sdpa.py": DEFINES,
+            "LATE_anon_q7Wp2_98766_sdpa.py": DEFINES,
+            "de_lacruzana_LATE_14_98767_sdpa.py": DEFINES,
+            "coxdee_13_text.html": "<p>def scaled_dot_product_attention",
+            "amesben_12_98768_sdpa-2.py": DEFINES,
+            "amesben_12_98769_old.py": DEFINES,
+        },
+    )
+
+    assert named(path) == {
+        "amesben": "amesben_12_98768_sdpa-2.py",
+        "anon Ab3xZ": "anon_Ab3xZ_98765_sdpa.py",
+        "anon q7Wp2": "LATE_anon_q7Wp2_98766_sdpa.py",
+        "coxdee": "There is no Python file and no notebook. There is 'coxdee_13_text.html'.",
+        "de_lacruzana": "de_lacruzana_LATE_14_98767_sdpa.py",
+    }
+
+
+def test_numbers_in_a_files_name_do_not_join_students(tmp_path: Path) -> None:
+    path = write_files(tmp_path / "work", {f"hw_1_2_{name}.py": DEFINES for name in ("anna", "ben")})
+
+    assert named(path) == {"hw_1_2_anna": "hw_1_2_anna.py", "hw_1_2_ben": "hw_1_2_ben.py"}
+
+
 def test_repositories_of_github_classroom_below_one_folder(tmp_path: Path) -> None:
     root = tmp_path / "cloned"
     for name in ("anna-x", "ben", "bea"):

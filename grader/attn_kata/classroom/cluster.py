@@ -5,7 +5,9 @@ A job is the source's bytes, and comes back as a report. A worker whose kata fil
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from concurrent.futures import Future
 from dataclasses import asdict
 from types import TracebackType
@@ -29,6 +31,7 @@ except ImportError as missing:
 PLUGIN = "attn-kata engines"
 CONNECT_SECONDS = 5
 IDLE_SECONDS = 60.0  # then a worker ends its engines; they start again when they are needed
+LONELY_SECONDS = 15.0  # without any worker: a nanny starts one anew in less
 AHEAD = 2  # submissions for each thread of the cluster, so that no worker waits for the client
 
 
@@ -102,6 +105,9 @@ class ClusterMap:
     def __init__(self, address: str, setting: Setting) -> None:
         self._address = address
         self._setting = asdict(setting)
+        self._lonely_since: float | None = None
+        for name in ("client", "core", "utils"):  # a lost scheduler is told below, in one sentence
+            logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
         try:
             connect: Any = Client  # it has no types
             self._client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -156,6 +162,24 @@ class ClusterMap:
                 next_step="What is graded is kept. Start a scheduler, and give the same command again",
             )
         return None
+
+    def lost(self) -> UsageError | None:
+        """The error that ends the run once there has been no worker, or no scheduler, for LONELY_SECONDS."""
+        try:
+            workers = self._client.nthreads() if self._client.status == "running" else {}
+        except (OSError, TimeoutError):
+            workers = {}
+        now = time.monotonic()
+        if workers:
+            self._lonely_since = None
+            return None
+        self._lonely_since = self._lonely_since or now
+        if now - self._lonely_since < LONELY_SECONDS:
+            return None
+        return UsageError(
+            f"The dask scheduler at '{self._address}' has had no worker for {LONELY_SECONDS:g} seconds.",
+            next_step="What is graded is kept. Start a worker, and give the same command again",
+        )
 
     def __enter__(self) -> ClusterMap:
         return self

@@ -33,6 +33,10 @@ class LocalMap:
         """The error that ends the run, if this problem is not that of one submission."""
         return too_weak(str(problem)) if isinstance(problem, TooWeak) else None
 
+    def lost(self) -> UsageError | None:
+        """None: the pool starts an engine anew where one ends, and a grading has a limit of time."""
+        return None
+
     def __enter__(self) -> LocalMap:
         return self
 

@@ -17,6 +17,8 @@ from attn_kata.report.model import Report
 from attn_kata.report.plain import one_line
 from attn_kata.sources import Source
 
+LOOK_SECONDS = 1.0
+
 
 class Map(Protocol):
     """What grades: `LocalMap` or `ClusterMap`."""
@@ -29,6 +31,9 @@ class Map(Protocol):
 
     def failed(self, problem: BaseException) -> UsageError | None:
         """The error that ends the run, if this problem is not that of one submission."""
+
+    def lost(self) -> UsageError | None:
+        """The error that ends the run where no result can come any more. Asked every LOOK_SECONDS without a result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +108,11 @@ def _in_turn(
             running[grading_map.submit(source.code, each.file)] = (each, source)
         if not running:
             return
-        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        finished: set[Future[dict[str, Any]]] = set()
+        while not finished:
+            finished, _ = wait(running, LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            if not finished and (ends := grading_map.lost()) is not None:
+                raise ends
         future = finished.pop()
         yield (*running.pop(future), future)
 

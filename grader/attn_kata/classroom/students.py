@@ -1,7 +1,8 @@
 """Whose a file is, by the names that Moodle, Canvas and GitHub Classroom give to folders and files.
 
     Moodle             Anna Schmidt_4711_assignsubmission_file_/mha.py     or, in one folder, ..._assignsubmission_file_mha.py
-    Canvas             schmidtanna_4711_98765_mha.py, or schmidtanna_LATE_4711_98765_mha.py
+    Canvas             schmidtanna_4711_98765_mha.py, or schmidtanna_LATE_4711_98765_mha.py; where names are hidden,
+                       anon_Ab3xZ_98765_mha.py or LATE_anon_Ab3xZ_98765_mha.py (canvas-lms, lib/content_zipper.rb)
     GitHub Classroom   attention-anna/mha.py, with attention-ben/ beside it: cloned repositories of one assignment
 
 Everything else is called by its folder, or by its file without the suffix.
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from attn_kata.report.plain import one_line
 
 _MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d{1,20})_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
-_CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<id>\d{1,20})_\d{1,20}_.+", re.DOTALL)
+# Of a file, Canvas gives the number among all files of the school; `hw_1_2_anna.py` is not Canvas's.
+_CANVAS = re.compile(r"(?P<name>[^_].*?)(?:_LATE)?_(?P<id>\d{1,20})_(?:\d{3,20}_.+|(?:text|link)\.html)", re.DOTALL)
+_CANVAS_HIDDEN = re.compile(r"(?:LATE_)?anon_(?P<id>[0-9A-Za-z]{1,20})_(?:\d{3,20}_.+|(?:text|link)\.html)", re.DOTALL)
 MOST_LETTERS = 120
 UNNAMED = "(no name)"
 
@@ -41,6 +44,9 @@ def of_folder(name: str, prefix: str = "") -> Student:
 
 def of_file(name: str) -> Student:
     """The student of a file that lies among those of others."""
+    hidden = _CANVAS_HIDDEN.fullmatch(name)
+    if hidden:
+        return Student(key=_key(f"anon_{hidden['id']}"), name=f"anon {hidden['id']}")
     known = _MOODLE.fullmatch(name) or _CANVAS.fullmatch(name)
     if known:
         return _numbered(known)
@@ -49,7 +55,7 @@ def of_file(name: str) -> Student:
 
 def is_known_scheme(name: str) -> bool:
     """Whether the name of a file says whose it is, whatever its suffix."""
-    return bool(_MOODLE.fullmatch(name) or _CANVAS.fullmatch(name))
+    return any(scheme.fullmatch(name) for scheme in (_MOODLE, _CANVAS, _CANVAS_HIDDEN))
 
 
 def shared_prefix(repositories: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ and is not graded. It is never guessed.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -158,7 +159,7 @@ def _defines(entry: Entry, kata: Kata) -> bool:
 def _is_named(entry: Entry, kata: Kata) -> bool:
     """Whether the file is called as `start` calls it; Canvas puts `-1` behind the name of a second version."""
     stem = entry.parts[-1][: -len(entry.suffix)]
-    return stem == kata.slug or stem.endswith(f"_{kata.slug}") or stem.startswith(f"{kata.slug}-")
+    return re.fullmatch(rf"(?:.*_)?{re.escape(kata.slug)}(?:-.*)?", stem, re.DOTALL) is not None
 
 
 def source_of(entry: Entry) -> Source:
