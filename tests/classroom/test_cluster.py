@@ -112,7 +112,9 @@ def test_a_killed_workers_submissions_are_graded_elsewhere_and_another_version_i
 
 
 @pytest.mark.parametrize("role", ["worker", "scheduler"])
-def test_a_run_ends_with_what_is_graded_when_the_only_worker_or_the_scheduler_is_lost(tmp_path: Path, role: str) -> None:
+def test_a_run_ends_with_what_is_graded_when_the_only_worker_or_the_scheduler_is_lost(
+    tmp_path: Path, role: str
+) -> None:
     from distributed import Client
 
     count = 40
