@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from fsrs import Rating
 
 SITTING = timedelta(hours=2)
-HALVED = timedelta(days=14)  # a failure this old counts half as much as a new one
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weakness:
-    """A core property that failed. `weight` is the number of failures; each one halves every two weeks."""
-
-    kata: str
-    property: str
-    failed: int
-    graded: int
-    last: datetime
-    weight: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,33 +77,6 @@ def schedule(every: Sequence[Graded], *, now: datetime) -> list[Suggestion]:
         failing = sittings[-1][-1].failed
         made.append(Suggestion(kata=kata, round=name, due=card.due, recalled=round(recalled, 3), failing=failing))
     return sorted(made, key=lambda one: (not one.failing, one.due, one.kata, one.round))
-
-
-def weaknesses(history: History, *, now: datetime | None = None, limit: int = 5) -> list[Weakness]:
-    """The core properties that fail most recently and most often, the worst first."""
-    return weigh(history.gradings(), now=now or datetime.now(timezone.utc))[:limit]
-
-
-def weigh(every: Sequence[Graded], *, now: datetime) -> list[Weakness]:
-    """Every core property that ever failed, by weight."""
-    counted: dict[tuple[str, str], list[datetime]] = {}
-    graded: dict[str, int] = {}
-    for one in every:
-        graded[one.kata] = graded.get(one.kata, 0) + 1
-        for name in one.failed:
-            counted.setdefault((one.kata, name), []).append(one.at)
-    made = [
-        Weakness(
-            kata=kata,
-            property=name,
-            failed=len(times),
-            graded=graded[kata],
-            last=times[-1],
-            weight=round(sum(0.5 ** (max(timedelta(), now - at) / HALVED) for at in times), 4),
-        )
-        for (kata, name), times in counted.items()
-    ]
-    return sorted(made, key=lambda one: (-one.weight, one.kata, one.property))
 
 
 def _sittings(every: Iterable[Graded]) -> dict[tuple[str, str], list[list[Graded]]]:

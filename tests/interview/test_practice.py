@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timedelta, timezone
 
-import pytest
-
 from attn_kata import practice
 from attn_kata.practice import Graded
 from attn_kata.report.model import Finding, Isolation, Report
@@ -52,24 +50,6 @@ def test_many_gradings_in_one_sitting_are_one_review():
     assert practice.schedule(many, now=NOW)[0].due - practice.schedule(one, now=NOW)[0].due < timedelta(minutes=1)
 
 
-def test_what_fails_lately_weighs_more_than_what_failed_as_often_long_ago():
-    every = [graded("sdpa", days_ago=100 + n, failed=("old",)) for n in range(3)]
-    every += [graded("mha", days_ago=n, failed=("new",)) for n in range(3)]
-    worst = practice.weigh(sorted(every, key=lambda one: one.at), now=NOW)
-
-    assert [one.property for one in worst] == ["new", "old"]
-    assert (worst[0].failed, worst[0].graded) == (3, 3)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_what_fails_more_often_weighs_more(count):
-    every = [graded("sdpa", days_ago=1, failed=("often",)) for _ in range(count + 1)] + [
-        graded("sdpa", days_ago=1, failed=("seldom",)) for _ in range(count)
-    ]
-
-    assert practice.weigh(every, now=NOW)[0].property == "often"
-
-
 def report(kata: str, **outcomes: str) -> Report:
     findings = [
         Finding(
@@ -110,12 +90,10 @@ def test_it_reads_the_history_and_only_whole_gradings(history, tmp_path):
 
     assert [(one.kata, one.passed, one.failed) for one in every] == [("sdpa", False, ("values",)), ("mha", True, ())]
     assert [one.kata for one in practice.what_next(history)] == ["sdpa", "mha"]
-    assert practice.weaknesses(history)[0].property == "values"
 
 
 def test_a_missing_history_suggests_nothing(history):
     assert practice.what_next(history) == []
-    assert practice.weaknesses(history) == []
 
 
 def test_it_imports_no_torch():
