@@ -2,7 +2,7 @@
 
 The wordings of `interview.toml` and `topics.toml` are sorted by topic: each topic is one text. SQLite's full-text search
 ranks the topics by BM25 for the words of the question and for each pair of neighbours. Typing errors are mended with
-rapidfuzz first, and words that mean the same in this field are made one. See docs/decisions/0011-questions-by-bm25.md.
+rapidfuzz first, and words that mean the same in this field are made one. See docs/decisions/0020-questions-by-bm25.md.
 
 A question is found only if enough speaks for it, if it is clearly ahead of the kata's other questions, and if no topic
 that the kata does not answer is ahead. No answer is better than the answer to another question.
@@ -25,7 +25,7 @@ from attn_kata.errors import UsageError
 from attn_kata.interview import content
 from attn_kata.tables import Table
 
-NEAR, CLEAR, BEHIND = 4.0, 0.1, 0.1  # least score; least lead in the kata, and most lead of another topic, as shares
+NEAR, CLEAR = 2.0, 0.1  # least score; least lead over the kata's other questions, as a share
 LONGEST = 500  # characters of a text that are read
 UNKNOWN = "Decide yourself, and write down what you assumed."
 _END = "_"
@@ -37,6 +37,8 @@ a about actually after all also am an any as at be been but by could did do does
 hello hi how i if im in into is it its just know let like me my need now of ok okay on or our please really say shall should
 so some something sure tell than thanks that the their them then there these they thing this those to too up us use using
 want was we well were what whats when where which while who why will with would you your yes wondering right exactly
+are being case confirm correct correctly else even gets going guess happen happens here kind needed needs ones possible
+possibly question still suppose think understand whether assume wonder wonders really basically
 """
 _STOP = frozenset(_SILENT.split())
 # Words of this field that mean the same in a question; each line is one word.
@@ -94,12 +96,14 @@ large huge big bigger
 random randomness rng
 always guaranteed guarantee
 token tokens
+tq num_queries n_queries
+tk num_keys n_keys
 valid real
 hidden hide block blocked ignore ignored
 """
 _FOLD: Mapping[str, str] = {word: line.split()[0] for line in _SYNONYMS.strip().splitlines() for word in line.split()}
 _WORD = re.compile(r"[a-z0-9_%]+")
-_PART = re.compile(r"[?\n;]+|(?<=\w)\. ")
+_SENTENCE = re.compile(r"(?:[^?\n;.]|\.(?! ))+\??")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +116,14 @@ class _Known:
 
 
 def heard(slug: str, text: str) -> list[int]:
-    """The numbers (from 1) of the kata's questions that the text asks, sentence by sentence, each once."""
-    parts = [part for part in _PART.split(text[:LONGEST]) if _words(part)]
-    found = [number for part in parts for number in [_nearest(slug, part)] if number is not None]
-    if not found and len(parts) > 1:
+    """The numbers (from 1) of the kata's questions that the text asks, sentence by sentence, each once.
+
+    Beside sentences with a question mark, the others only say why somebody asks. They count where nothing else is found.
+    """
+    sentences = [one.group() for one in _SENTENCE.finditer(text[:LONGEST]) if _words(one.group())]
+    asking = [one for one in sentences if one.endswith("?")] or sentences
+    found = [number for one in asking for number in [_nearest(slug, one)] if number is not None]
+    if not found and len(sentences) > 1:
         whole = _nearest(slug, text)
         found = [whole] if whole is not None else []
     return list(dict.fromkeys(found))
@@ -130,7 +138,7 @@ def _nearest(slug: str, text: str) -> int | None:
     )
     others = max((score for topic, score in scores.items() if topic not in own), default=0.0)
     best, number = ranked[0]
-    found = best >= NEAR and best * (1 - CLEAR) >= ranked[1][0] and best >= others * (1 - BEHIND)
+    found = best >= NEAR and best * (1 - CLEAR) >= ranked[1][0] and best >= others
     return number if found else None
 
 
