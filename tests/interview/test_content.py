@@ -146,7 +146,7 @@ def test_causal_pairs_counts_the_mask():
         ("draw = { D =", "draw = { E =", "needs exactly these in draw and fixed together: D"),
         ("batch {B}", "batch {X}", "names 'X' in braces, which is not drawn"),
         ("answer = 1\n", "answer = 9\n", "must be the number of an option"),
-        ('kind = "free"', 'kind = "essay"', "must be 'numeric', 'choice' or 'free', not 'essay'"),
+        ('kind = "free"', 'kind = "essay"', "must be 'numeric', 'choice', 'free' or 'derive', not 'essay'"),
         ("expected = [[[[6.6976", 'expected = [[[["six"', "'example.expected' must be lists of numbers"),
         ("out = scaled_dot", "out == = scaled_dot", "is not Python"),
         ("[[question]]", "[question", "cannot be read"),

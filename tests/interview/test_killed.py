@@ -27,4 +27,7 @@ def test_killed_at_200_random_instants_nothing_acknowledged_is_lost(home, tmp_pa
     assert seen["wrong"] == []
     assert seen["killed"] == TIMES
     assert seen["acknowledged"] > TIMES
-    assert {"created", "began", "saved", "ran", "submitted", "advanced", "answered", "closed"} <= set(seen["kinds"])
+    assert min(seen["compared"].get(what, 0) for what in ("bytes", "unknown", "answer", "ticks")) > 0, seen["compared"]
+    assert {"created", "began", "saved", "ran", "submitted", "advanced", "answered", "ticked", "closed"} <= set(
+        seen["kinds"]
+    )

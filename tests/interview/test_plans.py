@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attn_kata.errors import UsageError
-from attn_kata.interview import plans
+from attn_kata.interview import content, plans
 
 GOOD = """title = "Mine"
 about = "short"
@@ -20,7 +20,11 @@ rounds = [
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"grow"', '"gorw"', "line 5: 'round' must be one of write, grow, hunt, review, napkin, talk, not 'gorw'"),
+        (
+            '"grow"',
+            '"gorw"',
+            "line 5: 'round' must be one of write, grow, hunt, review, napkin, derive, talk, not 'gorw'",
+        ),
         ('"grow"', '"gorw"', "Did you mean 'grow'?"),
         (", minutes = 25", "", "line 5: 'minutes' is missing"),
         ("minutes = 25", 'minutes = "25"', "line 5: 'minutes' must be a number of 1 or more"),
@@ -35,6 +39,7 @@ rounds = [
         ('  { round = "write"', '  { round = "talk" },\n  { round = "write"', "'rounds' may have one talk"),
         ('kata = "padding-mask", ', "", "'tasks' is missing"),
         ("rounds = [", "rounds = [[", "cannot be read"),
+        ('"grow", kata = "padding-mask"', '"derive", kata = "mha"', "line 5: 'mha' has no derivation to ask for"),
     ],
 )
 def test_a_mistake_in_a_plan_of_ones_own_is_said_with_its_line(tmp_path, old, new, said):
@@ -87,4 +92,6 @@ def test_the_named_plans_and_at_least_four_chains_are_there():
 
     assert {"phone-screen", "deep-dive", "debugging", "inference", "research"} <= set(every)
     assert len(chains) >= 4
+    for task in every["research"].tasks:
+        assert any(one.kind == "derive" for one in content.of_kata(task[1]).follow_ups)
     assert ("sdpa", "padding_mask", "mha") in chains

@@ -9,7 +9,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets._footer import FooterKey
 
 from attn_kata import contract
-from attn_kata.interview import actions, control, plans
+from attn_kata.interview import control, plans, runs
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.app import Room
 from attn_kata.interview.room.between import BetweenScreen
@@ -223,8 +223,8 @@ def test_what_a_run_says_is_as_wide_as_its_pane(room, begin, monkeypatch, size):
     """On a narrow terminal the pane is not shown yet when the run begins, and has no width."""
     begin(mode="coached")
     widths = []
-    real = actions.run
-    monkeypatch.setattr(actions, "run", lambda *given, **named: widths.append(named["width"]) or real(*given, **named))
+    real = runs.run
+    monkeypatch.setattr(runs, "run", lambda *given, **named: widths.append(named["width"]) or real(*given, **named))
 
     async def test(pilot):
         screen = await shows(pilot, CodingScreen)

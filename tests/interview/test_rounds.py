@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import nullcontext
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from attn_kata.errors import UsageError
-from attn_kata.interview import control, pages, review, scorecard
+from attn_kata.interview import control, pages, review, runs, scorecard
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.rounds import TALK, Round
 
@@ -112,6 +113,55 @@ def test_a_file_that_is_in_trouble_between_two_rounds_grows_all_the_same(desk, g
     assert text.count(b"# ---- Part 2") == 1
     assert text.startswith(b"# a note") == (trouble == "edited")
     assert desk.store.source(grown.id, grown.kept[1]) == text
+
+
+def test_a_coached_check_asks_the_earlier_parts_again(desk, tmp_path):
+    plan = Plan(name="grows", title="", about="", rounds=GROWS)
+    session = control.start(desk, plan, mode="coached", folder=tmp_path / "work", seed=3)
+    session = control.advance(desk, session.id)
+    engine = FakeEngine()
+
+    def check(session) -> tuple[str, int]:
+        return runs.run(desk, session, lambda: nullcontext(engine), width=80, color=False)
+
+    session.file.write_bytes(RIGHT)
+    assert "asked again" not in check(session)[0]
+    control.submit(desk, session.id, RIGHT)
+    session = control.advance(desk, session.id)
+    engine.graded.clear()
+    told, code = check(session)
+
+    assert "sdpa, asked again with padding_mask: 1 of 4 core properties; no longer:" in told
+    assert code == 1
+    assert engine.graded == [session.file.read_bytes()] * 2
+    kept = desk.store.load(session.id).kept[1]
+    assert {(0, kept), (1, kept)} <= set(desk.store.reports(session.id))  # the review need not ask again
+
+
+def test_a_derivation_is_answered_on_the_clock_and_ticked(desk, tmp_path):
+    rounds = (Round(kata="rope", minutes=10), Round(kind="derive", kata="linear_attention", minutes=10), TALK)
+    plan = Plan(name="derives", title="", about="", rounds=rounds)
+    session = control.start(desk, plan, mode="mock", folder=tmp_path / "work", seed=3)
+    session = control.advance(desk, session.id)
+    control.submit(desk, session.id, session.file.read_bytes())
+    session = control.advance(desk, session.id)
+
+    assert (session.state, session.clock_runs) == ("follow_up", True)
+    assert [one["kind"] for one in session.follow_ups] == ["free", "free"]
+    assert any("T² D" in one["ask"] for one in session.follow_ups)
+    control.answer(desk, session.id, 1, "products are associative")
+    control.tick_points(desk, session.id, 1, (1, 2))
+    talk = control.advance(desk, session.id)
+
+    derived = {one["ask"] for one in session.follow_ups}
+    assert not derived & {talk.follow_ups[place - 1]["ask"] for place in talk.places}  # nothing is asked twice
+    session = control.advance(desk, session.id)
+    review.grade(desk.store, session, FakeEngine())
+    reviewed = review.gather(desk.store, session)
+    card = scorecard.score(reviewed)
+    body = pages.body(reviewed, card, ())
+    jsonschema.validate(body, SCHEMA)
+    assert "Question 1 (linear_attention): 2 of 5 points ticked" in pages.as_terminal(body)
 
 
 def test_the_time_ends_in_numbers(desk, tmp_path, clock):

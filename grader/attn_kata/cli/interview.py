@@ -97,7 +97,7 @@ def start(
         { round = "talk" },
       ]
 
-    The rounds are write, grow, hunt, review, napkin and talk.
+    The rounds are write, grow, hunt, review, napkin, derive and talk.
     """
     from attn_kata.history import History
     from attn_kata.interview import actions, plans
@@ -145,9 +145,9 @@ def ask(words: tuple[str, ...]) -> None:
 @click.option("--own", is_flag=True, help="Run the file as 'python FILE' would, with your own tests.")
 def run(own: bool) -> int:
     """Run your file: shows the worked example, shapes and your prints. Coached: the whole report."""
-    from attn_kata.interview import actions
+    from attn_kata.interview import runs
 
-    told, code = actions.run(*_here(), engine.started, width=width(), color=color(), own=own)
+    told, code = runs.run(*_here(), engine.started, width=width(), color=color(), own=own)
     emit(told)
     return code
 

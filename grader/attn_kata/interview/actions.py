@@ -27,7 +27,6 @@ from attn_kata.rounds.spoiled import Spoiled
 
 if TYPE_CHECKING:
     from attn_kata.engine.client import Engine
-    from attn_kata.interview.smoke import Smoke
 
 Tell = Callable[[int, int], None]
 Engines = Callable[[], "AbstractContextManager[Engine]"]
@@ -137,49 +136,6 @@ def ask(desk: Desk, session: Session, text: str) -> str:
     found = clarifying.heard(session.kata, text)
     session = control.ask(desk, session.id, *found, text=text[: clarifying.LONGEST])
     return "\n".join(words.answer(session, number) for number in found) or clarifying.UNKNOWN
-
-
-def run(
-    desk: Desk, session: Session, engines: Engines, *, width: int, color: bool, own: bool = False
-) -> tuple[str, int]:
-    """The text of a run, and its exit code. `own`: the file as a script, with the candidate's own tests.
-
-    Else in a mock session the smoke check, in a coached one the whole report.
-    """
-    refusals.unless_allowed(session, "ran")
-    assert session.file is not None
-    found = look(session.file)
-    if found.source is None:
-        raise UsageError(f"{found.why}.", next_step="Restore the newest saved version: attn-kata interview resume")
-    name = workspace.shown(session.file)
-    with engines() as engine:
-        if own:
-            from attn_kata.interview import script
-
-            seen = script.run(engine, session.kata, found.source, attempt=name)
-            session = control.ran(desk, session.id, found.source, outcome=seen.outcome, own=True)
-            told, code = _seen(seen, width)
-        elif session.mode == "coached":
-            from attn_kata.report import terminal
-
-            report = engine.grade(session.kata, found.source, attempt=name, seed=session.seed)
-            session = control.ran(desk, session.id, found.source, outcome=report.outcome)
-            desk.store.keep_report(session.id, session.stage, session.kept[session.stage], report.to_dict())
-            told, code = terminal.render(report, width=width, color=color, advice=False).rstrip(), report.exit_code
-            if not report.passed:
-                told += f"\n\nStuck: attn-kata hint {session.kata}"  # hints are for coached sessions only
-        else:
-            from attn_kata.interview import smoke
-
-            seen = smoke.run(engine, session.kata, found.source, attempt=name, seed=session.seed)
-            session = control.ran(desk, session.id, found.source, outcome=seen.outcome)
-            told, code = _seen(seen, width)
-    return f"{told}\n\n{words.clock(session, moments.read(desk.clock))}", code
-
-
-def _seen(seen: Smoke, width: int) -> tuple[str, int]:
-    told = "\n".join(words.fitted(line, width) for line in seen.lines)
-    return told, {"passed": 0, "failed": 1, "ungraded": 3}[seen.outcome]
 
 
 def submit(desk: Desk, session: Session) -> str:

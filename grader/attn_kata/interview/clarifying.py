@@ -1,20 +1,19 @@
 """Finds the content's question that a candidate means, asked in the candidate's own words.
 
-The wordings of `interview.toml` and `topics.toml` are sorted by topic. A text is compared with every topic: each of its
-words, and each pair of neighbours, speaks for the topics where it is more frequent than elsewhere (naive Bayes). Words
-are compared without endings, with this field's synonyms folded together and typing errors mended (rapidfuzz).
+The wordings of `interview.toml` and `topics.toml` are sorted by topic: each topic is one text. SQLite's full-text search
+ranks the topics by BM25 for the words of the question and for each pair of neighbours. Typing errors are mended with
+rapidfuzz first, and words that mean the same in this field are made one. See docs/decisions/0020-questions-by-bm25.md.
 
 A question is found only if enough speaks for it, if it is clearly ahead of the kata's other questions, and if no topic
-that the kata does not answer is far ahead. No answer is better than the answer to another question.
+that the kata does not answer is ahead. No answer is better than the answer to another question.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,13 +21,14 @@ from pathlib import Path
 from rapidfuzz import fuzz, process
 
 from attn_kata import catalog
+from attn_kata.errors import UsageError
 from attn_kata.interview import content
 from attn_kata.tables import Table
 
-NEAR, CLEAR, BEHIND = 1.0, 0.4, 2.0  # least score, least lead in the kata, how far another topic may be ahead
+NEAR, CLEAR = 2.0, 0.1  # least score; least lead over the kata's other questions, as a share
 LONGEST = 500  # characters of a text that are read
 UNKNOWN = "Decide yourself, and write down what you assumed."
-_SMOOTHING, _FLOOR, _UNKNOWN_WORD, _PAIR = 3.0, 0.7, 0.3, 0.5
+_END = "_"
 _TYPO = 82  # of 100: how alike a mistyped word and a known one are
 _FILE = Path(__file__).with_name("topics.toml")
 
@@ -37,6 +37,8 @@ a about actually after all also am an any as at be been but by could did do does
 hello hi how i if im in into is it its just know let like me my need now of ok okay on or our please really say shall should
 so some something sure tell than thanks that the their them then there these they thing this those to too up us use using
 want was we well were what whats when where which while who why will with would you your yes wondering right exactly
+are being case confirm correct correctly else even gets going guess happen happens here kind needed needs ones possible
+possibly question still suppose think understand whether assume wonder wonders really basically
 """
 _STOP = frozenset(_SILENT.split())
 # Words of this field that mean the same in a question; each line is one word.
@@ -94,30 +96,34 @@ large huge big bigger
 random randomness rng
 always guaranteed guarantee
 token tokens
+tq num_queries n_queries
+tk num_keys n_keys
 valid real
 hidden hide block blocked ignore ignored
 """
 _FOLD: Mapping[str, str] = {word: line.split()[0] for line in _SYNONYMS.strip().splitlines() for word in line.split()}
 _WORD = re.compile(r"[a-z0-9_%]+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ed", "es", "s", "ly")
-_PART = re.compile(r"[?\n;]+|(?<=\w)\. ")
+_SENTENCE = re.compile(r"(?:[^?\n;.]|\.(?! ))+\??")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Corpus:
-    """How many wordings of each topic have a word or a pair of words."""
+class _Known:
+    """The topics as a full-text table `topics (name, text)` in memory, and their words."""
 
-    counts: Mapping[str, Counter[str]]
-    wordings: Mapping[str, int]
-    share: Mapping[str, float]  # of all wordings that have it
-    words: tuple[str, ...]
+    table: sqlite3.Connection
+    words: frozenset[str]
+    long_words: tuple[str, ...]  # to mend others with
 
 
 def heard(slug: str, text: str) -> list[int]:
-    """The numbers (from 1) of the kata's questions that the text asks, sentence by sentence, each once."""
-    parts = [part for part in _PART.split(text[:LONGEST]) if _words(part)]
-    found = [number for part in parts for number in [_nearest(slug, part)] if number is not None]
-    if not found and len(parts) > 1:
+    """The numbers (from 1) of the kata's questions that the text asks, sentence by sentence, each once.
+
+    Beside sentences with a question mark, the others only say why somebody asks. They count where nothing else is found.
+    """
+    sentences = [one.group() for one in _SENTENCE.finditer(text[:LONGEST]) if _words(one.group())]
+    asking = [one for one in sentences if one.endswith("?")] or sentences
+    found = [number for one in asking for number in [_nearest(slug, one)] if number is not None]
+    if not found and len(sentences) > 1:
         whole = _nearest(slug, text)
         found = [whole] if whole is not None else []
     return list(dict.fromkeys(found))
@@ -127,48 +133,60 @@ def _nearest(slug: str, text: str) -> int | None:
     scores = _scores(text[:LONGEST])
     every = range(1, len(content.of_kata(slug).questions) + 1)
     own = {topic for number in every for topic in _topics(slug, number)}
-    ranked = sorted(((max(scores[topic] for topic in _topics(slug, number)), number) for number in every), reverse=True)
+    ranked = sorted(
+        ((max(scores.get(topic, 0.0) for topic in _topics(slug, number)), number) for number in every), reverse=True
+    )
     others = max((score for topic, score in scores.items() if topic not in own), default=0.0)
     best, number = ranked[0]
-    found = best >= NEAR and best - ranked[1][0] >= CLEAR and best + BEHIND >= others
+    found = best >= NEAR and best * (1 - CLEAR) >= ranked[1][0] and best >= others
     return number if found else None
 
 
 def _scores(text: str) -> dict[str, float]:
-    """How much speaks for each topic."""
-    known = _corpus()
-    words = [_mended(word, known.words) for word in _words(text)]
-    seen = [one for one in _with_pairs(words) if one in known.share]
-    unknown = sum(1 for word in set(words) if word not in known.share)
-    made = {}
-    for topic, counts in known.counts.items():
-        score = -_UNKNOWN_WORD * unknown
-        for one in seen:
-            share = known.share[one]
-            here = (counts[one] + _SMOOTHING * share) / (known.wordings[topic] + _SMOOTHING)
-            score += (_PAIR if " " in one else 1.0) * max(math.log(here / share), -_FLOOR)
-        made[topic] = score
-    return made
+    """How much speaks for each topic, where anything does."""
+    known = _known()
+    words = [_mended(word, known) for word in _words(text)]
+    asked = {*words, *(f"{one} {other}" for one, other in itertools.pairwise(words))}
+    if not asked:
+        return {}
+    query = " OR ".join(f'"{one}"' for one in sorted(asked))
+    found = known.table.execute("SELECT name, -bm25(topics) FROM topics WHERE text MATCH ?", (query,))
+    return dict(found.fetchall())
 
 
 @cache
-def _corpus() -> _Corpus:
-    table = Table.of_file(_FILE)
-    texts = {topic: list(table.table(topic).texts("wordings", at_least=5)) for topic in table.names()}
+def _known() -> _Known:
+    """Raises UsageError where SQLite was built without full-text search."""
+    texts = wordings()
+    lines = {topic: [" ".join(_words(one)) for one in every] for topic, every in texts.items()}
+    table = sqlite3.connect(":memory:", check_same_thread=False)  # read by one thread at a time: the desk's
+    try:
+        table.execute(
+            "CREATE VIRTUAL TABLE topics USING fts5(name UNINDEXED, text, tokenize = \"porter unicode61 tokenchars '_%'\")"
+        )
+    except sqlite3.OperationalError as problem:
+        raise UsageError(
+            f"Questions in your own words need SQLite with FTS5: {problem}.",
+            next_step="Choose from a list: attn-kata interview start --list-questions",
+        ) from problem
+    apart = f" {_END} "  # no pair of neighbours goes over the end of a wording
+    table.executemany(
+        "INSERT INTO topics VALUES (?, ?)", [(topic, apart.join(every)) for topic, every in lines.items()]
+    )
+    words = {word for every in lines.values() for one in every for word in one.split()} | set(_FOLD)
+    return _Known(
+        table=table, words=frozenset(words), long_words=tuple(sorted(word for word in words if len(word) > 3))
+    )
+
+
+def wordings() -> dict[str, list[str]]:
+    """Every topic with its wordings, of all katas."""
+    shared = Table.of_file(_FILE)
+    texts = {topic: list(shared.table(topic).texts("wordings", at_least=5)) for topic in shared.names()}
     for slug in catalog.slugs():
         for number, one in enumerate(content.of_kata(slug).questions, 1):
             texts.setdefault(_topics(slug, number)[0], []).extend((one.ask, *one.wordings))
-    counts = {
-        topic: Counter(one for text in every for one in _with_pairs(_words(text))) for topic, every in texts.items()
-    }
-    whole = sum(map(len, texts.values()))
-    total: Counter[str] = sum(counts.values(), Counter())
-    return _Corpus(
-        counts=counts,
-        wordings={topic: len(every) for topic, every in texts.items()},
-        share={one: (count + 0.5) / (whole + 1) for one, count in total.items()},
-        words=tuple(sorted({one for one in total if " " not in one} | set(_FOLD))),
-    )
+    return texts
 
 
 def _topics(slug: str, number: int) -> tuple[str, ...]:
@@ -176,23 +194,14 @@ def _topics(slug: str, number: int) -> tuple[str, ...]:
     return content.of_kata(slug).questions[number - 1].topics or (f"{slug} {number}",)
 
 
-def _with_pairs(words: list[str]) -> set[str]:
-    return {*words, *(f"{one} {other}" for one, other in itertools.pairwise(words))}
-
-
 def _words(text: str) -> list[str]:
     plain = text.lower().replace("'", "").replace("’", "").replace("-inf", " neginf ")
-    return [_folded(word) for word in _WORD.findall(plain) if word not in _STOP]
+    return [_FOLD.get(word, word) for word in _WORD.findall(plain) if word not in _STOP]
 
 
-def _folded(word: str) -> str:
-    stem = next((word[: -len(end)] for end in _ENDINGS if word.endswith(end) and len(word) - len(end) >= 3), word)
-    return _FOLD.get(word) or _FOLD.get(stem) or stem
-
-
-def _mended(word: str, known: Iterable[str]) -> str:
+def _mended(word: str, known: _Known) -> str:
     """The known word that a mistyped one was meant to be."""
-    if len(word) < 4 or word in known:
+    if len(word) < 4 or word in known.words:
         return word
-    found = process.extractOne(word, [one for one in known if len(one) > 3], scorer=fuzz.ratio, score_cutoff=_TYPO)
-    return _folded(found[0]) if found else word
+    found = process.extractOne(word, known.long_words, scorer=fuzz.ratio, score_cutoff=_TYPO)
+    return _FOLD.get(found[0], found[0]) if found else word

@@ -40,6 +40,9 @@ The format. Every key is required unless marked optional; an unknown one is an e
     ask = "..."
     points = ["...", "..."]         # two or more: what a model answer says
     source = "..."                  # where to read it: a paper or a library
+
+    [[follow_up]]
+    kind = "derive"                 # optional: like "free", with the same keys; asked in a derive round alone
 '''
 
 from __future__ import annotations
@@ -88,7 +91,7 @@ class WorkedExample:
 class FollowUp:
     """A question after the code. What its kind does not have is empty."""
 
-    kind: Literal["numeric", "choice", "free"]
+    kind: Literal["numeric", "choice", "free", "derive"]
     ask: str
     explain: str = ""
     formula: str = ""
@@ -141,7 +144,7 @@ def load(file: Path) -> Content:
     for point in content.silent:
         if point not in settled:
             raise table.wrong("question", f"none settles '{point}', which prompt.md marks as silent")
-    if {follow_up.kind for follow_up in content.follow_ups} != {"numeric", "choice", "free"}:
+    if not {follow_up.kind for follow_up in content.follow_ups} >= {"numeric", "choice", "free"}:
         raise table.wrong("follow_up", "must have each kind at least once: numeric, choice and free")
     return content
 
@@ -202,9 +205,9 @@ def _follow_up(table: Table) -> FollowUp:
             draw={},
             fixed={},
         )
-    elif kind == "free":
+    elif kind in ("free", "derive"):
         follow_up = FollowUp(
-            kind="free",
+            kind="free" if kind == "free" else "derive",
             ask=table.text("ask"),
             points=table.texts("points", at_least=2),
             source=table.text("source"),
@@ -212,7 +215,7 @@ def _follow_up(table: Table) -> FollowUp:
             fixed={},
         )
     else:
-        raise table.wrong("kind", f"must be 'numeric', 'choice' or 'free', not '{kind}'")
+        raise table.wrong("kind", f"must be 'numeric', 'choice', 'free' or 'derive', not '{kind}'")
     table.nothing_else()
     return follow_up
 

@@ -66,7 +66,7 @@ def correctness(review: Review) -> Judged:
         evidence += [hunt.note(one.report.hunt)] if one.report and one.report.hunt else []
         held, core, edge_held, edge = held + good, core + len(own), edge_held + extra, edge + len(beyond)
         again = [finding for part in one.earlier for finding in core_of(part.report)]
-        evidence += [_again(one.kata, part) for part in one.earlier]
+        evidence += [asked_again(one.kata, part) for part in one.earlier]
         held, core = held + _held(again), core + len(again)
     stages = len([one for one in review.session.stages if one.written])
     missing = stages - sum(1 for one in review.taken if findings_of(one))
@@ -206,7 +206,7 @@ def self_reported(review: Review) -> Iterable[str]:
             yield f"Question {place} ({question['kata']}): {what}"
 
 
-def _again(kata: str, part: Earlier) -> str:
+def asked_again(kata: str, part: Earlier) -> str:
     """What of an earlier part still holds in the final version of the file."""
     core = core_of(part.report)
     if not core:

@@ -20,6 +20,7 @@ LONGEST_ANSWER = 10_000  # characters of a free one
 def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
     """`count` questions of a kata, with their numbers. The same seed gives the same questions, one of each kind first."""
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {slug}".encode()).digest()[:8], "big"))
+    every = tuple(one for one in every if one.kind != "derive")
     shuffled = chance.sample(every, len(every))
     kinds = (
         ["numeric", "choice", "free"] if count >= ALONE else chance.choice((["numeric", "choice"], ["numeric", "free"]))
@@ -31,8 +32,16 @@ def draw(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> li
 
 def numeric(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
     """`count` numeric questions of a kata, or all it has, with their numbers drawn by the seed."""
-    chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {slug} napkin".encode()).digest()[:8], "big"))
-    asked = [one for one in every if one.kind == "numeric"]
+    return _drawn(slug, [one for one in every if one.kind == "numeric"], f"{seed} {slug} napkin", count)
+
+
+def derivations(slug: str, every: tuple[FollowUp, ...], *, seed: int, count: int) -> list[dict[str, Any]]:
+    """`count` derivations of a kata, or all it has. They are answered and ticked like free questions."""
+    return _drawn(slug, [one for one in every if one.kind == "derive"], f"{seed} {slug} derive", count)
+
+
+def _drawn(slug: str, asked: list[FollowUp], seed: str, count: int) -> list[dict[str, Any]]:
+    chance = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big"))
     return [_put(slug, one, chance) for one in chance.sample(asked, min(count, len(asked)))]
 
 
@@ -57,7 +66,12 @@ def judge(question: Mapping[str, Any], answer: str) -> bool | None:
 
 
 def _put(slug: str, one: FollowUp, chance: random.Random) -> dict[str, Any]:
-    put: dict[str, Any] = {"kata": slug, "kind": one.kind, "ask": one.ask, "explain": one.explain}
+    put: dict[str, Any] = {
+        "kata": slug,
+        "kind": "free" if one.kind == "derive" else one.kind,
+        "ask": one.ask,
+        "explain": one.explain,
+    }
     if one.kind == "numeric":
         numbers = {name: chance.choice(values) for name, values in one.draw.items()}
         answer = one.answer

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attn_kata.errors import UsageError
 from attn_kata.history import History
-from attn_kata.interview import actions, control, moments, plans, words
+from attn_kata.interview import actions, control, moments, plans, runs, words
 from attn_kata.interview.control import Desk
 from attn_kata.interview.session import Session
 
@@ -141,7 +141,7 @@ class LineMode:
             return True
         if word in ("run", "check"):
             own = word == "run"
-            self.emit(actions.run(self.desk, session, self._warm, width=self.width, color=self.color, own=own)[0])
+            self.emit(runs.run(self.desk, session, self._warm, width=self.width, color=self.color, own=own)[0])
         elif word == "submit":
             self.emit(actions.submit(self.desk, session))
         elif word == "ask":

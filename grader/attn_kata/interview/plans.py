@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import cast
 
 from attn_kata import catalog, workspace
 from attn_kata.errors import KataFileError, UsageError
+from attn_kata.interview import content
 from attn_kata.interview.plan_file import PlanTable
 from attn_kata.interview.rounds import KINDS, TALK, Round, RoundKind
 from attn_kata.tables import Table
@@ -164,7 +165,23 @@ def of_file(file: Path) -> Plan:
             raise UsageError(
                 f"{workspace.shown(file)}{line}: there is no kata '{slug}'.{meant}", next_step="attn-kata list"
             )
+    for slug in (one for one in _derived(plan) if not _can_be_derived(one)):
+        there = ", ".join(filter(_can_be_derived, known))
+        raise UsageError(
+            f"{workspace.shown(file)}{PlanTable.line_of(file, slug)}: '{slug}' has no derivation to ask for.",
+            next_step=f"A derive round can have one of: {there}",
+        )
     return plan
+
+
+def _derived(plan: Plan) -> Iterator[str]:
+    """The katas of its derive rounds."""
+    for task in plan.tasks or ((),):
+        yield from (one.kata for one in _filled(plan.rounds, task) if one.kind == "derive")
+
+
+def _can_be_derived(slug: str) -> bool:
+    return any(one.kind == "derive" for one in content.of_kata(slug).follow_ups)
 
 
 def of_katas(names: tuple[str, ...]) -> Plan:

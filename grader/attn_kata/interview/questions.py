@@ -10,7 +10,7 @@ from attn_kata.interview import content, follow_ups
 from attn_kata.interview.session import Session
 from attn_kata.rounds import napkin, review
 
-NUMBERS = 4  # of a napkin round
+NUMBERS, DERIVATIONS = 4, 2  # of a napkin round, of a derive round
 _HOW = "For each mistake give the line and what is wrong there: 12 the softmax is over the queries"
 
 
@@ -22,6 +22,9 @@ def of_round(session: Session, place: int) -> list[dict[str, Any]]:
     elif one.kind == "napkin":
         every = content.of_kata(one.kata).follow_ups
         asked = follow_ups.numeric(one.kata, every, seed=session.seed + place, count=NUMBERS)
+    elif one.kind == "derive":
+        every = content.of_kata(one.kata).follow_ups
+        asked = follow_ups.derivations(one.kata, every, seed=session.seed + place, count=DERIVATIONS)
     else:
         asked = [_review(one.kata, session.spoiled[place].source)]
     return [{**question, "stage": place} for question in asked]

@@ -5,6 +5,7 @@ grow     the next kata, in the same file as the round before a file that is grad
 hunt     a file with mistakes in it: find and mend them      a file that is graded
 review   a colleague's attempt: mark lines, name mistakes    answers
 napkin   numbers without code                                answers
+derive   formulas on paper, in words                         answers, which the candidate ticks
 talk     questions about the code; off the clock             answers
 """
 
@@ -16,7 +17,7 @@ from typing import Literal, get_args
 
 from attn_kata import catalog
 
-RoundKind = Literal["write", "grow", "hunt", "review", "napkin", "talk"]
+RoundKind = Literal["write", "grow", "hunt", "review", "napkin", "derive", "talk"]
 KINDS: tuple[RoundKind, ...] = get_args(RoundKind)
 _WRITTEN: tuple[RoundKind, ...] = ("write", "grow", "hunt")
 
@@ -27,6 +28,7 @@ DOES: Mapping[RoundKind, str] = {
     "hunt": "find and mend the mistakes in a file",
     "review": "read a colleague's code",
     "napkin": "numbers without code",
+    "derive": "a derivation, without code",
     "talk": "questions about your code",
 }
 

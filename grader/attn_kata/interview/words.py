@@ -60,6 +60,7 @@ def task(session: Session) -> str:
         "hunt": f"You get a file that looks right, but it has mistakes. Find them and mend them. What it has to do:\n\n{asked}",
         "review": f"You read a colleague's code, and say which lines are wrong and why. What it has to do:\n\n{asked}",
         "napkin": "You answer questions about numbers: bytes, FLOPs, parameters. There is no code to write.",
+        "derive": "You derive a formula, step by step. Plain text is enough. There is no code to write.",
     }[session.round.kind]
 
 

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 
-from attn_kata.interview import actions, control, words
+from attn_kata.interview import actions, control, runs, words
 from attn_kata.interview.room import dialogs, texts
 from attn_kata.interview.room.briefing import asked
 from attn_kata.interview.room.editor import Editor
@@ -91,7 +91,7 @@ class CodingScreen(KeepingScreen):
             width = max(40, width)  # a narrow terminal does not show the pane yet
             session, engine = self.session, self.room.engines
             told, _ = await self.room.threads.grading(
-                actions.run, self.room.desk, session, engine, width=width, color=True, own=own
+                runs.run, self.room.desk, session, engine, width=width, color=True, own=own
             )
             back = "\n\nBack to your code: F3" if self.has_class("-narrow") else ""
             shown = Content.from_rich_text(Text.from_ansi(told.rstrip() + back))
