@@ -82,7 +82,7 @@ def _builder(reading: Reading) -> str:
         f"{name}=_Config({', '.join(values)})" if name in configs else f"{name}={values[0]}"
         for name, values in given.items()
     )
-    lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256):"]
+    lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256, G=1, M=8):"]
     if reading.globals:
         values = ", ".join(f"{name}={_size(value)}" for name, value in reading.globals)
         lines.append(f"    sizes = dict({values})")
@@ -124,13 +124,14 @@ def _module(reading: Reading, contract: Contract) -> str:
     )
     sizes = _sizes(symbols)
     given = ", ".join(
-        f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V") if name in symbols or name in sizes
+        f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V", "G", "M") if name in symbols or name in sizes
     )
     body = [
         f"def __init__(self, {signature}):",
         "    super().__init__()",
         *(f"    {name} = {value}" for name, value in sizes.items()),
         "    self.heads_of_theirs = H",
+        *(["    self.groups_of_theirs = G"] if contract.has_groups else []),
         *(f"    {line}" for line in laying.layers(contract)),
         f"    self.theirs = {BUILDER}({given})",
         "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
@@ -145,6 +146,7 @@ def _module(reading: Reading, contract: Contract) -> str:
         "def laid(self):",
         '    """The parameters as the code stores them, by the path of its own."""',
         "    H = self.heads_of_theirs",
+        *(["    G = self.groups_of_theirs"] if contract.has_groups else []),
         *(f"    {line}" for line in laying.laid(reading, contract)),
         "",
         "def places(self):",

@@ -13,7 +13,7 @@ from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
 
 # The sizes for looking at parameters: all different, so that a shape says which is which.
-LOOK = {"E": 30, "H": 5, "D": 6, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256}
+LOOK = {"E": 30, "H": 6, "D": 5, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256, "G": 2, "M": 44}
 
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
@@ -63,6 +63,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
 
 def _otherwise(pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places."""
+    of_groups = [(name, {"G": "H//G", "H//G": "G"}.get(value, value)) for name, value in pairs]
+    if of_groups != pairs:  # some count the groups, some what is in a group
+        yield of_groups
     for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
         swaps = {one: other, other: one} if one == "I" else {one: other}
         changed = [
@@ -101,8 +104,10 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
         return None if default == symbol or symbol == "None" else symbol
     if symbol == "None":
         return "None"
-    if symbol in ("True", "False", "0.0", "L", "sqrt(D)"):
+    if symbol in ("True", "False", "0.0", "L", "sqrt(D)", "16"):
         return symbol
+    if symbol in ("G", "H//G") and not contract.has_groups:  # one key-value head for each head
+        return _for_contract("H", name, names, contract, default) if symbol == "G" else "1"
     if symbol == "p":
         return "p" if contract.has_dropout else "0.0"
     if symbol == "H" and not contract.has_heads:

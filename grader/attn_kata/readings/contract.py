@@ -73,6 +73,10 @@ class Contract:
         return any(symbol == "H" for symbol, _ in self.arguments)
 
     @property
+    def has_groups(self) -> bool:
+        return any(symbol == "G" for symbol, _ in self.arguments)
+
+    @property
     def has_dropout(self) -> bool:
         return "p" in self.inputs or any(symbol == "p" for symbol, _ in self.arguments)
 

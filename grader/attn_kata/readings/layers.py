@@ -81,6 +81,8 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
         if len(shape) != 2 or role in reading.fused or layer.layout != "rows":
             continue
         wanted = LOOK["D"] if "I" in symbols or ".*." in layer.weight else LOOK["E"]
+        if role == "k" and contract.has_groups:
+            wanted = LOOK["G"] * LOOK["D"]
         if shape[0] != wanted:
             return False
     return True
@@ -125,10 +127,14 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
         says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")
     ):
         others = [other for each, other in groups.items() if each != path and len(other) == 2]
-        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"]) for size in shape)
+        grouped = LOOK["E"] + 2 * LOOK["G"] * LOOK["D"]
+        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"], grouped) for size in shape)
         if three and (says_three or len(others) <= 1):
             return ("q", "k", "v")
-    if len(shape) == 2 and (says_two or (largest == 2 * LOOK["E"] and vocabulary.role_of(_bare(path)) is None)):
+    if len(shape) == 2 and (
+        says_two
+        or ((largest == 2 * LOOK["E"] or 2 * LOOK["G"] * LOOK["D"] in shape) and vocabulary.role_of(_bare(path)) is None)
+    ):
         return ("k", "v")
     return ()
 

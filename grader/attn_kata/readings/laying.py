@@ -40,9 +40,10 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
             continue
         shared = [other for other in reading.fused if reading.layer(other).weight == layer.weight] or [role]
         done.add(layer.weight)
-        lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight")
+        groups = "G" if contract.has_groups else "H"
+        lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight", groups)
         if layer.bias:
-            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias")
+            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias", groups)
     lines.append("return laid")
     return lines
 
@@ -70,8 +71,8 @@ def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:
     return f"self.{one.name}.weight", bias
 
 
-def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: str) -> list[str]:
-    """The lines that lay one parameter, of one role or of several in their order."""
+def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: str, groups: str) -> list[str]:
+    """The lines that lay one parameter, of one role or of several in their order. By head, each of `groups` has its own."""
     path = layer.weight if what == ".weight" else layer.bias
     parts = [f"{role}_{what[1:]}" for role in roles]
     if ".*." in path:
@@ -83,7 +84,7 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     if len(parts) == 1:
         value = parts[0]
     elif arrangement == "by_head":
-        value = f"_torch.cat([part.unflatten(0, (H, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
+        value = f"_torch.cat([part.unflatten(0, ({groups}, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
     elif arrangement == "innermost":
         value = f"_torch.stack([{', '.join(parts)}], 1).flatten(0, 1)"
     else:

@@ -20,7 +20,7 @@
     off        attributes set to False                                 off=flash
     residual   whether the input is added to the output                residual=yes
 
-Symbols: E width, H heads, D size of a head, C width of the context, p dropout, L a length.
+Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SHAPES = (
     "(B, T)",
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
-_VALUE = re.compile(r"[EHDCIVpLxqkv]|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_VALUE = re.compile(r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
 

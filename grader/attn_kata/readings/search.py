@@ -220,7 +220,7 @@ class Search:
         if reply.status == wire.OK:
             look = building.LOOK
             args: tuple[Argument, ...] = tuple(
-                ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L")
+                ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L", "G", "M")
             )
             reply = self.attempt.ask(Build(name=adapter.BUILDER, module=0, seed=0, args=args))
         if reply.status == wire.RAISED:

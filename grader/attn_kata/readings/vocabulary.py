@@ -8,7 +8,12 @@ import re
 _SIZES: dict[str, str] = {
     "H": "头数 注意力头数 "
     "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
-    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numkvheads numkeyvalueheads nkvheads nkvhead kvheads",
+    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numqueryheads numsqueryhead numshead",
+    "G": "numkvheads numkeyvalueheads nkvheads nkvhead kvheads numkvhead nlocalkvheads numskeyvaluehead numgroups ngroups groups "
+    "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv headskv "
+    "nheadkv numkeyvaluehead",
+    "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps kvgroups",
+    "16": "maxbatchsize maxbatch maxbsz",
     "D": "头维度 "
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
@@ -186,6 +191,7 @@ _PATTERNS = (
     (r"drop", "0.0"),
     (r"bias", "True"),
     (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head", "D"),
+    (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
     (r"len(?:gth)?s?$|max_?seq|block_size|n_pos|max_pos", "L"),
     (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),
