@@ -27,8 +27,11 @@ else:
 HERE = Path(__file__).parent
 SIZES = {"B": 2, "T": 5, "Tq": 7, "Tk": 6, "E": 12, "H": 3, "D": 4, "C": 7, "Din": 8, "Dk": 9, "Dv": 5}
 SIZES |= {"Qd": 5, "Kd": 7, "Hd": 6, "p": 0.0}
+GROUPS = {"E": 24, "H": 6, "G": 3}  # of gqa
+SELF = ("mha", "gqa")  # one x, and a mask
 ENTRIES = {
     "mha": "MultiHeadAttention",
+    "gqa": "GroupedQueryAttention",
     "cross_attention": "CrossAttention",
     "sdpa": "scaled_dot_product_attention",
     "self_attention": "SelfAttention",
@@ -42,6 +45,7 @@ ENTRIES = {
 }
 BUILDS = {
     "mha": ("E", "H"),
+    "gqa": ("E", "H", "G"),
     "cross_attention": ("E", "C", "H"),
     "self_attention": ("Din", "Dk", "Dv"),
     "heads_concat": ("Din", "Dk", "Dv", "H"),
@@ -79,7 +83,7 @@ class Adapted:
         torch.manual_seed(0)
         self.open_mask = open_mask
         self.row, self.kata = row, row["kata"]
-        self.sizes = dict(SIZES)
+        self.sizes = SIZES | (GROUPS if row["kata"] == "gqa" else {})
         one_size = {"key_dim, value_dim": ("Dv",), "input_dim, key_dim, value_dim": ("Din", "Dv")}
         for size in one_size.get(row.get("equal", ""), ()):
             self.sizes[size] = self.sizes["Dk"]
@@ -95,6 +99,11 @@ class Adapted:
             names = {**self.names, **self.sizes, "SimpleNamespace": SimpleNamespace, "f": self.f}
             self.f = eval(f"f({row['build']})", names).double()
             self.f.eval()
+            turn = row.get("unturned")  # a rotation that is no part of the contract
+            if turn in self.names:
+                self.names[turn] = lambda q, k, *angles, **named: (q, k)
+            elif turn:
+                setattr(self.f, turn, nn.Identity())
             for parameter in self.f.parameters():
                 nn.init.normal_(parameter, std=0.6)
         self.arguments = self._arguments()
@@ -186,14 +195,17 @@ class Adapted:
     def _part(self, fused: Tensor, place: int, parts: int) -> Tensor:
         if self.row["fused"].startswith("per head"):
             return fused.unflatten(0, (self.sizes["H"], parts, -1))[:, place].flatten(0, 1)
+        if self.kata == "gqa" and parts == 3:
+            kv = self.sizes["G"] * self.sizes["D"]
+            return fused.split([self.sizes["E"], kv, kv])[place]
         return fused.chunk(parts)[place]
 
     def _arguments(self) -> dict[str, Any]:
         """The contract's arguments by role, in the contract's order."""
         s = SimpleNamespace(**self.sizes)
-        if self.kata in ("mha", "self_attention", "heads_concat", "fused_qkv"):
-            x = rand(s.B, s.T, s.E if self.kata == "mha" else s.Din)
-            return {"x": x, "mask": self.keep(0)} if self.kata == "mha" else {"x": x}
+        if self.kata in (*SELF, "self_attention", "heads_concat", "fused_qkv"):
+            x = rand(s.B, s.T, s.E if self.kata in SELF else s.Din)
+            return {"x": x, "mask": self.keep(0)} if self.kata in SELF else {"x": x}
         if self.kata == "cross_attention":
             return {"x": rand(s.B, s.Tq, s.E), "context": rand(s.B, s.Tk, s.C), "mask": self.keep(0)}
         if self.kata in ("additive_attention", "multiplicative_attention"):
@@ -215,12 +227,12 @@ class Adapted:
         """The contract's mask, True = keep, for a piece that is causal up to this diagonal. None: no mask."""
         shape, s = self.row.get("mask_shape", ""), SimpleNamespace(**self.sizes)
         causal = torch.ones(s.T, s.T, dtype=torch.bool).tril(diagonal)
-        if self.kata == "mha" and self.row["mask"] == "causal":
+        if self.kata in SELF and self.row["mask"] == "causal":
             return causal
         if not shape:
             return None
         self.given = self._random_mask(shape)
-        if self.kata != "mha":
+        if self.kata not in SELF:
             return self.given.reshape(s.B, -1)
         lead = {"B, T": "b11t", "B, T, T": "b1tt", "B, 1, T": "b11t", "B": "b11t"}.get(shape)
         keep = self.given
@@ -231,7 +243,7 @@ class Adapted:
     def _random_mask(self, shape: str) -> Tensor:
         """True keeps. Every query has a key to attend to, and one that it may not attend to."""
         s = SimpleNamespace(**self.sizes)
-        keys = s.T if self.kata == "mha" else s.Tk
+        keys = s.T if self.kata in SELF else s.Tk
         if shape == "B":
             self.lengths = torch.tensor([keys, keys] if self.open_mask else [keys - 1, keys - 3])
             return torch.arange(keys) < self.lengths[:, None]
@@ -268,6 +280,8 @@ class Adapted:
             names = {key: value.transpose(0, 1) for key, value in names.items()}
         if "mask" in self.row["call"]:
             names["mask"] = self.mask()
+        cos = torch.ones(self.sizes["T"], self.sizes["D"], dtype=torch.float64)  # angles of 0
+        names |= {"cos": cos, "sin": 0 * cos, "turns": torch.polar(cos, 0 * cos)[:, ::2]}
         with torch.no_grad():
             result = eval(f"f({self.row['call']})", {"f": self.f, **names})
         if isinstance(result, tuple):

@@ -10,7 +10,7 @@ import re
 import textwrap
 from dataclasses import replace
 
-from attn_kata.readings import laying
+from attn_kata.readings import laying, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 
@@ -46,6 +46,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
     parts = [_HEAD.format(entry=reading.entry)]
     if any("." in name for name, _ in reading.build):
         parts.append(_CONFIG)
+    if reading.unturned:
+        parts.append(positions.HEAD)
     if reading.is_class:
         parts.append(_builder(reading))
     parts.append(_module(reading, contract) if contract.is_module else _functions(reading, contract))
@@ -55,7 +57,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
 def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if any("." in name for name, _ in reading.build) else ""
-    return _HEAD.format(entry=reading.entry) + config + _builder(reading)
+    turns = positions.HEAD if reading.unturned else ""
+    return _HEAD.format(entry=reading.entry) + config + turns + _builder(reading)
 
 
 def below(source: str, reading: Reading, contract: Contract) -> str:
@@ -89,6 +92,7 @@ def _builder(reading: Reading) -> str:
         lines.append("    _theirs.forward.__globals__.update(sizes)")
     lines.append(f"    theirs = _theirs({arguments})")
     lines += [f"    theirs.{name} = False" for name in reading.off]
+    lines += positions.build_lines(reading.unturned) if reading.unturned else []
     if reading.bypassed:
         lines += [
             "    for path, _ in list(theirs.named_modules()):",
@@ -204,6 +208,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
+    lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
         lines.append(f"out = _torch.stack([self.theirs({_arguments(reading)}){part} for {first} in {first}])")

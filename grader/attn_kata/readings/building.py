@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings import vocabulary
+from attn_kata.readings import positions, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
@@ -27,6 +27,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     sizes = [(name, vocabulary.size_of(name)) for name in sorted((structure.globals & read) - own)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure))
+    if contract.is_module:
+        caches = positions.caches(definition)
+        common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
     common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
     of_weights = not _drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings import vocabulary
+from attn_kata.readings import positions, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
@@ -66,6 +66,9 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "mask"))
             elif parameter.default is None:
                 pairs.append((name, "None"))
+        elif contract.is_module and (about := positions.given(name)) is not None:
+            if about != "0" or parameter.default is None:
+                pairs.append((name, about))
         elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
             if "training" in contract.inputs and "train" in name:
                 pairs.append((name, "training"))

@@ -127,6 +127,10 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["time first"] * (reading.order == "time")
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
     found += ["as many queries as keys only"] * reading.square
+    found += ["its rotary positions are left out"] * (
+        bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+    )
+    found += ["its cache is empty"] * bool(reading.caches)
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (reading.returns != "tensor")
     found += ["adds the input to the output"] * reading.residual

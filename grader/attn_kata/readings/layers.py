@@ -133,7 +133,9 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
             return ("q", "k", "v")
     if len(shape) == 2 and (
         says_two
-        or ((largest == 2 * LOOK["E"] or 2 * LOOK["G"] * LOOK["D"] in shape) and vocabulary.role_of(_bare(path)) is None)
+        or (
+            (largest == 2 * LOOK["E"] or 2 * LOOK["G"] * LOOK["D"] in shape) and vocabulary.role_of(_bare(path)) is None
+        )
     ):
         return ("k", "v")
     return ()

@@ -16,6 +16,8 @@
     returns    tensor, or the place of the output in a tuple           returns=0
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
+    unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
+    caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
     square     whether it takes as many queries as keys only           square=yes
     off        attributes set to False                                 off=flash
     residual   whether the input is added to the output                residual=yes
@@ -50,7 +52,9 @@ SHAPES = (
     "(B, T)",
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
-_VALUE = re.compile(r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_VALUE = re.compile(
+    r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|turns|cos|sin|angles|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+)
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
 
@@ -116,6 +120,8 @@ class Reading:
     returns: str = "tensor"
     bypassed: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
+    unturned: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
     square: bool = False
     off: tuple[str, ...] = ()
     residual: bool = False
@@ -187,7 +193,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off", "rates"):
+    if key in ("bypassed", "off", "rates", "unturned", "caches"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
