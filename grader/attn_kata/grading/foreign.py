@@ -19,9 +19,9 @@ from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.failures import PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import causal, contract, description, origin, structure, syntax
+from attn_kata.readings import causal, contract, conventions, description, origin, structure, syntax
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limited
+from attn_kata.readings.limits import Limited, Limits
 from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Chosen, NotRead, Search
 from attn_kata.report.model import Finding
@@ -138,7 +138,7 @@ def read(
     if also is not None:
         other = load(source.folder.parent / also.kata)
         pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
-    plain = Local(_reference(source, hides=False))
+    plain = Local(_reference(source))
     search = Search(
         structure=source.structure,
         contract=source.contract,
@@ -160,7 +160,8 @@ def read(
     if chosen.reading.square:
         tests, without = _square(tests)
         left_out |= dict.fromkeys(without, "left out under this reading: the code takes as many queries as keys only")
-    reference = Local(_reference(source, hides=True)) if chosen.reading.causal and limits.place is None else plain
+    hides = chosen.reading.causal and limits.place is None
+    reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
         for one in pipelines
@@ -198,8 +199,8 @@ def _is_square(case: Sizes | Drawn) -> bool:
     return not isinstance(case, Drawn) and case.as_dict().get("Tq") == case.as_dict().get("Tk")
 
 
-def _reference(source: Source, *, hides: bool) -> types.ModuleType:
-    """The reference; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
+def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
+    """The reference, following the conventions of `limits`; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
     also = source.contract.with_mask
     namespace = types.ModuleType(source.solution.stem)
     paths = [source.solution] + ([source.solution.with_name(f"{also.kata}.py")] if also is not None else [])
@@ -207,6 +208,8 @@ def _reference(source: Source, *, hides: bool) -> types.ModuleType:
         text = path.read_text("utf-8")
         if hides and path == source.solution:
             text = causal.reference(text)
+        if limits is not None and path == source.solution:
+            text = conventions.reference(text, limits.conventions)
         exec(compile(text, str(path), "exec", dont_inherit=True), namespace.__dict__)
     namespace.__file__ = str(source.solution)
     return namespace

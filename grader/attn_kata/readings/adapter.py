@@ -196,6 +196,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             f"lead = {first}.shape[:-2]",
             f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
         ]
+    if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
+        lines.append(f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()")
+        lines += _mask(reading, f"mask.expand({first}.shape[0], H, {first}.shape[-2], {first}.shape[-2])", first)
     if "mask" in contract.inputs and reading.mask != "none":
         whole = f"mask.expand({first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2])"
         if contract.mask == "keys":
@@ -224,9 +227,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append(f"out = out - {first}")
     if reading.order == "time":
         lines.append("out = out.transpose(0, 1)")
-    if "o" in contract.layers and not reading.o.weight:
+    if "o" in contract.layers and not reading.o.weight and not contract.is_block:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
-    elif "o" in contract.layers and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
+    elif "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
         lines += [
             f"if '{owner}' not in dict(self.theirs.named_modules()):",

@@ -7,7 +7,9 @@ mask = "scores"                      # "scores": it broadcasts to (B, H, Tq, Tk)
 bias = true                          # whether the layers have one
 
 [layers]                             # by role; without layers the entry is a function
-q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs
+q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs, or "norm"
+
+[conventions.NAME]                   # what the code may do instead: the fields of conventions.Convention
 
 [left_out]                           # properties that make no sense
 always = [...]                       # for code by other names: what it is called, what it refuses
@@ -25,6 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from attn_kata.readings.conventions import Convention
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
@@ -63,10 +66,15 @@ class Contract:
     layers: dict[str, LayerOf] = field(default_factory=dict)
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     with_mask: WithMask | None = None
+    conventions: dict[str, Convention] = field(default_factory=dict)
 
     @property
     def is_module(self) -> bool:
         return bool(self.layers)
+
+    @property
+    def is_block(self) -> bool:
+        return "norm1" in self.layers
 
     @property
     def has_heads(self) -> bool:
@@ -99,6 +107,7 @@ def of_kata(folder: Path) -> Contract | None:
     arguments = [text.partition("=") for text in (table.texts("arguments", at_least=0))]
     layers = table.table("layers") if table.has("layers") else None
     left_out = table.table("left_out")
+    conventions = table.table("conventions") if table.has("conventions") else None
     also = table.table("with_mask") if table.has("with_mask") else None
     contract = Contract(
         kata=folder.name,
@@ -110,6 +119,7 @@ def of_kata(folder: Path) -> Contract | None:
         causal=table.truth("causal") if table.has("causal") else False,
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
         left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
+        conventions={name: _convention(conventions.table(name)) for name in conventions.names()} if conventions else {},
         with_mask=WithMask(
             kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)
         )
@@ -119,6 +129,21 @@ def of_kata(folder: Path) -> Contract | None:
     table.nothing_else()
     left_out.nothing_else()
     return contract
+
+
+def _convention(table: Table) -> Convention:
+    found = Convention(
+        mistake=table.text("mistake"),
+        words=table.text("words"),
+        old=table.exact_text("old"),
+        new=table.exact_text("new"),
+        variant=int(table.number("variant")) if table.has("variant") else 0,
+        says=table.text("says", ""),
+        unless=table.text("unless", ""),
+        leaves_out=table.texts("leaves_out", at_least=0) if table.has("leaves_out") else (),
+    )
+    table.nothing_else()
+    return found
 
 
 def _layer(texts: tuple[str, ...]) -> dict[str, str]:

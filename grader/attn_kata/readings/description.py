@@ -7,7 +7,7 @@ from typing import Any
 
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limits
-from attn_kata.readings.reading import Layer, Reading
+from attn_kata.readings.reading import ROLES, Layer, Reading
 from attn_kata.readings.search import Chosen
 from attn_kata.readings.structure import Structure
 
@@ -43,6 +43,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         notes.append(
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
             f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
+        )
+    for one in chosen.limits.conventions:
+        notes.append(
+            f"It is read so that {one.words}. If you meant it as the contract has it, this is {one.mistake}. "
+            "To settle it: --read conventions="
         )
     if by_contract:
         notes.append(by_contract)
@@ -81,7 +86,7 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
 def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     lines = []
     shown: set[str] = set()
-    for role in ("q", "k", "v", "o"):
+    for role in ROLES:
         layer = reading.layer(role)
         if not layer.weight:
             if role == "o" and "o" in contract.layers:
@@ -130,6 +135,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["its rotary positions are left out"] * (
         bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     )
+    found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (reading.returns != "tensor")
@@ -156,6 +162,8 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
     for kind, (holds, why) in applies.items():
         for name in contract.left_out.get(kind, ()) if holds else ():
             found.setdefault(name, f"left out under this reading: {why}")
+    for one in limits.conventions:
+        found |= dict.fromkeys(one.leaves_out, f"left out under this reading: {one.words}")
     return found
 
 
@@ -195,7 +203,7 @@ def names(reading: Reading, contract: Contract) -> dict[str, str]:
     """The contract's name of the layer of each role that has a layer of its own in the code."""
     return {
         role: contract.layers[role].name.rpartition(".")[2]
-        for role in ("q", "k", "v", "o")
+        for role in ROLES
         if role in contract.layers and reading.layer(role).weight and role not in reading.fused
     }
 

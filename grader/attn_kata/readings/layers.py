@@ -44,7 +44,7 @@ def with_layers(
         for role in kind:
             named.pop(role, None)
     covered = {role for kind in fused.values() for role in kind} | set(named)
-    order = _creation_order(rest, definition, structure)
+    order = creation_order(rest, definition, structure)
     open_roles = [role for role in wanted if role not in covered]
     assignments: list[dict[str, str]] = []
     if "o" in open_roles and len(order) == 1 and len(open_roles) == 1:
@@ -141,7 +141,7 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
     return ()
 
 
-def _creation_order(paths: list[str], definition: Definition, structure: Structure) -> list[str]:
+def creation_order(paths: list[str], definition: Definition, structure: Structure) -> list[str]:
     """Layers in the order in which the source sets them."""
     order = [name for part in structure.reach(definition) for name in part.layers]
 

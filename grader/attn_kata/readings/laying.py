@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attn_kata.readings.contract import Contract, LayerOf
-from attn_kata.readings.reading import Layer, Reading
+from attn_kata.readings.reading import ROLES, Layer, Reading
 
 
 def layers(contract: Contract) -> list[str]:
@@ -11,7 +11,10 @@ def layers(contract: Contract) -> list[str]:
     lines = []
     heads = [one for one in contract.layers.values() if ".*." in one.name]
     for one in contract.layers.values():
-        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})"
+        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})" if one.inputs != "norm" else f"_nn.LayerNorm({one.outputs})"
+        owner = one.name.rpartition(".")[0]
+        if owner and one not in heads and f"self.{owner} = _nn.Module()" not in lines:
+            lines.append(f"self.{owner} = _nn.Module()")
         if one not in heads:
             lines.append(f"self.{one.name} = {made}")
     if heads:
@@ -51,7 +54,7 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
 def _roles(contract: Contract) -> dict[str, LayerOf]:
     if "qkv" in contract.layers:
         return dict.fromkeys(("q", "k", "v"), contract.layers["qkv"])
-    return {role: one for role, one in contract.layers.items() if role in ("q", "k", "v", "o")}
+    return {role: one for role, one in contract.layers.items() if role in ROLES}
 
 
 def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
 from attn_kata.readings import causal
 from attn_kata.readings.contract import Contract
+from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import ROLES, Reading
 
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)")
@@ -80,6 +81,12 @@ class Limits:
         return (*args[:place], mask, *args[place + 1 :]) if len(args) > place or mask is not None else args
 
     @property
+    def conventions(self) -> tuple[Convention, ...]:
+        """What the code does otherwise than the contract, as it is read."""
+        known = self.contract.conventions
+        return tuple(known[name] for name in self.reading.conventions if name in known)
+
+    @property
     def zeroed(self) -> frozenset[str]:
         """The contract's parameters that the code does not have, which are 0: biases of matrices that are no layers."""
         if not self.contract.bias:
@@ -103,7 +110,7 @@ class Limits:
             state: State = begin(*before, *self.of_reference(given[skipped:]))
             return state
 
-        limited = replace(pipeline, begin=begun)
+        limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
         if not self.reading.causal:

@@ -4,6 +4,7 @@
     build      the constructor's arguments, by symbol                  build=d_model=E,num_heads=H,config.n_embd=E
     globals    names at module level that its constructor reads        globals=n_embd=E
     q k v o    where the parameters of a layer are, and their layout   q=W_q:columns
+    norm1 norm2 mlp_in mlp_out      those of a transformer block
     fused      the order inside a shared layer                         fused=k,q,v or fused=by_head:q,k,v
     call       what each parameter of the call gets                    call=query=x,key=x,value=x,mask=mask
     mask       the meaning: keep, hide, additive, lengths, none        mask=hide
@@ -20,6 +21,7 @@
     caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
     square     whether it takes as many queries as keys only           square=yes
     off        attributes set to False                                 off=flash
+    conventions what it does otherwise than the contract            conventions=relu
     residual   whether the input is added to the output                residual=yes
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
@@ -34,7 +36,7 @@ from attn_kata.errors import UsageError
 
 Pairs = tuple[tuple[str, str], ...]
 
-ROLES = ("q", "k", "v", "o")
+ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
 LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads")
 ARRANGEMENTS = ("blocks", "by_head", "innermost")
 MASKS = ("keep", "hide", "additive", "lengths", "none")
@@ -107,6 +109,10 @@ class Reading:
     k: Layer = Layer()
     v: Layer = Layer()
     o: Layer = Layer()
+    norm1: Layer = Layer()
+    norm2: Layer = Layer()
+    mlp_in: Layer = Layer()
+    mlp_out: Layer = Layer()
     fused: tuple[str, ...] = ()
     arrangement: str = "blocks"
     call: Pairs = ()
@@ -122,6 +128,7 @@ class Reading:
     rates: tuple[str, ...] = ()
     unturned: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
+    conventions: tuple[str, ...] = ()
     square: bool = False
     off: tuple[str, ...] = ()
     residual: bool = False
@@ -193,7 +200,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off", "rates", "unturned", "caches"):
+    if key in ("bypassed", "off", "rates", "unturned", "caches", "conventions"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")

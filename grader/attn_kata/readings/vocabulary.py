@@ -13,6 +13,11 @@ _SIZES: dict[str, str] = {
     "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv headskv "
     "nheadkv numkeyvaluehead",
     "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps kvgroups",
+    "M": "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner ffnhidden "
+    "feedforwarddim ffwdim mlpwidth filtersize innersize ffhiddensize ffnhiddensize ffnsize hiddendimff ffnhiddendim dmlp nff "
+    "dimfeedforwardlayer ffhiddendim mlphiddendim ffnembeddim mlpsize ffinner dimmlp feedforwardsize ffnnum dffn nmlp dhidden "
+    "ffninnerdim decoderffnembeddim encoderffnembeddim ffndimension ffnnumhiddens",
+    "1e-5": "eps layernormeps layernormepsilon normeps lneps layernormeps epsilon",
     "16": "maxbatchsize maxbatch maxbsz",
     "D": "头维度 "
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
@@ -37,7 +42,7 @@ _SIZES: dict[str, str] = {
     "maxlength maxsequencelength contextsize_ window maxseqlength length numtokens maxcontext contextwindow maxt seqlength "
     "maxsize blocklen ctxsize context T tmax maxcontextlength ntokens numpositions",
     "True": "bias qkvbias usebias attnbias projbias qbias kvbias addbias batchfirst attentionbias withbias outbias "
-    "projectionbias",
+    "projectionbias normfirst prenorm normalizebefore prelayernorm",
     "False": "causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary",
