@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from attn_kata.diagnosis import pipeline
 from attn_kata.diagnosis.pipeline import Pipeline, Variant
+from attn_kata.readings import contract
+from attn_kata.readings.conventions import followed
 from attn_kata.resources import katas_folder
 
 if sys.version_info >= (3, 11):
@@ -26,12 +28,13 @@ else:
 
 HERE = Path(__file__).parent
 SIZES = {"B": 2, "T": 5, "Tq": 7, "Tk": 6, "E": 12, "H": 3, "D": 4, "C": 7, "Din": 8, "Dk": 9, "Dv": 5}
-SIZES |= {"Qd": 5, "Kd": 7, "Hd": 6, "p": 0.0}
+SIZES |= {"Qd": 5, "Kd": 7, "Hd": 6, "p": 0.0, "M": 48}
 GROUPS = {"E": 24, "H": 6, "G": 3}  # of gqa
 SELF = ("mha", "gqa")  # one x, and a mask
 ENTRIES = {
     "mha": "MultiHeadAttention",
     "gqa": "GroupedQueryAttention",
+    "transformer_block": "TransformerBlock",
     "cross_attention": "CrossAttention",
     "sdpa": "scaled_dot_product_attention",
     "self_attention": "SelfAttention",
@@ -46,6 +49,7 @@ ENTRIES = {
 BUILDS = {
     "mha": ("E", "H"),
     "gqa": ("E", "H", "G"),
+    "transformer_block": ("E", "H", "M"),
     "cross_attention": ("E", "C", "H"),
     "self_attention": ("Din", "Dk", "Dv"),
     "heads_concat": ("Din", "Dk", "Dv", "H"),
@@ -119,6 +123,9 @@ class Adapted:
         if "before" in self.row:
             given["x"] = getattr(self.f, self.row["before"])(given["x"])
         known = pipelines(self.kata)[entry]
+        if "conventions" in self.row:
+            conventions = contract.of_kata(katas_folder() / self.kata).conventions
+            known = followed(known, [conventions[name] for name in self.row["conventions"]])
         build = tuple(self.sizes[size] for size in BUILDS.get(self.kata, ()))
         begun = known.begin(self.parameters(), build, *given.values()) if known.module else known.begin(*given.values())
         begun.training = False
@@ -154,6 +161,15 @@ class Adapted:
                     found[part] = tuple(self._part(t, place, len(order)) for t in (weight, bias))
         if row.get("o") == "":
             found["o"] = (torch.eye(self.sizes["E"], dtype=torch.float64), torch.zeros(self.sizes["E"]).double())
+        if self.kata == "transformer_block":
+            for part in ("norm1", "norm2", "mlp_in", "mlp_out"):
+                found[part] = self._layer(part, row[part])
+            own = {part: f"attention.{part}_proj" for part in "qkvo"}
+            return {
+                f"{own.get(part, part)}.{what}": value
+                for part, layer in found.items()
+                for what, value in zip(("weight", "bias"), layer, strict=True)
+            }
         if self.kata == "fused_qkv":
             weight, bias = (torch.cat([found[part][i] for part in "qkv"]) for i in (0, 1))
             return {"qkv_proj.weight": weight, "qkv_proj.bias": bias}
@@ -178,7 +194,7 @@ class Adapted:
         else:
             weight, bias = self._one(all_of_them, name)
         stored = self.row.get("stored", "out, in")
-        if stored == "in, out":
+        if stored == "in, out" and weight.dim() == 2:
             weight = weight.T
         if stored == "H, in, out":
             weight = weight.flatten(0, 1).T if part == "o" else weight.transpose(1, 2).flatten(0, 1)
@@ -203,6 +219,9 @@ class Adapted:
     def _arguments(self) -> dict[str, Any]:
         """The contract's arguments by role, in the contract's order."""
         s = SimpleNamespace(**self.sizes)
+        if self.kata == "transformer_block":
+            self.given = torch.ones(s.T, s.T, dtype=torch.bool).tril()
+            return {"x": rand(s.B, s.T, s.E)}
         if self.kata in (*SELF, "self_attention", "heads_concat", "fused_qkv"):
             x = rand(s.B, s.T, s.E if self.kata in SELF else s.Din)
             return {"x": x, "mask": self.keep(0)} if self.kata in SELF else {"x": x}

@@ -113,6 +113,8 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
+        if self.contract.is_block:
+            return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:
             return limited
         if self.place is None:

@@ -20,7 +20,7 @@ class LayerNorm(nn.Module):
 class GELU(nn.Module):
     def forward(self, x):
         cube = 0.044715 * torch.pow(x, 3)
-        return 0.5 * x * (1 + torch.tanh(torch.sqrt(torch.tensor(2.0 / torch.pi)) * (x + cube)))
+        return 0.5 * x * (1 + torch.tanh((2.0 / torch.pi) ** 0.5 * (x + cube)))
 
 
 class FeedForward(nn.Module):
