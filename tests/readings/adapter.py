@@ -34,6 +34,7 @@ SELF = ("mha", "gqa")  # one x, and a mask
 ENTRIES = {
     "mha": "MultiHeadAttention",
     "gqa": "GroupedQueryAttention",
+    "qkv_attention": "MultiHeadAttention",
     "transformer_block": "TransformerBlock",
     "cross_attention": "CrossAttention",
     "sdpa": "scaled_dot_product_attention",
@@ -49,6 +50,7 @@ ENTRIES = {
 BUILDS = {
     "mha": ("E", "H"),
     "gqa": ("E", "H", "G"),
+    "qkv_attention": ("E", "H"),
     "transformer_block": ("E", "H", "M"),
     "cross_attention": ("E", "C", "H"),
     "self_attention": ("Din", "Dk", "Dv"),
@@ -131,7 +133,8 @@ class Adapted:
         begun.training = False
         if self.kata == "self_attention" and self.row["mask"] == "causal":
             mistakes = (next(one for one in known.variants if one.id == "mask.causal"), *mistakes)
-        out: Tensor = known.result(begun, mistakes).out
+        made: Any = known.result(begun, mistakes).out
+        out: Tensor = made[0] if isinstance(made, tuple) else made
         for step in filter(None, self.row.get("after", "").split(", ")):
             out = out + given["x"] if step == "residual" else getattr(self.f, step)(out)
         return out
@@ -225,6 +228,9 @@ class Adapted:
         if self.kata in (*SELF, "self_attention", "heads_concat", "fused_qkv"):
             x = rand(s.B, s.T, s.E if self.kata in SELF else s.Din)
             return {"x": x, "mask": self.keep(0)} if self.kata in SELF else {"x": x}
+        if self.kata == "qkv_attention":
+            q, k, v = rand(s.B, s.Tq, s.E), rand(s.B, s.Tk, s.E), rand(s.B, s.Tk, s.E)
+            return {"query": q, "key": k, "value": v, "mask": self.keep(0)}
         if self.kata == "cross_attention":
             return {"x": rand(s.B, s.Tq, s.E), "context": rand(s.B, s.Tk, s.C), "mask": self.keep(0)}
         if self.kata in ("additive_attention", "multiplicative_attention"):
@@ -251,6 +257,9 @@ class Adapted:
         if not shape:
             return None
         self.given = self._random_mask(shape)
+        if self.kata == "qkv_attention":
+            lead_of = {"B, Tk": (s.B, 1, 1), "B, Tq, Tk": (s.B, 1, s.Tq)}
+            return self.given.reshape(*lead_of.get(shape, (1, 1, s.Tq)), s.Tk)
         if self.kata not in SELF:
             return self.given.reshape(s.B, -1)
         lead = {"B, T": "b11t", "B, T, T": "b1tt", "B, 1, T": "b11t", "B": "b11t"}.get(shape)

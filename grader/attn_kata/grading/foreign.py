@@ -29,6 +29,7 @@ from attn_kata.report.model import Finding
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _DROPS_RESULT = "left out under this reading: the code drops numbers of the result (dropout.twice, by the contract)"
+_DROPPED_WEIGHTS = "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
@@ -75,6 +76,8 @@ class Read:
 
     def settled(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
         """The same, without the properties of dropout where the code drops numbers of the result, as its author wants it."""
+        if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
+            return replace(self, left_out=self.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
         failure = failures.get("dropout_acts_on_weights")
         if failure is None or _RESULT_DROPPED not in failure.message:
             return self
@@ -139,6 +142,7 @@ def read(
         other = load(source.folder.parent / also.kata)
         pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
     plain = Local(_reference(source))
+    returns = catalog.load(source.folder).returns
     search = Search(
         structure=source.structure,
         contract=source.contract,
@@ -146,6 +150,7 @@ def read(
         attempt=connection,
         reference=plain,
         given=parse(flags),
+        returns=returns,
     )
     chosen = search.run()
     if isinstance(chosen, NotRead):
@@ -173,8 +178,8 @@ def read(
     return Read(
         source=source,
         chosen=chosen,
-        attempt=Handle(Limited(connection, limits, attempt=True)),
-        reference=Handle(Limited(reference, limits, attempt=False)),
+        attempt=Handle(Limited(connection, limits, attempt=True), returns),
+        reference=Handle(Limited(reference, limits, attempt=False), returns),
         tests=tests,
         mistakes=asked,
         left_out=left_out,

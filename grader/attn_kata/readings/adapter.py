@@ -160,8 +160,8 @@ def _module(reading: Reading, contract: Contract) -> str:
         "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
         "",
         f"def forward(self, {_inputs(contract)}):",
-        "    for owner, name, value in self.places():",
-        "        owner.__dict__[name] = value",
+        "    for owner, name, weight in self.places():",
+        "        owner.__dict__[name] = weight",
         "    H = self.heads_of_theirs",
         *(f"    {line}" for line in _forward(reading, contract)),
     ]
@@ -189,7 +189,7 @@ def _inputs(contract: Contract) -> str:
 
 def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
-    keys = "context" if contract.is_cross else first
+    keys = "context" if contract.is_cross else "key" if contract.takes_qkv else first
     lines = []
     if reading.dims:
         lines += [
@@ -211,14 +211,24 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
+    if contract.returns:
+        shape = f"{first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2]"
+        lines.append(f"weights = {first}.new_zeros({shape})  # for code that returns none")
     lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
         lines.append(f"out = _torch.stack([self.theirs({_arguments(reading)}){part} for {first} in {first}])")
     else:
         lines.append(f"out = self.theirs({_arguments(reading)})")
-    if reading.returns != "tensor" and reading.dims != 2:
-        lines.append(f"out = out[{reading.returns}]")
+    if len(reading.places) > 1:
+        lines.append(f"weights = out[{reading.places[1]}]")
+    if reading.places and reading.dims != 2:
+        lines.append(f"out = out[{reading.places[0]}]")
+    elif contract.returns:
+        lines += [
+            "if not isinstance(out, _torch.Tensor):",
+            "    raise TypeError(f'returned a {type(out).__name__} of {len(out)}; one tensor was expected')",
+        ]
     elif (
         reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
     ):
@@ -236,6 +246,8 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             f"    out = self.{contract.layers['o'].name}(out)",
         ]
     lines.append("return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "return out")
+    if contract.returns:
+        lines[-1] = "return out, weights"
     return lines
 
 

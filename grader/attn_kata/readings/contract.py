@@ -5,6 +5,7 @@ arguments = ["E", "H", "p=0.0"]      # the constructor's, by symbol; a default w
 inputs = ["x", "mask"]               # of the call, in the contract's order
 mask = "scores"                      # "scores": it broadcasts to (B, H, Tq, Tk); "keys": (B, Tk); "" without one
 bias = true                          # whether the layers have one
+returns = ["out", "weights"]         # the parts of the result, where it is a tuple
 
 [layers]                             # by role; without layers the entry is a function
 q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs, or "norm"
@@ -17,6 +18,7 @@ dropout = [...]                      # where the code has no dropout of the weig
 mask = [...]                         # where it takes no mask
 causal = [...]                       # where it hides later keys by itself
 narrow = [...]                       # where it takes only masks of some shapes
+weights = [...]                      # where it returns no weights
 lengths = [...]                      # where it takes lengths instead of a mask
 dims = [...]                         # where it takes a fixed number of dimensions
 bias = [...]                         # where a layer has no bias and cannot be given one
@@ -31,7 +33,7 @@ from attn_kata.readings.conventions import Convention
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias")
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,7 @@ class Contract:
     mask: str = ""
     bias: bool = False
     causal: bool = False
+    returns: tuple[str, ...] = ()
     layers: dict[str, LayerOf] = field(default_factory=dict)
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     with_mask: WithMask | None = None
@@ -94,6 +97,11 @@ class Contract:
         return self.inputs.index("mask") if "mask" in self.inputs else None
 
     @property
+    def takes_qkv(self) -> bool:
+        """Whether the module takes query, key and value apart."""
+        return self.is_module and "query" in self.inputs and "key" in self.inputs
+
+    @property
     def is_cross(self) -> bool:
         return "context" in self.inputs
 
@@ -117,6 +125,7 @@ def of_kata(folder: Path) -> Contract | None:
         mask=table.text("mask", ""),
         bias=table.truth("bias") if table.has("bias") else False,
         causal=table.truth("causal") if table.has("causal") else False,
+        returns=table.texts("returns", at_least=2) if table.has("returns") else (),
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
         left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
         conventions={name: _convention(conventions.table(name)) for name in conventions.names()} if conventions else {},

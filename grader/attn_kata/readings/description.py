@@ -78,7 +78,8 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         )
     )
     lines.append(("mask", _mask(reading)))
-    returned = "one tensor" if reading.returns == "tensor" else f"a tuple; its part {reading.returns} is the output"
+    returned = f"a tuple; its part {reading.places[0]} is the output" if reading.places else "one tensor"
+    returned += f", its part {reading.places[1]} the weights" if len(reading.places) > 1 else ""
     lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
     return lines
 
@@ -138,7 +139,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)
     found += ["a dropout rate of its own"] * bool(reading.rates)
-    found += ["returns a tuple"] * (reading.returns != "tensor")
+    found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
+    found += ["returns no weights"] * chosen.limits.without_weights
     found += ["adds the input to the output"] * reading.residual
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
@@ -157,6 +159,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
+        "weights": (limits.without_weights, "the code returns no weights"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():

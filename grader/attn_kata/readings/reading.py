@@ -14,7 +14,7 @@
     causal     whether it always hides later keys                      causal=yes
     order      batch or time first                                     order=time
     dims       how many dimensions q, k and v of a function have       dims=4
-    returns    tensor, or the place of the output in a tuple           returns=0
+    returns    tensor, or the places in a tuple: output, weights       returns=0 or returns=0,1
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
     unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
@@ -55,7 +55,7 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|turns|cos|sin|angles|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
@@ -139,6 +139,11 @@ class Reading:
         return found
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The places in the tuple of the output, and of the weights where it has them; () for one tensor."""
+        return () if self.returns == "tensor" else tuple(self.returns.split(","))
+
+    @property
     def drops(self) -> bool:
         """Whether the constructor takes the dropout probability."""
         return bool(self.rates) or any(value == "p" for _, value in (*self.build, *self.globals))
@@ -212,8 +217,8 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {key: _one_of(text, choices[key])}
     if key == "dims":
         return {key: int(_one_of(text, ("0", "2", "3", "4")))}
-    if key == "returns" and text != "tensor" and not text.isdecimal():
-        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …")
+    if key == "returns" and re.fullmatch(r"tensor|\d(?:,\d)?", text) is None:
+        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1")
     if not text.isidentifier() and key == "entry":
         raise ValueError("it is the name of a class or function")
     return {key: text}

@@ -7,7 +7,7 @@ needs two. A reading that departs less is asked earlier. What a name or a commen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -80,6 +80,7 @@ class Search:
     attempt: Adaptable
     reference: Transport
     given: dict[str, object] = field(default_factory=dict)
+    returns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in kata.toml
     tried: list[str] = field(default_factory=list)
     _several: bool = False  # whether several definitions may be meant
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
@@ -261,6 +262,10 @@ class Search:
             places = sorted(
                 range(min(count, 4)), key=lambda place: bool(names and vocabulary.NOT_OUTPUT.search(names[place]))
             )
+            beside = [place for place in places if names and vocabulary.NOT_OUTPUT.search(names[place])] or places[1:]
+            if self.contract.returns and beside:  # weights that are returned are asked for
+                yield replace(one, returns=f"{places[0]},{beside[0]}")
+                continue
             yield from (replace(one, returns=str(place)) for place in places)
 
     def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
@@ -347,11 +352,12 @@ class Search:
         text = adapter.source_of(reading, self.contract)
         seen = limits.reading
         entries = [one.entry for one in pipelines]
-        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.conventions} {entries}"
+        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.conventions} {seen.returns} {entries}"
         if key not in self._asked:
             asked = []
             if self.attempt.adapt(text).status == wire.OK:
-                attempt, reference = Handle(Limited(self.attempt, limits, attempt=True)), Handle(self.reference)
+                attempt = Handle(Limited(self.attempt, limits, attempt=True), self.returns)
+                reference = Handle(self.reference, self.returns)
                 for one in pipelines:
                     first = probing.ask(some_probes(one, lambda probe: probe, most=1), attempt, reference)
                     answered = any(answer.output is not None for answer in first.answers)

@@ -76,6 +76,7 @@ CALL_FLAGS = {
     "returnweights",
     "usecache",
 }
+WEIGHTS_FLAGS = {"needweights", "outputattentions", "returnattention", "returnweights", "returnattn"}
 
 LENGTHS = {"validlens", "validlen", "lengths", "seqlens", "lens", "seqlengths", "keylengths", "srclengths"}
 KEEPS = {"keep", "keepmask", "allowed", "visible", "vismask"}
