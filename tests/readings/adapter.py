@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from attn_kata.diagnosis import pipeline
 from attn_kata.diagnosis.pipeline import Pipeline, Variant
+from attn_kata.readings import contract
+from attn_kata.readings.conventions import followed
 from attn_kata.resources import katas_folder
 
 if sys.version_info >= (3, 11):
@@ -26,9 +28,14 @@ else:
 
 HERE = Path(__file__).parent
 SIZES = {"B": 2, "T": 5, "Tq": 7, "Tk": 6, "E": 12, "H": 3, "D": 4, "C": 7, "Din": 8, "Dk": 9, "Dv": 5}
-SIZES |= {"Qd": 5, "Kd": 7, "Hd": 6, "p": 0.0}
+SIZES |= {"Qd": 5, "Kd": 7, "Hd": 6, "p": 0.0, "M": 48}
+GROUPS = {"E": 24, "H": 6, "G": 3}  # of gqa
+SELF = ("mha", "gqa")  # one x, and a mask
 ENTRIES = {
     "mha": "MultiHeadAttention",
+    "gqa": "GroupedQueryAttention",
+    "qkv_attention": "MultiHeadAttention",
+    "transformer_block": "TransformerBlock",
     "cross_attention": "CrossAttention",
     "sdpa": "scaled_dot_product_attention",
     "self_attention": "SelfAttention",
@@ -42,6 +49,9 @@ ENTRIES = {
 }
 BUILDS = {
     "mha": ("E", "H"),
+    "gqa": ("E", "H", "G"),
+    "qkv_attention": ("E", "H"),
+    "transformer_block": ("E", "H", "M"),
     "cross_attention": ("E", "C", "H"),
     "self_attention": ("Din", "Dk", "Dv"),
     "heads_concat": ("Din", "Dk", "Dv", "H"),
@@ -79,7 +89,7 @@ class Adapted:
         torch.manual_seed(0)
         self.open_mask = open_mask
         self.row, self.kata = row, row["kata"]
-        self.sizes = dict(SIZES)
+        self.sizes = SIZES | (GROUPS if row["kata"] == "gqa" else {})
         one_size = {"key_dim, value_dim": ("Dv",), "input_dim, key_dim, value_dim": ("Din", "Dv")}
         for size in one_size.get(row.get("equal", ""), ()):
             self.sizes[size] = self.sizes["Dk"]
@@ -95,6 +105,11 @@ class Adapted:
             names = {**self.names, **self.sizes, "SimpleNamespace": SimpleNamespace, "f": self.f}
             self.f = eval(f"f({row['build']})", names).double()
             self.f.eval()
+            turn = row.get("unturned")  # a rotation that is no part of the contract
+            if turn in self.names:
+                self.names[turn] = lambda q, k, *angles, **named: (q, k)
+            elif turn:
+                setattr(self.f, turn, nn.Identity())
             for parameter in self.f.parameters():
                 nn.init.normal_(parameter, std=0.6)
         self.arguments = self._arguments()
@@ -110,12 +125,16 @@ class Adapted:
         if "before" in self.row:
             given["x"] = getattr(self.f, self.row["before"])(given["x"])
         known = pipelines(self.kata)[entry]
+        if "conventions" in self.row:
+            conventions = contract.of_kata(katas_folder() / self.kata).conventions
+            known = followed(known, [conventions[name] for name in self.row["conventions"]])
         build = tuple(self.sizes[size] for size in BUILDS.get(self.kata, ()))
         begun = known.begin(self.parameters(), build, *given.values()) if known.module else known.begin(*given.values())
         begun.training = False
         if self.kata == "self_attention" and self.row["mask"] == "causal":
             mistakes = (next(one for one in known.variants if one.id == "mask.causal"), *mistakes)
-        out: Tensor = known.result(begun, mistakes).out
+        made: Any = known.result(begun, mistakes).out
+        out: Tensor = made[0] if isinstance(made, tuple) else made
         for step in filter(None, self.row.get("after", "").split(", ")):
             out = out + given["x"] if step == "residual" else getattr(self.f, step)(out)
         return out
@@ -145,6 +164,15 @@ class Adapted:
                     found[part] = tuple(self._part(t, place, len(order)) for t in (weight, bias))
         if row.get("o") == "":
             found["o"] = (torch.eye(self.sizes["E"], dtype=torch.float64), torch.zeros(self.sizes["E"]).double())
+        if self.kata == "transformer_block":
+            for part in ("norm1", "norm2", "mlp_in", "mlp_out"):
+                found[part] = self._layer(part, row[part])
+            own = {part: f"attention.{part}_proj" for part in "qkvo"}
+            return {
+                f"{own.get(part, part)}.{what}": value
+                for part, layer in found.items()
+                for what, value in zip(("weight", "bias"), layer, strict=True)
+            }
         if self.kata == "fused_qkv":
             weight, bias = (torch.cat([found[part][i] for part in "qkv"]) for i in (0, 1))
             return {"qkv_proj.weight": weight, "qkv_proj.bias": bias}
@@ -169,7 +197,7 @@ class Adapted:
         else:
             weight, bias = self._one(all_of_them, name)
         stored = self.row.get("stored", "out, in")
-        if stored == "in, out":
+        if stored == "in, out" and weight.dim() == 2:
             weight = weight.T
         if stored == "H, in, out":
             weight = weight.flatten(0, 1).T if part == "o" else weight.transpose(1, 2).flatten(0, 1)
@@ -186,14 +214,23 @@ class Adapted:
     def _part(self, fused: Tensor, place: int, parts: int) -> Tensor:
         if self.row["fused"].startswith("per head"):
             return fused.unflatten(0, (self.sizes["H"], parts, -1))[:, place].flatten(0, 1)
+        if self.kata == "gqa" and parts == 3:
+            kv = self.sizes["G"] * self.sizes["D"]
+            return fused.split([self.sizes["E"], kv, kv])[place]
         return fused.chunk(parts)[place]
 
     def _arguments(self) -> dict[str, Any]:
         """The contract's arguments by role, in the contract's order."""
         s = SimpleNamespace(**self.sizes)
-        if self.kata in ("mha", "self_attention", "heads_concat", "fused_qkv"):
-            x = rand(s.B, s.T, s.E if self.kata == "mha" else s.Din)
-            return {"x": x, "mask": self.keep(0)} if self.kata == "mha" else {"x": x}
+        if self.kata == "transformer_block":
+            self.given = torch.ones(s.T, s.T, dtype=torch.bool).tril()
+            return {"x": rand(s.B, s.T, s.E)}
+        if self.kata in (*SELF, "self_attention", "heads_concat", "fused_qkv"):
+            x = rand(s.B, s.T, s.E if self.kata in SELF else s.Din)
+            return {"x": x, "mask": self.keep(0)} if self.kata in SELF else {"x": x}
+        if self.kata == "qkv_attention":
+            q, k, v = rand(s.B, s.Tq, s.E), rand(s.B, s.Tk, s.E), rand(s.B, s.Tk, s.E)
+            return {"query": q, "key": k, "value": v, "mask": self.keep(0)}
         if self.kata == "cross_attention":
             return {"x": rand(s.B, s.Tq, s.E), "context": rand(s.B, s.Tk, s.C), "mask": self.keep(0)}
         if self.kata in ("additive_attention", "multiplicative_attention"):
@@ -215,12 +252,15 @@ class Adapted:
         """The contract's mask, True = keep, for a piece that is causal up to this diagonal. None: no mask."""
         shape, s = self.row.get("mask_shape", ""), SimpleNamespace(**self.sizes)
         causal = torch.ones(s.T, s.T, dtype=torch.bool).tril(diagonal)
-        if self.kata == "mha" and self.row["mask"] == "causal":
+        if self.kata in SELF and self.row["mask"] == "causal":
             return causal
         if not shape:
             return None
         self.given = self._random_mask(shape)
-        if self.kata != "mha":
+        if self.kata == "qkv_attention":
+            lead_of = {"B, Tk": (s.B, 1, 1), "B, Tq, Tk": (s.B, 1, s.Tq)}
+            return self.given.reshape(*lead_of.get(shape, (1, 1, s.Tq)), s.Tk)
+        if self.kata not in SELF:
             return self.given.reshape(s.B, -1)
         lead = {"B, T": "b11t", "B, T, T": "b1tt", "B, 1, T": "b11t", "B": "b11t"}.get(shape)
         keep = self.given
@@ -231,7 +271,7 @@ class Adapted:
     def _random_mask(self, shape: str) -> Tensor:
         """True keeps. Every query has a key to attend to, and one that it may not attend to."""
         s = SimpleNamespace(**self.sizes)
-        keys = s.T if self.kata == "mha" else s.Tk
+        keys = s.T if self.kata in SELF else s.Tk
         if shape == "B":
             self.lengths = torch.tensor([keys, keys] if self.open_mask else [keys - 1, keys - 3])
             return torch.arange(keys) < self.lengths[:, None]
@@ -268,6 +308,8 @@ class Adapted:
             names = {key: value.transpose(0, 1) for key, value in names.items()}
         if "mask" in self.row["call"]:
             names["mask"] = self.mask()
+        cos = torch.ones(self.sizes["T"], self.sizes["D"], dtype=torch.float64)  # angles of 0
+        names |= {"cos": cos, "sin": 0 * cos, "turns": torch.polar(cos, 0 * cos)[:, ::2]}
         with torch.no_grad():
             result = eval(f"f({self.row['call']})", {"f": self.f, **names})
         if isinstance(result, tuple):

@@ -20,7 +20,7 @@ from attn_kata.specimens import Edit, apply
 from . import adapter
 
 PIECES, MISTAKES = adapter.table("pieces"), adapter.table("mistakes")
-KATAS = ("mha", "sdpa", "cross_attention", "self_attention", "heads_concat", "fused_qkv", "padding_mask")
+KATAS = ("mha", "gqa", "qkv_attention", "transformer_block", "sdpa", "cross_attention", "self_attention", "heads_concat", "fused_qkv", "padding_mask")
 
 
 class InThisProcess(Local):
@@ -55,6 +55,7 @@ def read(text: str, slug: str, *flags: str) -> Chosen | NotRead:
         attempt=InThisProcess(source),
         reference=reference,
         given=parse(flags),
+        returns=catalog.find(slug).returns,
     )
     return search.run()
 

@@ -19,9 +19,9 @@ from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.failures import PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import causal, contract, description, origin, structure, syntax
+from attn_kata.readings import causal, contract, conventions, description, origin, structure, syntax
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limited
+from attn_kata.readings.limits import Limited, Limits
 from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Chosen, NotRead, Search
 from attn_kata.report.model import Finding
@@ -29,6 +29,7 @@ from attn_kata.report.model import Finding
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _DROPS_RESULT = "left out under this reading: the code drops numbers of the result (dropout.twice, by the contract)"
+_DROPPED_WEIGHTS = "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
@@ -75,6 +76,8 @@ class Read:
 
     def settled(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
         """The same, without the properties of dropout where the code drops numbers of the result, as its author wants it."""
+        if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
+            return replace(self, left_out=self.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
         failure = failures.get("dropout_acts_on_weights")
         if failure is None or _RESULT_DROPPED not in failure.message:
             return self
@@ -138,7 +141,8 @@ def read(
     if also is not None:
         other = load(source.folder.parent / also.kata)
         pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
-    plain = Local(_reference(source, hides=False))
+    plain = Local(_reference(source))
+    returns = catalog.load(source.folder).returns
     search = Search(
         structure=source.structure,
         contract=source.contract,
@@ -146,6 +150,7 @@ def read(
         attempt=connection,
         reference=plain,
         given=parse(flags),
+        returns=returns,
     )
     chosen = search.run()
     if isinstance(chosen, NotRead):
@@ -160,7 +165,8 @@ def read(
     if chosen.reading.square:
         tests, without = _square(tests)
         left_out |= dict.fromkeys(without, "left out under this reading: the code takes as many queries as keys only")
-    reference = Local(_reference(source, hides=True)) if chosen.reading.causal and limits.place is None else plain
+    hides = chosen.reading.causal and limits.place is None
+    reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
         for one in pipelines
@@ -172,8 +178,8 @@ def read(
     return Read(
         source=source,
         chosen=chosen,
-        attempt=Handle(Limited(connection, limits, attempt=True)),
-        reference=Handle(Limited(reference, limits, attempt=False)),
+        attempt=Handle(Limited(connection, limits, attempt=True), returns),
+        reference=Handle(Limited(reference, limits, attempt=False), returns),
         tests=tests,
         mistakes=asked,
         left_out=left_out,
@@ -198,8 +204,8 @@ def _is_square(case: Sizes | Drawn) -> bool:
     return not isinstance(case, Drawn) and case.as_dict().get("Tq") == case.as_dict().get("Tk")
 
 
-def _reference(source: Source, *, hides: bool) -> types.ModuleType:
-    """The reference; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
+def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
+    """The reference, following the conventions of `limits`; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
     also = source.contract.with_mask
     namespace = types.ModuleType(source.solution.stem)
     paths = [source.solution] + ([source.solution.with_name(f"{also.kata}.py")] if also is not None else [])
@@ -207,6 +213,8 @@ def _reference(source: Source, *, hides: bool) -> types.ModuleType:
         text = path.read_text("utf-8")
         if hides and path == source.solution:
             text = causal.reference(text)
+        if limits is not None and path == source.solution:
+            text = conventions.reference(text, limits.conventions)
         exec(compile(text, str(path), "exec", dont_inherit=True), namespace.__dict__)
     namespace.__file__ = str(source.solution)
     return namespace

@@ -10,7 +10,7 @@ import re
 import textwrap
 from dataclasses import replace
 
-from attn_kata.readings import laying
+from attn_kata.readings import laying, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 
@@ -46,6 +46,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
     parts = [_HEAD.format(entry=reading.entry)]
     if any("." in name for name, _ in reading.build):
         parts.append(_CONFIG)
+    if reading.unturned:
+        parts.append(positions.HEAD)
     if reading.is_class:
         parts.append(_builder(reading))
     parts.append(_module(reading, contract) if contract.is_module else _functions(reading, contract))
@@ -55,7 +57,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
 def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if any("." in name for name, _ in reading.build) else ""
-    return _HEAD.format(entry=reading.entry) + config + _builder(reading)
+    turns = positions.HEAD if reading.unturned else ""
+    return _HEAD.format(entry=reading.entry) + config + turns + _builder(reading)
 
 
 def below(source: str, reading: Reading, contract: Contract) -> str:
@@ -82,13 +85,14 @@ def _builder(reading: Reading) -> str:
         f"{name}=_Config({', '.join(values)})" if name in configs else f"{name}={values[0]}"
         for name, values in given.items()
     )
-    lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256):"]
+    lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256, G=1, M=8):"]
     if reading.globals:
         values = ", ".join(f"{name}={_size(value)}" for name, value in reading.globals)
         lines.append(f"    sizes = dict({values})")
         lines.append("    _theirs.forward.__globals__.update(sizes)")
     lines.append(f"    theirs = _theirs({arguments})")
     lines += [f"    theirs.{name} = False" for name in reading.off]
+    lines += positions.build_lines(reading.unturned) if reading.unturned else []
     if reading.bypassed:
         lines += [
             "    for path, _ in list(theirs.named_modules()):",
@@ -124,13 +128,14 @@ def _module(reading: Reading, contract: Contract) -> str:
     )
     sizes = _sizes(symbols)
     given = ", ".join(
-        f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V") if name in symbols or name in sizes
+        f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V", "G", "M") if name in symbols or name in sizes
     )
     body = [
         f"def __init__(self, {signature}):",
         "    super().__init__()",
         *(f"    {name} = {value}" for name, value in sizes.items()),
         "    self.heads_of_theirs = H",
+        *(["    self.groups_of_theirs = G"] if contract.has_groups else []),
         *(f"    {line}" for line in laying.layers(contract)),
         f"    self.theirs = {BUILDER}({given})",
         "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
@@ -145,6 +150,7 @@ def _module(reading: Reading, contract: Contract) -> str:
         "def laid(self):",
         '    """The parameters as the code stores them, by the path of its own."""',
         "    H = self.heads_of_theirs",
+        *(["    G = self.groups_of_theirs"] if contract.has_groups else []),
         *(f"    {line}" for line in laying.laid(reading, contract)),
         "",
         "def places(self):",
@@ -154,8 +160,8 @@ def _module(reading: Reading, contract: Contract) -> str:
         "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
         "",
         f"def forward(self, {_inputs(contract)}):",
-        "    for owner, name, value in self.places():",
-        "        owner.__dict__[name] = value",
+        "    for owner, name, weight in self.places():",
+        "        owner.__dict__[name] = weight",
         "    H = self.heads_of_theirs",
         *(f"    {line}" for line in _forward(reading, contract)),
     ]
@@ -183,13 +189,16 @@ def _inputs(contract: Contract) -> str:
 
 def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
-    keys = "context" if contract.is_cross else first
+    keys = "context" if contract.is_cross else "key" if contract.takes_qkv else first
     lines = []
     if reading.dims:
         lines += [
             f"lead = {first}.shape[:-2]",
             f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
         ]
+    if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
+        lines.append(f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()")
+        lines += _mask(reading, f"mask.expand({first}.shape[0], H, {first}.shape[-2], {first}.shape[-2])", first)
     if "mask" in contract.inputs and reading.mask != "none":
         whole = f"mask.expand({first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2])"
         if contract.mask == "keys":
@@ -202,13 +211,24 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
+    if contract.returns:
+        shape = f"{first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2]"
+        lines.append(f"weights = {first}.new_zeros({shape})  # for code that returns none")
+    lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
         lines.append(f"out = _torch.stack([self.theirs({_arguments(reading)}){part} for {first} in {first}])")
     else:
         lines.append(f"out = self.theirs({_arguments(reading)})")
-    if reading.returns != "tensor" and reading.dims != 2:
-        lines.append(f"out = out[{reading.returns}]")
+    if len(reading.places) > 1:
+        lines.append(f"weights = out[{reading.places[1]}]")
+    if reading.places and reading.dims != 2:
+        lines.append(f"out = out[{reading.places[0]}]")
+    elif contract.returns:
+        lines += [
+            "if not isinstance(out, _torch.Tensor):",
+            "    raise TypeError(f'returned a {type(out).__name__} of {len(out)}; one tensor was expected')",
+        ]
     elif (
         reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
     ):
@@ -217,15 +237,17 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append(f"out = out - {first}")
     if reading.order == "time":
         lines.append("out = out.transpose(0, 1)")
-    if "o" in contract.layers and not reading.o.weight:
+    if "o" in contract.layers and not reading.o.weight and not contract.is_block:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
-    elif "o" in contract.layers and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
+    elif "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
         lines += [
             f"if '{owner}' not in dict(self.theirs.named_modules()):",
             f"    out = self.{contract.layers['o'].name}(out)",
         ]
     lines.append("return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "return out")
+    if contract.returns:
+        lines[-1] = "return out, weights"
     return lines
 
 

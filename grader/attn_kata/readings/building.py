@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings import vocabulary
+from attn_kata.readings import positions, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
 
 # The sizes for looking at parameters: all different, so that a shape says which is which.
-LOOK = {"E": 30, "H": 5, "D": 6, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256}
+LOOK = {"E": 30, "H": 6, "D": 5, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256, "G": 2, "M": 44}
 
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
@@ -22,13 +22,16 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     """Readings that say how the definition is built, and nothing else yet."""
     empty = Reading(kata=contract.kata, entry=definition.name, is_class=definition.is_class)
     reach = structure.reach(definition)
-    read = frozenset().union(*(one.reads for one in reach))
-    own = {parameter.name for one in reach for parameter in (*one.build, *one.call)}
-    sizes = [(name, vocabulary.size_of(name)) for name in sorted((structure.globals & read) - own)]
+    # A name may be a parameter of one class, and a global for another one.
+    read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
+    sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
-    common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure))
-    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
-    of_weights = not _drops_result_alone(definition, structure, common.bypassed)
+    common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
+    if contract.is_module:
+        caches = positions.caches(definition)
+        common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
+    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout and not contract.is_block else ())
+    of_weights = contract.is_block or not _drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:
         yield common
         return
@@ -63,6 +66,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
 
 def _otherwise(pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places."""
+    of_groups = [(name, {"G": "H//G", "H//G": "G"}.get(value, value)) for name, value in pairs]
+    if of_groups != pairs:  # some count the groups, some what is in a group
+        yield of_groups
     for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
         swaps = {one: other, other: one} if one == "I" else {one: other}
         changed = [
@@ -95,14 +101,25 @@ def _symbol(parameter: Parameter, definition: Definition, contract: Contract) ->
 
 def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, default: str | None) -> str | None:
     symbols = [each for each, _ in contract.arguments]
+    if contract.is_block and symbol == "False" and re.search(r"causal|decoder|autoreg", name.lower()):
+        return "True"
+    if contract.is_block and symbol in ("p", "0.0"):
+        return "0.0" if "att" in name.lower() else "p"
+    if "M" in symbols and symbol == "E" and re.search(r"hidden|inner|mid|units", name.lower()):
+        others = [each for each in names if each != name and vocabulary.size_of(each) == "E"]
+        return "M" if others else symbol
     if symbol in ("True", "False", "None") and default is not None:
         if symbol == "True":  # a bias or not: as the contract has it
             return "True" if contract.bias and default != "True" else None
         return None if default == symbol or symbol == "None" else symbol
     if symbol == "None":
         return "None"
-    if symbol in ("True", "False", "0.0", "L", "sqrt(D)"):
+    if symbol in ("True", "False", "0.0", "L", "sqrt(D)", "16", "1e-5"):
         return symbol
+    if symbol == "M" and "M" not in symbols:
+        return None
+    if symbol in ("G", "H//G") and not contract.has_groups:  # one key-value head for each head
+        return _for_contract("H", name, names, contract, default) if symbol == "G" else "1"
     if symbol == "p":
         return "p" if contract.has_dropout else "0.0"
     if symbol == "H" and not contract.has_heads:
@@ -135,8 +152,10 @@ def _off(reach: list[Definition]) -> tuple[str, ...]:
     return ("flash",) if any(re.search(r"self\.flash\s*=", one.text) for one in reach) else ()
 
 
-def _bypassed(definition: Definition, structure: Structure) -> tuple[str, ...]:
+def _bypassed(definition: Definition, structure: Structure, contract: Contract) -> tuple[str, ...]:
     """Norms, and dropouts of the result: no part of the attention."""
+    if contract.is_block:
+        return ()
     parts = structure.parts(definition)
     dropouts = [(path, owner) for path, made, owner in parts if made == "Dropout"]
     of_weights = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings import vocabulary
+from attn_kata.readings import positions, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
@@ -14,6 +14,8 @@ from attn_kata.readings.structure import Definition, Parameter, Structure
 def fits(definition: Definition, contract: Contract) -> bool:
     """Whether a definition can be an attempt at the kata, by its parameters and calls."""
     inputs = call_inputs(definition)
+    if contract.takes_qkv and not {"k", "v"} <= set(inputs.values()):
+        return False
     if contract.is_module:
         return definition.is_class and bool(definition.layers or definition.build) and bool(inputs)
     if definition.is_class and any(
@@ -66,6 +68,9 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "mask"))
             elif parameter.default is None:
                 pairs.append((name, "None"))
+        elif contract.is_module and (about := positions.given(name)) is not None:
+            if about != "0" or parameter.default is None:
+                pairs.append((name, about))
         elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
             if "training" in contract.inputs and "train" in name:
                 pairs.append((name, "training"))
@@ -74,21 +79,28 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "p"))
                 continue
             is_flag = vocabulary.plain(name) in vocabulary.CALL_FLAGS
+            if contract.returns and vocabulary.plain(name) in vocabulary.WEIGHTS_FLAGS:
+                pairs.append((name, "True"))
+                continue
             pairs.append((name, "False" if is_flag else "0.0" if "drop" in name or name == "p" else "None"))
     return tuple(pairs)
 
 
 def _is_asked(name: str, contract: Contract) -> bool:
-    """Whether the contract passes dropout, or the mode, in the call."""
-    return ("p" in contract.inputs and vocabulary.size_of(name) == "p") or (
-        "training" in contract.inputs and "train" in name
+    """Whether the contract passes dropout, or the mode, in the call, or wants the weights back."""
+    return (
+        ("p" in contract.inputs and vocabulary.size_of(name) == "p")
+        or ("training" in contract.inputs and "train" in name)
+        or (bool(contract.returns) and vocabulary.plain(name) in vocabulary.WEIGHTS_FLAGS)
     )
 
 
 def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:
     """What each parameter of the call gets, as one of the contract's inputs."""
     if contract.is_module:
-        if contract.is_cross:
+        if contract.takes_qkv:
+            other = {"x": "query", "q": "query", "k": "key", "v": "value", "context": "key", "mask": "mask"}
+        elif contract.is_cross:
             other = {"x": "x", "q": "x", "k": "context", "v": "context", "context": "context", "mask": "mask"}
             whole = [what for what in inputs.values() if what != "mask"]
             if "context" not in whole and "k" not in whole and len(whole) > 1:  # (x, y): by place

@@ -61,6 +61,23 @@ def wrong_senses(pipeline: Pipeline) -> tuple[Variant, ...]:
     return tuple(one for id, rule in _WRONG if id != "mask.lost" for one in variants(id, {"sense": moved(rule)}))
 
 
+def wrong_triangles(pipeline: Pipeline) -> tuple[Variant, ...]:
+    """The wrong triangles, for a pipeline that is causal by its contract; and the right one inverted, by a mask that is given."""
+
+    def moved(rule: Rule) -> Stage:
+        def stage(state: State) -> None:
+            state.keep = keeps(*state.keep.shape[-2:], rule)
+            s.mask(state)
+
+        return stage
+
+    def inverted(state: State) -> None:
+        s.fill(state, ~state.keep, -1e9)  # the last query sees nothing, so that the value of the fill does not matter
+
+    wrong = [one for id, rule in _WRONG if id != "mask.lost" for one in variants(id, {"mask": moved(rule)})]
+    return (*wrong, *variants("mask.inverted", {"mask": inverted}))
+
+
 def hidden_by_itself(pipeline: Pipeline) -> Pipeline:
     """A pipeline without a mask, with one of its own before the softmax, and the ways in which it is wrong."""
 

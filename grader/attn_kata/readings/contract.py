@@ -5,9 +5,12 @@ arguments = ["E", "H", "p=0.0"]      # the constructor's, by symbol; a default w
 inputs = ["x", "mask"]               # of the call, in the contract's order
 mask = "scores"                      # "scores": it broadcasts to (B, H, Tq, Tk); "keys": (B, Tk); "" without one
 bias = true                          # whether the layers have one
+returns = ["out", "weights"]         # the parts of the result, where it is a tuple
 
 [layers]                             # by role; without layers the entry is a function
-q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs
+q = ["q_proj", "E", "E"]             # its name, its outputs and its inputs, or "norm"
+
+[conventions.NAME]                   # what the code may do instead: the fields of conventions.Convention
 
 [left_out]                           # properties that make no sense
 always = [...]                       # for code by other names: what it is called, what it refuses
@@ -15,6 +18,7 @@ dropout = [...]                      # where the code has no dropout of the weig
 mask = [...]                         # where it takes no mask
 causal = [...]                       # where it hides later keys by itself
 narrow = [...]                       # where it takes only masks of some shapes
+weights = [...]                      # where it returns no weights
 lengths = [...]                      # where it takes lengths instead of a mask
 dims = [...]                         # where it takes a fixed number of dimensions
 bias = [...]                         # where a layer has no bias and cannot be given one
@@ -25,10 +29,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from attn_kata.readings.conventions import Convention
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias")
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +65,27 @@ class Contract:
     mask: str = ""
     bias: bool = False
     causal: bool = False
+    returns: tuple[str, ...] = ()
     layers: dict[str, LayerOf] = field(default_factory=dict)
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     with_mask: WithMask | None = None
+    conventions: dict[str, Convention] = field(default_factory=dict)
 
     @property
     def is_module(self) -> bool:
         return bool(self.layers)
 
     @property
+    def is_block(self) -> bool:
+        return "norm1" in self.layers
+
+    @property
     def has_heads(self) -> bool:
         return any(symbol == "H" for symbol, _ in self.arguments)
+
+    @property
+    def has_groups(self) -> bool:
+        return any(symbol == "G" for symbol, _ in self.arguments)
 
     @property
     def has_dropout(self) -> bool:
@@ -80,6 +95,11 @@ class Contract:
     def place_of_mask(self) -> int | None:
         """The place of the mask among the inputs, or None."""
         return self.inputs.index("mask") if "mask" in self.inputs else None
+
+    @property
+    def takes_qkv(self) -> bool:
+        """Whether the module takes query, key and value apart."""
+        return self.is_module and "query" in self.inputs and "key" in self.inputs
 
     @property
     def is_cross(self) -> bool:
@@ -95,6 +115,7 @@ def of_kata(folder: Path) -> Contract | None:
     arguments = [text.partition("=") for text in (table.texts("arguments", at_least=0))]
     layers = table.table("layers") if table.has("layers") else None
     left_out = table.table("left_out")
+    conventions = table.table("conventions") if table.has("conventions") else None
     also = table.table("with_mask") if table.has("with_mask") else None
     contract = Contract(
         kata=folder.name,
@@ -104,8 +125,10 @@ def of_kata(folder: Path) -> Contract | None:
         mask=table.text("mask", ""),
         bias=table.truth("bias") if table.has("bias") else False,
         causal=table.truth("causal") if table.has("causal") else False,
+        returns=table.texts("returns", at_least=2) if table.has("returns") else (),
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},
         left_out={kind: left_out.texts(kind, at_least=0) for kind in KINDS if left_out.has(kind)},
+        conventions={name: _convention(conventions.table(name)) for name in conventions.names()} if conventions else {},
         with_mask=WithMask(
             kata=also.text("kata"), entry=also.text("entry"), properties=also.texts("properties", at_least=1)
         )
@@ -115,6 +138,21 @@ def of_kata(folder: Path) -> Contract | None:
     table.nothing_else()
     left_out.nothing_else()
     return contract
+
+
+def _convention(table: Table) -> Convention:
+    found = Convention(
+        mistake=table.text("mistake"),
+        words=table.text("words"),
+        old=table.exact_text("old"),
+        new=table.exact_text("new"),
+        variant=int(table.number("variant")) if table.has("variant") else 0,
+        says=table.text("says", ""),
+        unless=table.text("unless", ""),
+        leaves_out=table.texts("leaves_out", at_least=0) if table.has("leaves_out") else (),
+    )
+    table.nothing_else()
+    return found
 
 
 def _layer(texts: tuple[str, ...]) -> dict[str, str]:

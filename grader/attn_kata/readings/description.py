@@ -7,7 +7,7 @@ from typing import Any
 
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limits
-from attn_kata.readings.reading import Layer, Reading
+from attn_kata.readings.reading import ROLES, Layer, Reading
 from attn_kata.readings.search import Chosen
 from attn_kata.readings.structure import Structure
 
@@ -44,6 +44,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
             f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
         )
+    for one in chosen.limits.conventions:
+        notes.append(
+            f"It is read so that {one.words}. If you meant it as the contract has it, this is {one.mistake}. "
+            "To settle it: --read conventions="
+        )
     if by_contract:
         notes.append(by_contract)
     return {
@@ -73,7 +78,8 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         )
     )
     lines.append(("mask", _mask(reading)))
-    returned = "one tensor" if reading.returns == "tensor" else f"a tuple; its part {reading.returns} is the output"
+    returned = f"a tuple; its part {reading.places[0]} is the output" if reading.places else "one tensor"
+    returned += f", its part {reading.places[1]} the weights" if len(reading.places) > 1 else ""
     lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
     return lines
 
@@ -81,7 +87,7 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
 def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     lines = []
     shown: set[str] = set()
-    for role in ("q", "k", "v", "o"):
+    for role in ROLES:
         layer = reading.layer(role)
         if not layer.weight:
             if role == "o" and "o" in contract.layers:
@@ -127,8 +133,14 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["time first"] * (reading.order == "time")
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
     found += ["as many queries as keys only"] * reading.square
+    found += ["its rotary positions are left out"] * (
+        bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+    )
+    found += [one.words for one in chosen.limits.conventions]
+    found += ["its cache is empty"] * bool(reading.caches)
     found += ["a dropout rate of its own"] * bool(reading.rates)
-    found += ["returns a tuple"] * (reading.returns != "tensor")
+    found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
+    found += ["returns no weights"] * chosen.limits.without_weights
     found += ["adds the input to the output"] * reading.residual
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
@@ -147,11 +159,14 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
+        "weights": (limits.without_weights, "the code returns no weights"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():
         for name in contract.left_out.get(kind, ()) if holds else ():
             found.setdefault(name, f"left out under this reading: {why}")
+    for one in limits.conventions:
+        found |= dict.fromkeys(one.leaves_out, f"left out under this reading: {one.words}")
     return found
 
 
@@ -191,7 +206,7 @@ def names(reading: Reading, contract: Contract) -> dict[str, str]:
     """The contract's name of the layer of each role that has a layer of its own in the code."""
     return {
         role: contract.layers[role].name.rpartition(".")[2]
-        for role in ("q", "k", "v", "o")
+        for role in ROLES
         if role in contract.layers and reading.layer(role).weight and role not in reading.fused
     }
 

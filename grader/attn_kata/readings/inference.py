@@ -43,6 +43,16 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     crosses = crosses or "cross" in definition.name.lower()
+    if (
+        heads
+        and not crosses
+        and ("G" in sizes or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", text))
+    ):
+        return ["gqa", "mha"]
+    required_qkv = sum(what in ("q", "k", "v") for what in required) == 3
+    names = [name for names in definition.returned for name in names]
+    if heads and required_qkv and any(vocabulary.NOT_OUTPUT.search(name) for name in names) and not crosses:
+        return ["qkv_attention", "mha"]
     if heads:
         return ["cross_attention", "mha"] if crosses else ["mha"]
     return ["cross_attention"] if crosses else ["self_attention", "mha"]

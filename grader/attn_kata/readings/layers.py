@@ -44,7 +44,7 @@ def with_layers(
         for role in kind:
             named.pop(role, None)
     covered = {role for kind in fused.values() for role in kind} | set(named)
-    order = _creation_order(rest, definition, structure)
+    order = creation_order(rest, definition, structure)
     open_roles = [role for role in wanted if role not in covered]
     assignments: list[dict[str, str]] = []
     if "o" in open_roles and len(order) == 1 and len(open_roles) == 1:
@@ -81,6 +81,8 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
         if len(shape) != 2 or role in reading.fused or layer.layout != "rows":
             continue
         wanted = LOOK["D"] if "I" in symbols or ".*." in layer.weight else LOOK["E"]
+        if role == "k" and contract.has_groups:
+            wanted = LOOK["G"] * LOOK["D"]
         if shape[0] != wanted:
             return False
     return True
@@ -125,15 +127,21 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
         says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")
     ):
         others = [other for each, other in groups.items() if each != path and len(other) == 2]
-        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"]) for size in shape)
+        grouped = LOOK["E"] + 2 * LOOK["G"] * LOOK["D"]
+        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"], grouped) for size in shape)
         if three and (says_three or len(others) <= 1):
             return ("q", "k", "v")
-    if len(shape) == 2 and (says_two or (largest == 2 * LOOK["E"] and vocabulary.role_of(_bare(path)) is None)):
+    if len(shape) == 2 and (
+        says_two
+        or (
+            (largest == 2 * LOOK["E"] or 2 * LOOK["G"] * LOOK["D"] in shape) and vocabulary.role_of(_bare(path)) is None
+        )
+    ):
         return ("k", "v")
     return ()
 
 
-def _creation_order(paths: list[str], definition: Definition, structure: Structure) -> list[str]:
+def creation_order(paths: list[str], definition: Definition, structure: Structure) -> list[str]:
     """Layers in the order in which the source sets them."""
     order = [name for part in structure.reach(definition) for name in part.layers]
 

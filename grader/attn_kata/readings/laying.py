@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attn_kata.readings.contract import Contract, LayerOf
-from attn_kata.readings.reading import Layer, Reading
+from attn_kata.readings.reading import ROLES, Layer, Reading
 
 
 def layers(contract: Contract) -> list[str]:
@@ -11,7 +11,10 @@ def layers(contract: Contract) -> list[str]:
     lines = []
     heads = [one for one in contract.layers.values() if ".*." in one.name]
     for one in contract.layers.values():
-        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})"
+        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})" if one.inputs != "norm" else f"_nn.LayerNorm({one.outputs})"
+        owner = one.name.rpartition(".")[0]
+        if owner and one not in heads and f"self.{owner} = _nn.Module()" not in lines:
+            lines.append(f"self.{owner} = _nn.Module()")
         if one not in heads:
             lines.append(f"self.{one.name} = {made}")
     if heads:
@@ -40,9 +43,10 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
             continue
         shared = [other for other in reading.fused if reading.layer(other).weight == layer.weight] or [role]
         done.add(layer.weight)
-        lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight")
+        groups = "G" if contract.has_groups else "H"
+        lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight", groups)
         if layer.bias:
-            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias")
+            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias", groups)
     lines.append("return laid")
     return lines
 
@@ -50,7 +54,7 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
 def _roles(contract: Contract) -> dict[str, LayerOf]:
     if "qkv" in contract.layers:
         return dict.fromkeys(("q", "k", "v"), contract.layers["qkv"])
-    return {role: one for role, one in contract.layers.items() if role in ("q", "k", "v", "o")}
+    return {role: one for role, one in contract.layers.items() if role in ROLES}
 
 
 def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:
@@ -70,8 +74,8 @@ def _own(role: str, one: LayerOf, contract: Contract) -> tuple[str, str]:
     return f"self.{one.name}.weight", bias
 
 
-def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: str) -> list[str]:
-    """The lines that lay one parameter, of one role or of several in their order."""
+def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: str, groups: str) -> list[str]:
+    """The lines that lay one parameter, of one role or of several in their order. By head, each of `groups` has its own."""
     path = layer.weight if what == ".weight" else layer.bias
     parts = [f"{role}_{what[1:]}" for role in roles]
     if ".*." in path:
@@ -83,7 +87,7 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     if len(parts) == 1:
         value = parts[0]
     elif arrangement == "by_head":
-        value = f"_torch.cat([part.unflatten(0, (H, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
+        value = f"_torch.cat([part.unflatten(0, ({groups}, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
     elif arrangement == "innermost":
         value = f"_torch.stack([{', '.join(parts)}], 1).flatten(0, 1)"
     else:

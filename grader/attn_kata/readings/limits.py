@@ -18,6 +18,7 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
 from attn_kata.readings import causal
 from attn_kata.readings.contract import Contract
+from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import ROLES, Reading
 
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)")
@@ -75,9 +76,21 @@ class Limits:
         if mask is None and isinstance(given, Tensor) and not self.contract.is_module:
             mask = given | True  # the contract's function takes a mask always
         if self.reading.causal:
-            own = causal.lower(first.shape[-2], first.shape[-2])  # (T, T)
+            keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
+            own = causal.lower(first.shape[-2], keys)  # (Tq, Tk)
             mask = own if mask is None else own & mask
         return (*args[:place], mask, *args[place + 1 :]) if len(args) > place or mask is not None else args
+
+    @property
+    def conventions(self) -> tuple[Convention, ...]:
+        """What the code does otherwise than the contract, as it is read."""
+        known = self.contract.conventions
+        return tuple(known[name] for name in self.reading.conventions if name in known)
+
+    @property
+    def without_weights(self) -> bool:
+        """Whether the contract returns the weights, and the code does not: they are 0 on both sides."""
+        return bool(self.contract.returns) and len(self.reading.places) < 2
 
     @property
     def zeroed(self) -> frozenset[str]:
@@ -103,9 +116,13 @@ class Limits:
             state: State = begin(*before, *self.of_reference(given[skipped:]))
             return state
 
-        limited = replace(pipeline, begin=begun)
+        if self.without_weights:
+            pipeline = replace(pipeline, stages={**pipeline.stages, "no_weights": _no_weights})
+        limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
+        if self.contract.is_block:
+            return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:
             return limited
         if self.place is None:
@@ -115,6 +132,11 @@ class Limits:
     def without_mask(self) -> Limits:
         """Limits for code that is called without a mask."""
         return replace(self, reading=replace(self.reading, mask="none"))
+
+
+def _no_weights(state: State) -> None:
+    out, weights = state.out
+    state.out = (out, torch.zeros_like(weights))
 
 
 def _is_square(args: tuple[Any, ...]) -> bool:
@@ -168,7 +190,11 @@ class Limited:
             return self._transport.ask(request)
         if self._attempt:
             return self._of_attempt(request, limits, limits.place)
-        return self._transport.ask(_of_reference(request, limits))
+        reply = self._transport.ask(_of_reference(request, limits))
+        if limits.without_weights and reply.status == wire.OK and reply.tensors[1].data is not None:
+            none = replace(reply.tensors[1], data=torch.zeros_like(reply.tensors[1].data))
+            reply = replace(reply, tensors=(reply.tensors[0], none, *reply.tensors[2:]))
+        return reply
 
     def _with_zeros(self, request: Request) -> Request:
         """The request with 0 for the parameters that the code does not have."""
@@ -205,7 +231,7 @@ class Limited:
         tensors = (*request.tensors[:index], narrowed, *request.tensors[index + 1 :])
         reply = self._transport.ask(replace(request, tensors=tensors))
         if request.inputs_after and reply.status == wire.OK:
-            reply = _with_given(reply, 1 + index, narrowed, given)
+            reply = _with_given(reply, max(1, len(request.returns)) + index, narrowed, given)
         return reply
 
 

@@ -18,7 +18,7 @@ _KEPT = (
 )
 _HIDDEN = (
     r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|"
-    r"not (?:be )?(?:allow|attend|visible|seen|valid)|"
+    r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
     r"disallow|may not|cannot|must not|no attention|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
 )

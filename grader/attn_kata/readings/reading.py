@@ -4,6 +4,7 @@
     build      the constructor's arguments, by symbol                  build=d_model=E,num_heads=H,config.n_embd=E
     globals    names at module level that its constructor reads        globals=n_embd=E
     q k v o    where the parameters of a layer are, and their layout   q=W_q:columns
+    norm1 norm2 mlp_in mlp_out      those of a transformer block
     fused      the order inside a shared layer                         fused=k,q,v or fused=by_head:q,k,v
     call       what each parameter of the call gets                    call=query=x,key=x,value=x,mask=mask
     mask       the meaning: keep, hide, additive, lengths, none        mask=hide
@@ -13,14 +14,17 @@
     causal     whether it always hides later keys                      causal=yes
     order      batch or time first                                     order=time
     dims       how many dimensions q, k and v of a function have       dims=4
-    returns    tensor, or the place of the output in a tuple           returns=0
+    returns    tensor, or the places in a tuple: output, weights       returns=0 or returns=0,1
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
+    unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
+    caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
     square     whether it takes as many queries as keys only           square=yes
     off        attributes set to False                                 off=flash
+    conventions what it does otherwise than the contract            conventions=relu
     residual   whether the input is added to the output                residual=yes
 
-Symbols: E width, H heads, D size of a head, C width of the context, p dropout, L a length.
+Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from attn_kata.errors import UsageError
 
 Pairs = tuple[tuple[str, str], ...]
 
-ROLES = ("q", "k", "v", "o")
+ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
 LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads")
 ARRANGEMENTS = ("blocks", "by_head", "innermost")
 MASKS = ("keep", "hide", "additive", "lengths", "none")
@@ -50,7 +54,9 @@ SHAPES = (
     "(B, T)",
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
-_VALUE = re.compile(r"[EHDCIVpLxqkv]|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_VALUE = re.compile(
+    r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+)
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
 
@@ -103,6 +109,10 @@ class Reading:
     k: Layer = Layer()
     v: Layer = Layer()
     o: Layer = Layer()
+    norm1: Layer = Layer()
+    norm2: Layer = Layer()
+    mlp_in: Layer = Layer()
+    mlp_out: Layer = Layer()
     fused: tuple[str, ...] = ()
     arrangement: str = "blocks"
     call: Pairs = ()
@@ -116,6 +126,9 @@ class Reading:
     returns: str = "tensor"
     bypassed: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
+    unturned: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
+    conventions: tuple[str, ...] = ()
     square: bool = False
     off: tuple[str, ...] = ()
     residual: bool = False
@@ -124,6 +137,11 @@ class Reading:
         """The layer of a role: q, k, v or o."""
         found: Layer = getattr(self, role)
         return found
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The places in the tuple of the output, and of the weights where it has them; () for one tensor."""
+        return () if self.returns == "tensor" else tuple(self.returns.split(","))
 
     @property
     def drops(self) -> bool:
@@ -187,7 +205,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off", "rates"):
+    if key in ("bypassed", "off", "rates", "unturned", "caches", "conventions"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
@@ -199,8 +217,8 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {key: _one_of(text, choices[key])}
     if key == "dims":
         return {key: int(_one_of(text, ("0", "2", "3", "4")))}
-    if key == "returns" and text != "tensor" and not text.isdecimal():
-        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …")
+    if key == "returns" and re.fullmatch(r"tensor|\d(?:,\d)?", text) is None:
+        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1")
     if not text.isidentifier() and key == "entry":
         raise ValueError("it is the name of a class or function")
     return {key: text}

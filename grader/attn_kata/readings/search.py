@@ -7,7 +7,7 @@ needs two. A reading that departs less is asked earlier. What a name or a commen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.handle import Handle, Transport, read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, building, calls, layers, masks, vocabulary
+from attn_kata.readings import adapter, blocks, building, calls, conventions, layers, masks, vocabulary
 from attn_kata.readings.behaviour import Asked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
@@ -80,6 +80,7 @@ class Search:
     attempt: Adaptable
     reference: Transport
     given: dict[str, object] = field(default_factory=dict)
+    returns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in kata.toml
     tried: list[str] = field(default_factory=list)
     _several: bool = False  # whether several definitions may be meant
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
@@ -87,7 +88,8 @@ class Search:
     def run(self) -> Chosen | NotRead:
         """The reading, or what was tried. Raises AttemptDied when the attempt's process has died too often."""
         wanted = self.given.get("entry")
-        fitting = [one for one in attention_like(self.structure) if calls.fits(one, self.contract)]
+        like = blocks.block_like if self.contract.is_block else attention_like
+        fitting = [one for one in like(self.structure) if calls.fits(one, self.contract)]
         if wanted:
             named = self.structure.find(str(wanted))
             fitting = [named] if named is not None else []
@@ -133,6 +135,9 @@ class Search:
             called = [replace(one, causal=way) for one in called for way in ways]
         if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
+        if "conventions" not in self.given and self.contract.conventions:
+            ways = conventions.ways(self.contract.conventions, self.structure.text(definition))
+            called = [replace(one, conventions=way) for one in called for way in ways]
         of_calls = {key: value for key, value in self.given.items() if key not in _OF_MASKS}
         unmasked = list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
         parameter = calls.mask_parameter(definition) if self._has_mask() else None
@@ -142,6 +147,9 @@ class Search:
         if lacking:
             self.tried.append(f"{definition.name} needs {lacking}, which could not be imported")
             return None
+        if self.contract.is_block and parameter is not None and not calls.makes_triangle(definition, self.structure):
+            given = [each for one in unmasked[:MOST_FORMS] for each in self._with_forms(one, definition)]
+            parameter, unmasked = None, given
         ranked = self._best(self._with_returns(unmasked, definition), self._unmasked)
         if (ranked is None or not ranked.answers) and parameter is not None:
             ranked = (
@@ -151,7 +159,7 @@ class Search:
         if ranked is None:
             self.tried.append(f"{definition.name}: every call that was tried raises{self._why(unmasked)}")
             return None
-        if parameter is None:
+        if parameter is None or self.contract.is_block:
             return ranked
         return self._with_mask(ranked, definition) or ranked
 
@@ -181,7 +189,7 @@ class Search:
         return [replace(one, **fields) for one in readings for fields in of_mask]
 
     def _has_mask(self) -> bool:
-        return self.contract.place_of_mask is not None or self.contract.with_mask is not None
+        return self.contract.place_of_mask is not None or self.contract.with_mask is not None or self.contract.is_block
 
     def _built(self, definition: Definition) -> list[Reading]:
         """Readings that build, with every place of the parameters that the names leave open."""
@@ -197,7 +205,11 @@ class Search:
             if isinstance(shapes, str):
                 reasons.append(shapes)
                 continue
-            readings = layers.with_layers(one, shapes, definition, self.structure, self.contract)
+            places = blocks.with_layers if self.contract.is_block else layers.with_layers
+            readings = places(one, shapes, definition, self.structure, self.contract)
+            if isinstance(readings, str):
+                reasons.append(readings)
+                continue
             of_layers = {key: value for key, value in self.given.items() if key in _OF_LAYERS}
             if of_layers and not readings:
                 readings = [one]
@@ -220,7 +232,7 @@ class Search:
         if reply.status == wire.OK:
             look = building.LOOK
             args: tuple[Argument, ...] = tuple(
-                ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L")
+                ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L", "G", "M")
             )
             reply = self.attempt.ask(Build(name=adapter.BUILDER, module=0, seed=0, args=args))
         if reply.status == wire.RAISED:
@@ -250,6 +262,10 @@ class Search:
             places = sorted(
                 range(min(count, 4)), key=lambda place: bool(names and vocabulary.NOT_OUTPUT.search(names[place]))
             )
+            beside = [place for place in places if names and vocabulary.NOT_OUTPUT.search(names[place])] or places[1:]
+            if self.contract.returns and beside:  # weights that are returned are asked for
+                yield replace(one, returns=f"{places[0]},{beside[0]}")
+                continue
             yield from (replace(one, returns=str(place)) for place in places)
 
     def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
@@ -336,11 +352,12 @@ class Search:
         text = adapter.source_of(reading, self.contract)
         seen = limits.reading
         entries = [one.entry for one in pipelines]
-        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {entries}"
+        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.conventions} {seen.returns} {entries}"
         if key not in self._asked:
             asked = []
             if self.attempt.adapt(text).status == wire.OK:
-                attempt, reference = Handle(Limited(self.attempt, limits, attempt=True)), Handle(self.reference)
+                attempt = Handle(Limited(self.attempt, limits, attempt=True), self.returns)
+                reference = Handle(self.reference, self.returns)
                 for one in pipelines:
                     first = probing.ask(some_probes(one, lambda probe: probe, most=1), attempt, reference)
                     answered = any(answer.output is not None for answer in first.answers)

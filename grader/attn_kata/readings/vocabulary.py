@@ -8,7 +8,17 @@ import re
 _SIZES: dict[str, str] = {
     "H": "头数 注意力头数 "
     "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
-    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numkvheads numkeyvalueheads nkvheads nkvhead kvheads",
+    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numqueryheads numsqueryhead numshead",
+    "G": "numkvheads numkeyvalueheads nkvheads nkvhead kvheads numkvhead nlocalkvheads numskeyvaluehead numgroups ngroups groups "
+    "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv headskv "
+    "nheadkv numkeyvaluehead",
+    "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps kvgroups",
+    "M": "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner ffnhidden "
+    "feedforwarddim ffwdim mlpwidth filtersize innersize ffhiddensize ffnhiddensize ffnsize hiddendimff ffnhiddendim dmlp nff "
+    "dimfeedforwardlayer ffhiddendim mlphiddendim ffnembeddim mlpsize ffinner dimmlp feedforwardsize ffnnum dffn nmlp dhidden "
+    "ffninnerdim decoderffnembeddim encoderffnembeddim ffndimension ffnnumhiddens",
+    "1e-5": "eps layernormeps layernormepsilon normeps lneps layernormeps epsilon",
+    "16": "maxbatchsize maxbatch maxbsz",
     "D": "头维度 "
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
@@ -32,7 +42,7 @@ _SIZES: dict[str, str] = {
     "maxlength maxsequencelength contextsize_ window maxseqlength length numtokens maxcontext contextwindow maxt seqlength "
     "maxsize blocklen ctxsize context T tmax maxcontextlength ntokens numpositions",
     "True": "bias qkvbias usebias attnbias projbias qbias kvbias addbias batchfirst attentionbias withbias outbias "
-    "projectionbias",
+    "projectionbias normfirst prenorm normalizebefore prelayernorm",
     "False": "causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary",
@@ -66,6 +76,7 @@ CALL_FLAGS = {
     "returnweights",
     "usecache",
 }
+WEIGHTS_FLAGS = {"needweights", "outputattentions", "returnattention", "returnweights", "returnattn"}
 
 LENGTHS = {"validlens", "validlen", "lengths", "seqlens", "lens", "seqlengths", "keylengths", "srclengths"}
 KEEPS = {"keep", "keepmask", "allowed", "visible", "vismask"}
@@ -186,6 +197,7 @@ _PATTERNS = (
     (r"drop", "0.0"),
     (r"bias", "True"),
     (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head", "D"),
+    (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
     (r"len(?:gth)?s?$|max_?seq|block_size|n_pos|max_pos", "L"),
     (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),

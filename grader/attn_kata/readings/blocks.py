@@ -1,0 +1,123 @@
+"""A transformer block by other names: which class it is, and where its norms, its attention and its mlp are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from attn_kata.readings import layers
+from attn_kata.readings.building import LOOK
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.layers import Shapes
+from attn_kata.readings.reading import Layer, Reading, with_flags
+from attn_kata.readings.structure import Definition, Structure
+
+_ATTENDS = re.compile(r"softmax|scaled_dot_product|MultiheadAttention", re.IGNORECASE)
+_NAMED = re.compile(r"block|layer|transformer|encoder|decoder", re.IGNORECASE)
+_MODEL = ("Embedding", "CrossEntropyLoss")
+_SECOND = re.compile(r"2|mlp|ff|feed|post_?att|after_?att|fc", re.IGNORECASE)
+_FIRST = re.compile(r"1|att|input|pre|sa\b|^sa_", re.IGNORECASE)
+_SCALES = ("weight", "gamma", "g", "a_2", "a2", "scale", "alpha", "w")
+_SHIFTS = ("bias", "beta", "b", "b_2", "b2", "shift")
+
+
+def block_like(structure: Structure) -> list[Definition]:
+    """The classes that may be a block, the likeliest first: with norms and an attention, and no whole model."""
+    found = []
+    for place, one in enumerate(structure.definitions):
+        made = set(one.layers.values())
+        normed = any(_is_norm(maker) for maker in made) or re.search(r"norm|\bln", one.text, re.IGNORECASE) is not None
+        if not one.is_class or not one.call or not normed or _ATTENDS.search(structure.text(one)) is None:
+            continue
+        if made & set(_MODEL) or not re.search(r"mlp|ff|feed|linear|fc|gelu|relu|dense", structure.text(one), re.IGNORECASE):
+            continue
+        found.append((place, one))
+    # Neither the attention that a block uses, nor the stack that has many of them.
+    users = {one.name for _, one in found if any(one.uses(other) and _NAMED.search(other.name) for _, other in found)}
+    own = [(place, one) for place, one in found if len({_is_norm(made) for made in one.layers.values()} & {True})]
+    return [one for _, one in sorted(own or found, key=lambda each: (each[1].name in users, not _NAMED.search(each[1].name), each[0]))]
+
+
+def _is_norm(maker: str) -> bool:
+    return re.search(r"norm|^ln$", maker, re.IGNORECASE) is not None
+
+
+def with_layers(
+    reading: Reading, shapes: Shapes, definition: Definition, structure: Structure, contract: Contract
+) -> list[Reading] | str:
+    """The reading with the places of norms, attention and mlp, once for each way; or why it has none."""
+    norms = _norms(shapes, definition, structure)
+    if len(norms) != 2:
+        many = "no norm" if not norms else "one norm" if len(norms) == 1 else f"{len(norms)} norms"
+        return f"it has {many}, and a block of the kata has two with parameters"
+    mlp = _mlp(shapes)
+    if len(mlp) != 2:
+        return f"its mlp has {len(mlp)} layers ({', '.join(mlp) or 'none'}), and that of the kata has two"
+    made = {name: maker for part in structure.reach(definition) for name, maker in part.layers.items()}
+    if any("RMS" in maker for maker in definition.layers.values()):
+        return "its norm is RMSNorm, and a block of the kata has LayerNorm"
+    places = dict(_of_norms(norms, definition, structure)) | dict(_of_mlp(mlp, shapes, made))
+    if len(places) != 4:
+        return f"the shapes of its mlp do not say which layer is the first ({', '.join(mlp)})"
+    taken = {path.rpartition(".")[0] for path in (*(weight for weight, _ in norms.values()), *mlp)}
+    rest = {path: shape for path, shape in shapes.items() if path.rpartition(".")[0] not in taken}
+    found = layers.with_layers(with_flags(reading, dict(places)), rest, definition, structure, contract)
+    return found or f"its parameters do not say which are q, k and v ({', '.join(list(rest)[:8])})"
+
+
+def _norms(shapes: Shapes, definition: Definition, structure: Structure) -> dict[str, tuple[str, str]]:
+    """The weight and the bias ("" for none) of each module that has vectors of the width and no matrix."""
+    owners: dict[str, list[str]] = {}
+    for path in shapes:
+        owners.setdefault(path.rpartition(".")[0], []).append(path)
+    found = {}
+    for owner, paths in owners.items():
+        if not all(shapes[path] == (LOOK["E"],) for path in paths):
+            continue
+        named = {path.rpartition(".")[2].lower(): path for path in paths}
+        weight = next((named[name] for name in _SCALES if name in named), "")
+        if weight and owner:
+            found[owner] = (weight, next((named[name] for name in _SHIFTS if name in named), ""))
+    order = layers.creation_order(list(found), definition, structure)
+    return {owner: found[owner] for owner in order}
+
+
+def _of_norms(
+    norms: dict[str, tuple[str, str]], definition: Definition, structure: Structure
+) -> Iterator[tuple[str, Layer]]:
+    """By name, where the names tell the two apart; else in the order in which they are made."""
+    one, other = norms
+    said = [2 if _SECOND.search(name) else 1 if _FIRST.search(name) else 0 for name in (one, other)]
+    if said in ([2, 1], [2, 0], [0, 1]):
+        one, other = other, one
+    for role, owner in (("norm1", one), ("norm2", other)):
+        weight, bias = norms[owner]
+        yield role, Layer(weight=weight, bias=bias)
+
+
+def _mlp(shapes: Shapes) -> list[str]:
+    """The matrices between the width and another size, that of no part of an attention."""
+    E = LOOK["E"]
+    of_attention = {E, LOOK["D"], 2 * E, 3 * E, LOOK["H"]}
+
+    def matrix(path: str) -> tuple[int, ...]:
+        shape = shapes[path]
+        return shape[:2] if len(shape) == 2 or (len(shape) == 3 and shape[-1] == 1) else ()
+
+    found = [path for path in shapes if E in matrix(path) and set(matrix(path)) - of_attention]
+    if found:
+        return found
+    named = re.compile(r"mlp|ff|feed|fc|linear_?[12]|lin[12]|dense|net\.\d", re.IGNORECASE)
+    return [path for path in shapes if matrix(path) and named.search(path) and "att" not in path.lower()]
+
+
+def _of_mlp(mlp: list[str], shapes: Shapes, made: dict[str, str]) -> Iterator[tuple[str, Layer]]:
+    for path in mlp:
+        shape = shapes[path]
+        columns = made.get(path.removesuffix(".weight").rpartition(".")[2]) == "Conv1D" or not path.endswith(".weight")
+        layout = "conv" if len(shape) == 3 else "columns" if columns else "rows"
+        first = shape[1 if layout != "columns" else 0] == LOOK["E"]
+        if shape[0] == shape[1]:
+            first = path == mlp[0]
+        bias = re.sub(r"weight$", "bias", path)
+        yield "mlp_in" if first else "mlp_out", Layer(weight=path, bias=bias if bias != path else "", layout=layout)

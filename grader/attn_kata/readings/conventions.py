@@ -1,0 +1,70 @@
+"""Conventions of code by other names that the contract calls mistakes: ReLU for GELU, halves for neighbours, an encoder's block.
+
+A kata's `reading.toml` lists them. Where the words of a source say one, both ways are asked, and the note below the verdict names
+the mistake that it would be by the contract.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from attn_kata.diagnosis.pipeline import Pipeline, Variant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convention:
+    """One of them. `old` → `new` is the edit that makes the reference follow it; every place of `old` is changed."""
+
+    mistake: str
+    words: str
+    old: str
+    new: str
+    variant: int = 0  # of the mistake's variants
+    says: str = ""  # a regular expression that the source must have; "" for none
+    unless: str = ""  # one that it must not have
+    leaves_out: tuple[str, ...] = ()
+
+    def is_said(self, text: str) -> bool:
+        """Whether the words of a source say it."""
+        without = self.unless and re.search(self.unless, text)
+        return not without and (not self.says or re.search(self.says, text) is not None)
+
+    def of(self, pipeline: Pipeline) -> Variant | None:
+        """The variant of a pipeline that makes it, or None where the pipeline knows none."""
+        every = [one for one in pipeline.variants if one.id == self.mistake]
+        return every[self.variant] if len(every) > self.variant else None
+
+
+def ways(known: dict[str, Convention], text: str) -> list[tuple[str, ...]]:
+    """The sets of conventions that a source may follow, the fullest first; those of one mistake exclude each other."""
+    found: list[tuple[str, ...]] = [()]
+    for name, one in known.items():
+        if one.is_said(text):
+            found = [(*way, name) for way in found if not _stages_meet(known, way, one)] + found
+    return sorted(found, key=lambda way: -len(way))[:8]
+
+
+def _stages_meet(known: dict[str, Convention], way: tuple[str, ...], one: Convention) -> bool:
+    return any(known[name].old in one.old or one.old in known[name].old for name in way)
+
+
+def followed(pipeline: Pipeline, conventions: Iterable[Convention]) -> Pipeline:
+    """The pipeline with these conventions in the place of its own stages."""
+    for one in conventions:
+        variant = one.of(pipeline)
+        if variant is None:
+            continue
+        kept = tuple(each for each in pipeline.variants if each is not variant)
+        pipeline = replace(pipeline, stages={**pipeline.stages, **variant.stages}, variants=kept)
+    return pipeline
+
+
+def reference(source: str, conventions: Iterable[Convention]) -> str:
+    """The source of the reference with these conventions. Raises ValueError where an edit does not fit."""
+    for one in conventions:
+        if one.old not in source:
+            raise ValueError(f"the reference has nowhere {one.old!r}")
+        source = source.replace(one.old, one.new)
+    return source

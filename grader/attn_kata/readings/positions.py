@@ -1,0 +1,112 @@
+"""Rotary positions inside of code whose contract has none: they are switched off, and what an earlier call left behind is undone."""
+
+from __future__ import annotations
+
+import re
+
+from attn_kata.readings import vocabulary
+from attn_kata.readings.structure import Definition, Structure
+
+# What a parameter of a call gets, so that nothing is turned: angles of 0, and positions of 0.
+_GIVEN = {
+    "turns": "freqscis freqs freqcis poscis freqscomplex ropefreqs freqsciscomplex freqscisfull rotaryfreqs rotfreqs complexfreqs "
+    "freq freqscisq ropecis frequencies freqscomplexform",
+    "cos": "cos freqscos coscached freqcos roto cosines",
+    "sin": "sin freqssin sincached freqsin sines",
+    "angles": "positionembeddings ropeembeddings cossin rotarypositionembeddings rope ropecache rotaryposemb positionembedding",
+    "0": "startpos startposition offset pos startindex currpos curpos",
+}
+GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split()}
+_TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
+_TABLES = re.compile(r"half|precompute|freq|build|init|every|get_|make|cache|create|compute", re.IGNORECASE)
+
+# The lines of an adapter that the rest of it calls.
+HEAD = '''
+
+def _unturned(turn):
+    """In the place of a rotation: q and k as they are, or x."""
+    import functools
+    import inspect
+
+    names = list(inspect.signature(turn).parameters)
+    pair = len(names) > 1 and names[1].lower().lstrip("x").startswith("k")
+
+    @functools.wraps(turn)
+    def unturned(*given, **named):
+        both = [*given, *named.values()]
+        return (both[0], both[1]) if pair else both[0]
+
+    return unturned
+'''
+
+
+def given(name: str) -> str | None:
+    """What a parameter of the call gets that has to do with positions, or None."""
+    return GIVEN.get(vocabulary.plain(name))
+
+
+def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
+    """The functions, methods and submodules by which the code turns q and k."""
+    reach = structure.reach(definition)
+    functions = [one for one in reach if not one.is_class and _turns(one)]
+    found = [one.name for one in functions if any(user.is_class and user.uses(one) for user in reach)]
+    for path, made, _ in structure.parts(definition):
+        inner = structure.find(made)
+        if inner is not None and _TURNS.search(made) and _turns(inner):
+            found.append(path)
+    for name, parameters in re.findall(r"def (\w+)\(self,\s*([^)]*)\)", definition.text):
+        if _TURNS.search(name) and not _TABLES.search(name) and parameters:
+            found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def _turns(one: Definition) -> bool:
+    """Whether it takes vectors and gives them back, and is no table of angles."""
+    if not _TURNS.search(one.name) or (not one.is_class and _TABLES.search(one.name)):
+        return False
+    inputs = [vocabulary.input_of(parameter.name) or parameter.name for parameter in one.call]
+    tables = any(
+        {"cos", "sin"} <= {re.sub(r"[^a-z]|emb|cached", "", name.lower()) for name in names} for names in one.returned
+    )
+    return bool(inputs) and not tables and re.search(r"\bint\b", one.call[0].annotation) is None
+
+
+def caches(definition: Definition) -> tuple[str, ...]:
+    """The attributes in which the code keeps keys and values from call to call, where the call says where they begin."""
+    if not any(given(parameter.name) == "0" and parameter.default is None for parameter in definition.call):
+        return ()
+    names = re.findall(r"self\.(\w*cache\w*)\s*(?::[^=\n]*)?=\s*\(?\s*torch\.(?:zeros|empty)", definition.text)
+    names += re.findall(r"register_buffer\(\s*[\"'](\w*cache\w*)[\"']", definition.text)
+    return tuple(dict.fromkeys(names))
+
+
+def build_lines(names: tuple[str, ...]) -> list[str]:
+    """The lines of an adapter's builder that switch rotations off."""
+    return [
+        "    known = _theirs.forward.__globals__",
+        f"    for name in {names!r}:",
+        "        parts = [part for path, part in theirs.named_modules() if path",
+        "                 and name == '.'.join('*' if one.isdecimal() else one for one in path.split('.'))]",
+        "        for part in parts:",
+        "            part.forward = _unturned(part.forward)",
+        "        if not parts and hasattr(theirs, name):",
+        "            setattr(theirs, name, _unturned(getattr(theirs, name)))",
+        "        elif not parts and name in known:",
+        "            known[name] = _unturned(known[name])",
+    ]
+
+
+def call_lines(pairs: tuple[tuple[str, str], ...], caches: tuple[str, ...], x: str) -> list[str]:
+    """The lines of an adapter's forward that make angles of 0, and forget what an earlier call has left."""
+    lines = [
+        f"self.theirs.{name} = _torch.zeros_like(self.theirs.{name}, dtype={x}.dtype, device={x}.device)"
+        for name in caches
+    ]
+    values = " ".join(value for _, value in pairs)
+    if re.search(r"\b(?:turns|cos|sin|angles)\b", values):
+        lines += [
+            f"cos = {x}.detach().new_ones({x}.shape[-2], {x}.shape[-1] // H)",
+            "sin = _torch.zeros_like(cos)",
+            "turns, angles = _torch.polar(cos, sin)[:, ::2], (cos, sin)",
+        ]
+    return lines
