@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,35 +31,69 @@ def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipe
     """
     reference = local_handle(solution, catalog.load(folder).returns)
     for pipeline in load(folder).PIPELINES:
+        known = Known(pipeline, reference)
+        for chosen in choices(pipeline, pairs=pairs):
+            if known.lacks(chosen):
+                yield pipeline, chosen
+
+
+def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]:
+    """Every single variant, or every pair of variants that replace different stages and show in values."""
+    if not pairs:
+        yield from ((variant,) for variant in pipeline.variants)
+        return
+    for one, other in itertools.combinations((each for each in pipeline.variants if each.shows_in_values), 2):
+        if not set(one.stages) & set(other.stages):
+            yield one, other
+
+
+class Known:
+    """What the reference and the single variants of a pipeline compute on its probes."""
+
+    def __init__(self, pipeline: Pipeline, reference: Handle) -> None:
+        self._pipeline, self._reference = pipeline, reference
+
+    def lacks(self, chosen: tuple[Variant, ...]) -> bool:
+        """Whether these variants compute something else than the reference, and two something else than every single one.
+
+        A variant that shows in no value is always something else.
+        """
+        if not all(variant.shows_in_values for variant in chosen):
+            return True
+        outcomes = self._outcomes(chosen)
+        known = [self._of_reference] if len(chosen) == 1 else [self._of_reference, *self._of_singles]
+        return not any(_equal(outcomes, other) for other in known)
+
+    @functools.cached_property
+    def _begun(self) -> list[State]:
         torch.manual_seed(SEED)
-        begun = _initial_states(pipeline, reference)
-        singles = [(variant,) for variant in pipeline.variants]
-        chosen: list[tuple[Variant, ...]] = list(singles)
-        if pairs:
-            chosen = [
-                pair
-                for pair in itertools.combinations(pipeline.variants, 2)
-                if not set(pair[0].stages) & set(pair[1].stages)
-            ]
-        known = [_outcomes(pipeline, begun, one) for one in ([()] if not pairs else [(), *singles])]
-        for one in chosen:
-            if not all(variant.shows_in_values for variant in one):
-                if not pairs:
-                    yield pipeline, one
-                continue
-            outcomes = _outcomes(pipeline, begun, one)
-            if not any(_equal(outcomes, other) for other in known):
-                yield pipeline, one
+        return _initial_states(self._pipeline, self._reference)
+
+    @functools.cached_property
+    def _of_reference(self) -> list[State | str]:
+        return self._outcomes(())
+
+    @functools.cached_property
+    def _of_singles(self) -> list[list[State | str]]:
+        return [self._outcomes((variant,)) for variant in self._pipeline.variants]
+
+    def _outcomes(self, chosen: tuple[Variant, ...]) -> list[State | str]:
+        return [outcome(self._pipeline, state, chosen) for state in self._begun]
 
 
-def handle(solution: Path, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> Handle:
-    """A handle on the reference with these mistakes in this entry point. The name of the solution is the kata's."""
+def handle(
+    solution: Path, pipeline: Pipeline, chosen: tuple[Variant, ...], returns: Mapping[str, tuple[str, ...]] | None = None
+) -> Handle:
+    """A handle on the reference with these mistakes in this entry point. The name of the solution is the kata's.
+
+    `returns` as in `catalog.Kata`; by default it is read from the kata's file.
+    """
     namespace = load_namespace(solution)
     if pipeline.module:
         setattr(namespace, pipeline.entry, _module(getattr(namespace, pipeline.entry), pipeline, chosen))
     else:
         setattr(namespace, pipeline.entry, lambda *args: pipeline.call(pipeline.begin(*args), chosen).out)
-    return Handle(Local(namespace), catalog.load(katas_folder() / solution.stem).returns)
+    return Handle(Local(namespace), catalog.load(katas_folder() / solution.stem).returns if returns is None else returns)
 
 
 def _module(reference: Any, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> type:
@@ -126,10 +161,6 @@ def reference_outputs(pipeline: Pipeline, reference: Handle) -> Iterator[tuple[S
             target.load(weights)
             target = target._with({"training": False})
         yield pipeline.first_state(weights, probe), output_of(pipeline, target, reference, probe)
-
-
-def _outcomes(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> list[State | str]:
-    return [outcome(pipeline, state, chosen) for state in begun]
 
 
 def _equal(one: list[State | str], other: list[State | str]) -> bool:

@@ -250,14 +250,19 @@ def _killed(kata: Kata, *, pairs: bool, first: bool) -> Iterator[tuple[str, list
     import torch
 
     from attn_kata.authoring import mutants
-    from attn_kata.grading.local import Local, load_namespace
+    from attn_kata.diagnosis.pipeline import load
+    from attn_kata.grading.local import Local, load_namespace, local_handle
     from attn_kata.grading.reference_cache import ReferenceCache
     from attn_kata.properties.handle import Handle
 
     torch.set_num_threads(1)  # small tensors: threads cost more than they give
     tests = mutants.hidden_tests(kata.folder)
     answers = ReferenceCache(Local(load_namespace(kata.solution)))  # hundreds of mutants ask it the same
-    for pipeline, chosen in mutants.mutants(kata.folder, kata.solution, pairs=pairs):
-        mutant = mutants.handle(kata.solution, pipeline, chosen)
-        killed = mutants.killers(tests, mutant, Handle(answers, kata.returns), first=first, begin=answers.begin)
-        yield " + ".join(variant.id for variant in chosen), killed
+    reference = Handle(answers, kata.returns)
+    for pipeline in load(kata.folder).PIPELINES:
+        known = mutants.Known(pipeline, local_handle(kata.solution, kata.returns))
+        for chosen in mutants.choices(pipeline, pairs=pairs):
+            mutant = mutants.handle(kata.solution, pipeline, chosen, kata.returns)
+            killed = mutants.killers(tests, mutant, reference, first=first, begin=answers.begin)
+            if killed or known.lacks(chosen):  # most are killed at once, which is cheaper than to compute what is known
+                yield " + ".join(variant.id for variant in chosen), killed

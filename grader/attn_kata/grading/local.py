@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,8 +61,13 @@ def load_namespace(source: Path) -> types.ModuleType:
     """Run one of our own source files as a module."""
     namespace = types.ModuleType(source.stem)
     namespace.__file__ = str(source)
-    exec(compile(source.read_bytes(), str(source), "exec", dont_inherit=True), namespace.__dict__)
+    exec(_compiled(source.read_bytes(), str(source)), namespace.__dict__)
     return namespace
+
+
+@functools.lru_cache(maxsize=4)  # every mutant of a kata is made of the same source
+def _compiled(source: bytes, filename: str) -> types.CodeType:
+    return compile(source, filename, "exec", dont_inherit=True)
 
 
 def same_strides(tensor: Tensor) -> Tensor:
