@@ -81,6 +81,8 @@ class Pipeline:
     `ask` is for probes that take several calls, of a module with a cache, say: `ask(target, *args)` makes them and returns what
     is compared. `target` is the module; for functions it has every function of the kata. `stages` compute one call, and
     `others` has the kata's other functions, without mistakes, by name.
+    `ways` are other right ways to compute, as the stages that they replace. Each gives the same result until a mistake is made
+    in another stage: where every key of a query is hidden by mistake, a small epsilon decides between 0 and NaN.
     """
 
     entry: str
@@ -92,6 +94,7 @@ class Pipeline:
     beside: Mapping[str, Mapping[str, Stage]] = field(default_factory=dict)
     ask: Callable[..., Output] | None = None
     others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    ways: tuple[Mapping[str, Stage], ...] = ()
 
     def first_state(self, weights: Mapping[str, Tensor], probe: Probe) -> State:
         """The state of a probe before the first stage. `weights` are those of the module."""
@@ -129,8 +132,13 @@ class Pipeline:
         """The pipeline with the mistake `id`, which a symptom has already found in the attempt."""
         return replace(self, stages={**self.stages, **self.beside[id]}, beside={})
 
+    def in_way(self, way: Mapping[str, Stage]) -> Pipeline:
+        """The pipeline that computes in another right way, one of `ways`."""
+        return replace(self, stages={**self.stages, **way}, ways=())
+
     def __post_init__(self) -> None:
         replaced = [(variant.id, variant.stages) for variant in self.variants]
+        replaced += [("a way", way) for way in self.ways]
         for id, stages in [*replaced, *self.beside.items()]:
             unknown = set(stages) - set(self.stages)
             if unknown:

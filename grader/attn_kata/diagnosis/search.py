@@ -126,21 +126,24 @@ def explain(
 
     `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`;
     no set of more than `most`.
-    With a mistake, it matters how the rest masks: each right way (`stages.MASKING`) is tried, filling with `finite`.
+    With a mistake, it matters how the rest computes: each right way to mask (`stages.MASKING`), filling with `finite`, and each
+    of the pipeline's `ways` is tried.
     """
     begun, answers = _steered(begun, answers)
     for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
+        computing = [pipeline, *(pipeline.in_way(way) for way in pipeline.ways if count)]
+        most_tried = TRIPLES // (len(walks) * len(computing))
         matched: set[frozenset[str]] = set()
-        for together in walks:
-            tried = _sets(pipeline, together[0][0], count)
-            for chosen, first in itertools.islice(tried, TRIPLES // len(walks)) if count == MOST else tried:
+        for together, one in itertools.product(walks, computing):
+            tried = _sets(one, together[0][0], count)
+            for chosen, first in itertools.islice(tried, most_tried) if count == MOST else tried:
                 if distance(answers[0], first) >= RIVAL:
                     continue
                 for states in together:
-                    worst = _farthest(pipeline, states, answers, chosen, first)
+                    worst = _farthest(one, states, answers, chosen, first)
                     if EQUAL < worst < RIVAL:
                         return []  # a near miss: no diagnosis
                     if worst <= EQUAL:
