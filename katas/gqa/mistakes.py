@@ -5,7 +5,7 @@ import math
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import GIVEN_MASKS, MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.families import GIVEN_MASKS, GROUPS, MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
@@ -13,7 +13,7 @@ from attn_kata.properties import randn
 
 
 def begin(parameters, build, x, mask=None):
-    return State(parameters=parameters, x=x, context=x, H=build[1], G=build[2], n=build[1] // build[2], keep=mask)
+    return State(parameters=parameters, x=x, context=x, H=build[1], G=build[2], keep=mask)
 
 
 def split_by(how):
@@ -33,48 +33,9 @@ def interleaved(part, heads):
     return part.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)
 
 
-def group_by(keys, values=None):
-    """k and v (B, G, T, D) -> (B, H, T, D): one for each query head, by `keys(tensor, state)` and `values(tensor, state)`."""
-
-    def stage(state):
-        state.k, state.v = keys(state.k, state), (values or keys)(state.v, state)
-
-    return stage
-
-
-def neighbours_share(part, state):
-    return part.repeat_interleave(state.n, dim=1)
-
-
-def in_turn(part, state):
-    return part.repeat(1, state.n, 1, 1)
-
-
-def first_only(part, state):
-    return part[:, :1].expand(-1, state.H, -1, -1)
-
-
-def mean_of_all(part, state):
-    return part.mean(1, keepdim=True).expand(-1, state.H, -1, -1)
-
-
-def tokens_mixed(part, state):
-    return part.repeat_interleave(state.n, dim=2).reshape(part.shape[0], state.H, *part.shape[2:])
-
-
-def by_count(part, state):
-    """Head h reads h // G: the number of groups taken for their size."""
-    return torch.stack([part[:, h // state.G] for h in range(state.H)], dim=1)
-
-
-def queries_averaged(state):
-    group_by(neighbours_share)(state)
-    state.q = state.q.unflatten(1, (state.G, state.n)).mean(2).repeat_interleave(state.n, dim=1)
-
-
 def merge_groups_in_turn(state):
     """The heads (G, H / G) merged as (H / G, G)."""
-    state.out = state.out.unflatten(1, (state.G, state.n)).transpose(1, 2).flatten(1, 2)
+    s.groups_in_turn(state)
     s.merge_heads(state)
 
 
@@ -111,7 +72,7 @@ PIPELINES = (
         stages={
             "project": s.project(),
             "split": split_by(s.split),
-            "group": group_by(neighbours_share),
+            "group": s.group_by(s.neighbours_share),
             "score": s.score,
             "scale": s.scale_by_head_dim,
             "sense": s.nothing,
@@ -130,16 +91,7 @@ PIPELINES = (
             *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
             *variants("split.interleaved", {"split": split_by(interleaved)}),
-            *variants("group.repeated", {"group": group_by(in_turn)}),
-            *variants(
-                "group.mismatched",
-                {"group": group_by(neighbours_share, in_turn)},
-                {"group": group_by(in_turn, neighbours_share)},
-            ),
-            *variants("group.first_only", {"group": group_by(first_only)}),
-            *variants("group.averaged", {"group": group_by(mean_of_all)}, {"group": queries_averaged}),
-            *variants("group.tokens_mixed", {"group": group_by(tokens_mixed)}),
-            *variants("group.count_for_size", {"group": group_by(by_count)}),
+            *GROUPS,
             *SCORES,
             *SCALES,
             *variants("scale.kv_width", {"scale": s.scale(lambda state: math.sqrt(state.q.shape[-1] * state.G))}),

@@ -51,6 +51,13 @@ def reach(layers: int, W: int) -> int:
     return last - first
 
 
+def pages_of_answers(n, P, T, S):
+    """The different pages of n answers: a full page of the prompt is named alike by all, any other by one answer only."""
+    return len(
+        {(0 if (page + 1) * S <= P else answer, page) for answer in range(1, n + 1) for page in range(-(-(P + T) // S))}
+    )
+
+
 COUNTED = {
     "score_bytes": scores,
     "square_score_bytes": lambda B, H, T, size: scores(B, H, T, T, size),
@@ -98,6 +105,11 @@ COUNTED = {
         linear(H * D, E, bias=False),
     ),
     "alibi_horizon": lambda H: (torch.arange(0, 2000, 0.01).div(-H).exp() > 0.01).sum().item() / 100,
+    "page_bytes": lambda layers, S, G, D, size: sum(scores(1, S, G, D, size) for _ in ("k", "v")) * layers,
+    "pages_needed": lambda T, S: len(torch.empty(T).split(S)),
+    "slots_wasted": lambda T, S: sum(S - len(page) for page in torch.empty(T).split(S)),
+    "page_table_bytes": lambda B, T, S, size: B * len(torch.empty(T).split(S)) * size,
+    "pages_with_shared_prompt": lambda n, P, T, S: pages_of_answers(n, P, T, S),
     "rows_without_cache": lambda T: sum(range(1, T + 1)),
     "partial_bytes": lambda T, P, H: sum(torch.empty(H, *width).numel() * 4 for width in ((128,), ())),
     "part_share": lambda a, b: torch.tensor([float(a), float(b)]).softmax(0)[0].item(),

@@ -44,6 +44,20 @@ SOFTMAXES: tuple[Variant, ...] = (
     *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
 )
 
+# group: query heads that share key-value heads, state.G of them
+GROUPS: tuple[Variant, ...] = (
+    *variants("group.repeated", {"group": s.group_by(s.in_turn)}),
+    *variants(
+        "group.mismatched",
+        {"group": s.group_by(s.neighbours_share, s.in_turn)},
+        {"group": s.group_by(s.in_turn, s.neighbours_share)},
+    ),
+    *variants("group.first_only", {"group": s.group_by(s.first_only)}),
+    *variants("group.averaged", {"group": s.group_by(s.mean_of_all)}, {"group": s.queries_averaged}),
+    *variants("group.tokens_mixed", {"group": s.group_by(s.tokens_mixed)}),
+    *variants("group.count_for_size", {"group": s.group_by(s.by_count)}),
+)
+
 # mask, remask: how a mask is applied, not which keys it names
 MASKINGS: tuple[Variant, ...] = (
     *variants("mask.zero_fill", {"mask": s.mask_with_zero}),

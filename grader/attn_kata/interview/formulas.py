@@ -75,6 +75,32 @@ def kv_cache_bytes(*, layers: int, G: int, D: int, T: int, B: int, size: int) ->
     return 2 * layers * G * D * T * B * size
 
 
+def page_bytes(*, layers: int, S: int, G: int, D: int, size: int) -> float:
+    """k and v in the S slots of one page, in every layer and key-value head, with `size` bytes a number."""
+    return 2 * layers * S * G * D * size
+
+
+def pages_needed(*, T: int, S: int) -> float:
+    """How many pages of S slots hold T tokens."""
+    return math.ceil(T / S)
+
+
+def slots_wasted(*, T: int, S: int) -> float:
+    """The slots without a token in the last page of T tokens."""
+    return -T % S
+
+
+def page_table_bytes(*, B: int, T: int, S: int, size: int) -> float:
+    """The table of B sequences of up to T tokens in pages of S slots, with `size` bytes an entry."""
+    return B * math.ceil(T / S) * size
+
+
+def pages_with_shared_prompt(*, n: int, P: int, T: int, S: int) -> float:
+    """The pages of n answers of T tokens to a prompt of P tokens, whose full pages are shared."""
+    shared = P // S
+    return shared + n * (math.ceil((P + T) / S) - shared)
+
+
 def rows_without_cache(*, T: int) -> float:
     """The rows that a projection reads in T steps of decoding, if each step projects all tokens so far."""
     return T * (T + 1) // 2
@@ -216,6 +242,11 @@ FORMULAS: Mapping[str, Callable[..., float]] = {
         projection_flops,
         even_length,
         kv_cache_bytes,
+        page_bytes,
+        pages_needed,
+        slots_wasted,
+        page_table_bytes,
+        pages_with_shared_prompt,
         rows_without_cache,
         causal_tiles,
         backward_flops,
