@@ -60,6 +60,15 @@ def mask_by(rule):
     return stage
 
 
+def mask_square(length):
+    """A triangle of as many rows as columns: an error where the lengths differ, except for one row."""
+
+    def stage(state):
+        s.fill(state, torch.ones(length(state), length(state), dtype=torch.bool).tril())
+
+    return stage
+
+
 def probe(B, H, Tq, Tk, D, Dv):
     sizes = {"B": B, "H": H, "Tq": Tq, "Tk": Tk, "D": D, "Dv": Dv}
     return Probe(args=(randn(B, H, Tq, D), randn(B, H, Tk, D), randn(B, H, Tk, Dv)), sizes=sizes)
@@ -92,6 +101,11 @@ PIPELINES = (
         },
         variants=(
             *(variant for id, rule in WRONG for variant in variants(id, {"mask": mask_by(rule)})),
+            *variants(
+                "mask.square_only",
+                {"mask": mask_square(lambda state: state.scores.shape[-2])},
+                {"mask": mask_square(lambda state: state.scores.shape[-1])},
+            ),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants(

@@ -10,11 +10,11 @@ def begin(parameters, build, x):
     return State(parameters=parameters, x=x, input_dim=build[0], lead=x.shape[:-1])
 
 
-def cut(order):
+def cut(order, by=s.linear):
     """q, k and v as these thirds of the fused projection."""
 
     def stage(state):
-        thirds = s.linear(state, "qkv_proj", state.x).chunk(3, dim=-1)
+        thirds = by(state, "qkv_proj", state.x).chunk(3, dim=-1)
         state.q, state.k, state.v = (thirds[place] for place in order)
 
     return stage
@@ -67,6 +67,7 @@ PIPELINES = (
                 *({"project": cut(order)} for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))),
             ),
             *variants("project.interleaved", {"project": interleaved}, {"project": as_it_lies}),
+            *variants("project.no_bias", {"project": cut((0, 1, 2), by=s.linear_without_bias)}),
             *variants("project.key_for_value", {"project": cut((0, 1, 1))}),
             *variants("project.query_for_key", {"project": cut((0, 0, 2))}, {"project": cut((1, 1, 2))}),
             *variants("project.query_for_value", {"project": cut((0, 1, 0))}),

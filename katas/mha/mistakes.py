@@ -117,7 +117,7 @@ PIPELINES = (
             ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
-            *variants("mask.lost", {"mask": s.nothing}),
+            *variants("mask.lost", {"mask": s.nothing}, {"mask": s.mask_made_and_lost}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),

@@ -137,7 +137,7 @@ PIPELINES = (
             *variants("scale.heads", {"scale": s.scale_by_heads}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
             *variants("scale.inverted", {"scale": s.scale_inverted}),
-            *variants("mask.lost", {"mask": s.nothing}),
+            *variants("mask.lost", {"mask": s.nothing}, {"mask": s.mask_made_and_lost}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),

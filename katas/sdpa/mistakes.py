@@ -48,7 +48,11 @@ PIPELINES = (
             *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
-            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
+            *variants(
+                "softmax.query_axis",
+                {"normalise": s.softmax_over_queries},
+                {"normalise": s.softmax_over(2)},  # of four dimensions
+            ),
             *variants(
                 "softmax.head_axis",
                 {"normalise": s.softmax_over(None)},

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import torch
 
 from attn_kata.diagnosis import catalogue, lines
+from attn_kata.diagnosis.fills import with_fills
 from attn_kata.diagnosis.gradients import differ
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
@@ -47,11 +48,14 @@ def diagnose(
     source: bytes,
 ) -> Diagnosed:
     """Find the mistakes that reproduce the attempt, and draw its weights."""
-    pipelines: tuple[Pipeline, ...] = kata.PIPELINES
+    fills = lines.fill_numbers(source)
+    pipelines: tuple[Pipeline, ...] = tuple(with_fills(pipeline, fills) for pipeline in kata.PIPELINES)
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
     finite = _finite_fill(_code(source) or text)
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
+    fixed_rank = any(one.fixed_rank() for one in asked)
+    asked = [one.without_raised() if one.fixed_rank() else one for one in asked]
     sets = [_explain(pipeline, one, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
     evidence = Evidence(
         failures=failures,
@@ -64,6 +68,7 @@ def diagnose(
         parameters={name: shape for one in asked for name, shape in one.parameters.items()},
         gradients_differ=_gradients_differ(pipelines, asked, sets, attempt, source),
         nan_where_masked=any(one.nan_where_masked() for one in asked),
+        fixed_rank=fixed_rank,
     )
     shown: dict[str, int | None] = {}
     for symptom in (*symptoms, *EVERYWHERE):

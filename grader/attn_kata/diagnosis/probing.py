@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from attn_kata.diagnosis.pipeline import Output, Pipeline, Probe, State
-from attn_kata.diagnosis.search import EQUAL, Answer, tensors
+from attn_kata.diagnosis.search import EQUAL, Answer, about_shapes, tensors
 from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
 from attn_kata.properties.handle import Handle, Module, Target
 
@@ -44,9 +44,26 @@ class ProbeResults:
         ]
         return bool(hiding) and all(_nothing_but_nan(answer) for answer in hiding)
 
+    def fixed_rank(self) -> bool:
+        """Whether all probes with one number of dimensions were answered, and all others raised for a shape."""
+        ranks = [
+            next((one.dim() for one in call.probe.args if isinstance(one, torch.Tensor)), 0) for call in self.calls
+        ]
+        told = {rank for rank, answer in zip(ranks, self.answers, strict=True) if answer.output is not None}
+        raised = [
+            (rank, answer.raised) for rank, answer in zip(ranks, self.answers, strict=True) if answer.output is None
+        ]
+        return len(told) == 1 and bool(raised) and all(rank not in told and about_shapes(text) for rank, text in raised)
+
+    def without_raised(self) -> ProbeResults:
+        """The probes that were answered."""
+        return self._only([answer.output is not None for answer in self.answers])
+
     def without_nan(self) -> ProbeResults:
         """The probes whose answers are not entirely NaN."""
-        told = [not _nothing_but_nan(answer) for answer in self.answers]
+        return self._only([not _nothing_but_nan(answer) for answer in self.answers])
+
+    def _only(self, told: list[bool]) -> ProbeResults:
         return replace(
             self,
             calls=[call for call, kept in zip(self.calls, told, strict=True) if kept],

@@ -11,12 +11,16 @@ REFINED: dict[str, tuple[str, Callable[[bytes], bool]]] = {
     "softmax.head_axis": ("softmax.no_dim", lines.softmax_without_dim),
     "dropout.on_output": ("dropout.twice", lines.drops_twice),
     "mask.lost": ("mask.tiny", lines.mask_adds_almost_nothing),
+    "mask.inverted": ("mask.fill_sign", lines.fills_with_plus),
 }
 
 
 def refined(ids: frozenset[str], source: bytes) -> frozenset[str]:
     """`ids` with the more exact id for each mistake whose making `source` shows."""
-    return frozenset(_exact(id, source) for id in ids)
+    exact = frozenset(_exact(id, source) for id in ids)
+    # With a dimension too many, the softmax along dimension 3 is not over the keys. Without it, it is.
+    follows = "mask.broadcast" in exact and lines.softmax_along_fourth(source)
+    return exact - {"softmax.query_axis"} if follows else exact
 
 
 def _exact(id: str, source: bytes) -> str:

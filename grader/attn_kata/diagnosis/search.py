@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,10 +23,15 @@ TRIPLES = 4_000  # sets of three that are tried at most: counted, so that an att
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An attempt's answer to a probe: a tensor, the tensors of a result in parts, or an exception."""
+    """An attempt's answer to a probe: a tensor, the tensors of a result in parts, or an exception.
+
+    With `instead`, the layout of the right computation, the exception is about shapes: it is equal to any other about them,
+    and to any other layout.
+    """
 
     output: Output | None
     raised: str = ""  # the exception's message
+    instead: tuple[object, ...] | None = None
 
 
 # Messages of torch and their kinds; two errors are equal when they are of the same kind.
@@ -47,6 +53,30 @@ _ERRORS = {
 }
 
 
+# Messages about shapes in any notation: the same tensor with a dimension too many fails in a product, an einsum or a view.
+_SHAPES = re.compile(
+    "|".join(
+        (
+            *map(re.escape, (*_ERRORS, *_ERRORS.values())),
+            "number of subscripts in the equation",
+            "number of dimensions",
+            "values to unpack",
+            "must be a 3D tensor",
+            "Expected 3-dimensional tensor",
+            "doesn't match the broadcast shape",
+            "Sizes of tensors must match",
+            "inconsistent tensor size",
+            "too many indices for tensor",
+        )
+    )
+)
+
+
+def about_shapes(message: str) -> bool:
+    """Whether an exception's message, or its kind, is about the shapes of tensors."""
+    return _SHAPES.search(message) is not None
+
+
 def error_kind(message: str) -> str:
     """The kind of a torch error message; an unknown message is its own kind."""
     return next((kind for words, kind in _ERRORS.items() if words in message or message == kind), message)
@@ -59,6 +89,9 @@ def distance(answer: Answer, result: State | str) -> float:
     it. NaN is equal only to NaN. 0 if both raise the same kind of error; infinity if only one raises, if the errors
     differ, or if the shapes differ.
     """
+    if answer.instead is not None:
+        failed = about_shapes(result) if isinstance(result, str) else _layout(result) != answer.instead
+        return 0.0 if failed else float("inf")
     if answer.output is None or isinstance(result, str):
         alike = answer.output is None and isinstance(result, str) and error_kind(answer.raised) == result
         return 0.0 if alike else float("inf")
@@ -128,8 +161,36 @@ def explain(
     no set of more than `most`.
     With a mistake, it matters how the rest computes: each right way to mask (`stages.MASKING`), filling with `finite`, and each
     of the pipeline's `ways` is tried.
+    Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
     """
     begun, answers = _steered(begun, answers)
+    found = _smallest(pipeline, begun, answers, finite, most)
+    if found is None and any(answer.output is None and about_shapes(answer.raised) for answer in answers):
+        loose = [_any_of_shapes(pipeline, *both) for both in zip(begun, answers, strict=True)]
+        found = _smallest(pipeline, begun, loose, finite, min(most, 2))
+        found = found if found is not None and len(found) == 1 else None
+    return found or []
+
+
+def _any_of_shapes(pipeline: Pipeline, state: State, answer: Answer) -> Answer:
+    """The answer; if it raised for a shape, as one that is equal to any result of a wrong shape."""
+    if answer.output is not None or not about_shapes(answer.raised):
+        return answer
+    right = outcome(pipeline, state, ())
+    assert not isinstance(right, str), right
+    return replace(answer, instead=_layout(right))
+
+
+def _layout(state: State) -> tuple[object, ...]:
+    """The shapes of the result, and how many dimensions its scores had: code with fixed dimensions raises for others."""
+    scores = getattr(state, "scores", None)
+    return (*(part.shape for part in tensors(state.out)), None if scores is None else scores.dim())
+
+
+def _smallest(
+    pipeline: Pipeline, begun: list[State], answers: list[Answer], finite: float, most: int
+) -> list[frozenset[str]] | None:
+    """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
     for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
@@ -151,7 +212,7 @@ def explain(
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
-    return []
+    return None
 
 
 def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:

@@ -24,6 +24,7 @@ class Evidence:
     parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
     gradients_differ: bool = False  # from those of the mistakes that reproduce its values
     nan_where_masked: bool = False  # all probes with a masked key gave only NaN
+    fixed_rank: bool = False  # all probes with one number of dimensions were answered, and no others
 
     def all_raised(self) -> tuple[Raised, ...]:
         """All exceptions of the attempt, in the hidden tests and in the probes."""
@@ -106,9 +107,35 @@ def _default_dtype(evidence: Evidence) -> int | None:
 
 def _not_boolean(evidence: Evidence) -> int | None:
     for raised in evidence.all_raised():
-        if "only supports boolean masks" in raised.text:
+        if re.search(
+            r"only supports boolean masks|bitwise_not|operator.invert|condition to be a boolean tensor", raised.text
+        ):
             return raised.line or 0
     return None
+
+
+def _bool_arithmetic(evidence: Evidence) -> int | None:
+    told = (raised for raised in evidence.all_raised() if "bool tensor is not supported" in raised.text)
+    return next((raised.line or 0 for raised in told), None)
+
+
+def _integer_not(evidence: Evidence) -> int | None:
+    if evidence.values_right or _not_boolean(evidence) is not None:  # torch has refused it
+        return None
+    return 0 if lines.inverts_integers(evidence.source.encode()) else None
+
+
+def _raised_scores(evidence: Evidence) -> int | None:
+    """Right in float64: a large number beside a score leaves it few digits."""
+    rounded = evidence.values_right and evidence.failures.keys() & {"float32", "large_scores", "half_precision"}
+    return 0 if rounded and lines.raises_kept_scores(evidence.source.encode()) else None
+
+
+def _fixed_rank(evidence: Evidence) -> int | None:
+    """Right for one number of dimensions (the property needs that), and for no other."""
+    if not evidence.fixed_rank and "any_leading_dimensions" not in evidence.failures:
+        return None
+    return next((raised.line or 0 for raised in evidence.all_raised()), 0)
 
 
 def _detached(evidence: Evidence) -> int | None:
@@ -241,6 +268,7 @@ def _no_maximum(evidence: Evidence) -> int | None:
 
 
 ZERO_TIMES_INF = "mask.zero_times_inf"
+FIXED_RANK = "layout.fixed_rank"
 
 # These apply to every kata with properties of these names.
 EVERYWHERE = (
@@ -249,6 +277,10 @@ EVERYWHERE = (
     Symptom(id="numerics.forced_float32", shows=_forced_float32),
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
     Symptom(id="mask.not_boolean", shows=_not_boolean),
+    Symptom(id="mask.bool_arithmetic", shows=_bool_arithmetic),
+    Symptom(id="mask.integer_not", shows=_integer_not),
+    Symptom(id="mask.raised", shows=_raised_scores),
+    Symptom(id=FIXED_RANK, shows=_fixed_rank),
     Symptom(id="gradient.detached", shows=_detached),
     Symptom(id="mask.cut", shows=_mask_cut),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),

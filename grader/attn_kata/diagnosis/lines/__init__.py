@@ -49,6 +49,35 @@ def mask_adds_almost_nothing(source: bytes) -> bool:
     return _any(masks.tiny_terms, source)
 
 
+def fill_numbers(source: bytes) -> list[float]:
+    """The numbers that the live part of `source` fills or adds where a mask is, if they are too weak or positive."""
+    try:
+        program = _program(source)
+        return masks.weak_numbers(program) if program is not None else []
+    except (RecursionError, MemoryError):
+        return []
+
+
+def fills_with_plus(source: bytes) -> bool:
+    """Whether the live part of `source` gives hidden keys a large positive number."""
+    return _any(masks.positive_fills, source)
+
+
+def raises_kept_scores(source: bytes) -> bool:
+    """Whether the live part of `source` adds a large positive number to the scores of kept keys."""
+    return _any(masks.raised_scores, source)
+
+
+def inverts_integers(source: bytes) -> bool:
+    """Whether the live part of `source` applies ~ to a mask that it has made a tensor of integers."""
+    return _any(masks.inverted_integers, source)
+
+
+def softmax_along_fourth(source: bytes) -> bool:
+    """Whether the live part of `source` has a softmax along dimension 3, counted from the first."""
+    return _any(scores.along_fourth, source)
+
+
 def drops_twice(source: bytes) -> bool:
     """Whether the live part of `source` applies dropout in two places or more."""
     return _any(dropout.further, source)
@@ -103,6 +132,9 @@ WHERE_RAISED = frozenset(
         "layout.view_of_strided",
         "layout.T_of_batch",
         "mask.not_boolean",
+        "mask.bool_arithmetic",
+        "mask.square_only",
+        "layout.fixed_rank",
         "numerics.large_fill",
         "score.not_transposed",
     }
@@ -136,6 +168,10 @@ FINDERS: dict[str, Finder] = {
     "mask.zero_fill": masks.zero_fill,
     "mask.tiny": masks.tiny,
     "mask.zero_times_inf": masks.zero_times_inf,
+    "mask.weak_fill": masks.weak_fill,
+    "mask.fill_sign": masks.fill_sign,
+    "mask.raised": masks.raised,
+    "mask.integer_not": masks.integer_not,
     "mask.after_softmax": masks.after_softmax,
     "mask.query_axis": masks.query_axis,
     "mask.broadcast": masks.only_application,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from attn_kata.diagnosis.lines.program import Binding, Program
 from attn_kata.diagnosis.lines.scores import softmaxes
@@ -138,6 +139,84 @@ def tiny_terms(program: Program) -> list[ast.AST]:
         if by is not None and 0 < abs(by) <= 1e-3:
             found.append(use.node)
     return found
+
+
+def weak_numbers(program: Program) -> list[float]:
+    """The numbers, apart from about 0, that are put where a mask is and do not hide a key."""
+    told = (_given(program, use) for use in uses(program))
+    return sorted({fill for fill in told if fill is not None and (fill > 1e-3 or -WEAK < fill < -1e-3)})
+
+
+WEAK = 1e3  # a key whose score is lower by this has no weight
+
+
+def weak_fill(program: Program) -> int | None:
+    """The line of the one fill with a number that is not far below the scores."""
+    return only_line([use.node for use in uses(program) if 1e-3 < abs(_given(program, use) or 0.0) <= WEAK])
+
+
+def fill_sign(program: Program) -> int | None:
+    """The line of the one fill with a large positive number."""
+    return only_line(positive_fills(program))
+
+
+def positive_fills(program: Program) -> list[ast.AST]:
+    """The live fills of hidden keys with a large positive number."""
+    return [use.node for use in _with_plus(program) if sense(program, use) is True]
+
+
+def raised(program: Program) -> int | None:
+    """The line of the one large positive number for kept keys."""
+    return only_line(raised_scores(program))
+
+
+def raised_scores(program: Program) -> list[ast.AST]:
+    """The live places that give kept keys a large positive number."""
+    return [use.node for use in _with_plus(program) if use.kind == "times" and sense(program, use) is False]
+
+
+def _with_plus(program: Program) -> list[Use]:
+    return [use for use in uses(program) if (_given(program, use) or 0.0) > WEAK]
+
+
+def _given(program: Program, use: Use) -> float | None:
+    """The number that masked scores get or that is added to them, with the sign of a difference."""
+    fill, above = fill_number(program, use), program.parents.get(use.node)
+    less = isinstance(above, ast.BinOp | ast.AugAssign) and isinstance(above.op, ast.Sub)
+    taken = above.right if isinstance(above, ast.BinOp) else getattr(above, "value", None)
+    return -fill if fill is not None and less and taken is use.node else fill
+
+
+def integer_not(program: Program) -> int | None:
+    """The line of the one ~ of integers."""
+    return only_line(inverted_integers(program))
+
+
+def inverted_integers(program: Program) -> list[ast.AST]:
+    """The live ~ of a mask that was made a tensor of integers, without a mask of its bits."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        inverts = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
+        if not inverts or not is_mask(program, node.operand):  # type: ignore[attr-defined]
+            continue
+        around = program.parents.get(node)
+        if _is_integer(program.resolved(node.operand)) and not (  # type: ignore[attr-defined]
+            isinstance(around, ast.BinOp) and isinstance(around.op, ast.BitAnd)
+        ):
+            found.append(node)
+    return found
+
+
+def _is_integer(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if callee(node) in ("byte", "int", "long", "short", "char"):
+        return True
+    return callee(node) in ("to", "type") and any(
+        re.fullmatch(r"u?int\d*|long|short", getattr(part, "attr", ""))
+        for given in node.args
+        for part in ast.walk(given)
+    )
 
 
 def zero_times_inf(program: Program) -> int | None:

@@ -180,6 +180,11 @@ def without_dim(program: Program) -> list[ast.Call]:
     return [] if any(_dim(call) is not None for call in calls) else calls
 
 
+def along_fourth(program: Program) -> list[ast.Call]:
+    """The live softmaxes along dimension 3, counted from the first."""
+    return [call for call in softmaxes(program) if number(_dim(call)) == 3]
+
+
 def wrong_dim(program: Program) -> int | None:
     """The line of the one softmax, or of the one sum by hand, whose dimension is not clearly the last."""
     calls = softmaxes(program)

@@ -67,6 +67,27 @@ def mask_with_zero(state: State) -> None:
     fill(state, state.keep, 0.0)
 
 
+def mask_made_and_lost(state: State) -> None:
+    """Scores filled and the result thrown away. Raises RuntimeError where the mask does not fit them."""
+    if state.keep is not None:
+        state.scores.masked_fill(~state.keep, float("-inf"))
+
+
+def mask_filled_with(value: float) -> Stage:
+    """The stage that fills the scores of masked keys with `value`, which is too near other scores."""
+    return lambda state: fill(state, state.keep, value)
+
+
+def mask_lowered_by(value: float) -> Stage:
+    """The stage that adds `value` to the scores of masked keys, which is too little to hide them."""
+
+    def stage(state: State) -> None:
+        if state.keep is not None:
+            state.scores = state.scores + value * (~state.keep).to(state.scores.dtype)
+
+    return stage
+
+
 def mask_zero_times_inf(state: State) -> None:
     """(1 - keep) * -inf added to the scores: 0 * -inf is NaN where a key is kept."""
     if state.keep is not None:
@@ -138,6 +159,7 @@ def mask_weights(state: State) -> None:
 
 
 def fill_weights(state: State) -> None:
-    """The weights of masked keys become -inf, after the softmax."""
+    """The weights of masked keys become -inf, or the large number of `state.masking`, after the softmax."""
     if state.keep is not None:
-        state.weights = state.weights.masked_fill(~state.keep, float("-inf"))
+        _, value = getattr(state, "masking", None) or ("fill", float("-inf"))
+        state.weights = state.weights.masked_fill(~state.keep, value)

@@ -23,6 +23,12 @@ def linear_transposed(state: State, name: str, value: Tensor) -> Tensor:
     return out if bias is None else out + bias
 
 
+def linear_without_bias(state: State, name: str, value: Tensor) -> Tensor:
+    """`value` times the layer's weight, without its bias."""
+    out: Tensor = value @ state.parameters[f"{name}.weight"].T
+    return out
+
+
 def linear_rectified(state: State, name: str, value: Tensor) -> Tensor:
     """`value` through the layer `name` and a ReLU."""
     return linear(state, name, value).relu()
