@@ -18,6 +18,7 @@ narrow = [...]                       # where it takes only masks of some shapes
 lengths = [...]                      # where it takes lengths instead of a mask
 dims = [...]                         # where it takes a fixed number of dimensions
 bias = [...]                         # where a layer has no bias and cannot be given one
+values = [...]                       # where the keys are the values
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias")
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "values")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,11 @@ class Contract:
     @property
     def is_module(self) -> bool:
         return bool(self.layers)
+
+    @property
+    def has_score(self) -> bool:
+        """Whether it is a module with a learned score, which takes a query, keys and values."""
+        return self.is_module and "q" in self.inputs
 
     @property
     def has_heads(self) -> bool:

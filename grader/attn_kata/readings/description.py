@@ -17,13 +17,20 @@ _MEANINGS = {
     "additive": "added to the scores",
     "lengths": "the length of each sample",
 }
-_ARRANGED = {"blocks": "rows {}", "by_head": "rows head by head, each {}", "innermost": "rows {} in turn"}
+_ARRANGED = {
+    "beside": "side by side {}",
+    "blocks": "rows {}",
+    "by_head": "rows head by head, each {}",
+    "innermost": "rows {} in turn",
+}
 _STORED = {
     "columns": "stored (in, out)",
     "conv": "a convolution of size 1",
     "heads": "stored (H, D, in)",
     "heads_columns": "stored (H, in, D)",
     "columns_heads": "stored (in, H, D)",
+    "vector": "a vector",
+    "shared": "one head's, used for every head",
 }
 
 
@@ -38,7 +45,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"If you meant {other}, this is mask.inverted. To settle it: --mask keep or --mask hide"
         )
     usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
-    if reading.fused != usual:
+    if reading.fused != usual and reading.arrangement != "beside":
         cut, meant = " | ".join(reading.fused), " | ".join(usual)
         notes.append(
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
@@ -73,7 +80,9 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         )
     )
     lines.append(("mask", _mask(reading)))
-    returned = "one tensor" if reading.returns == "tensor" else f"a tuple; its part {reading.returns} is the output"
+    what = "the weights of the keys" if reading.returns_weights else "the output"
+    returned = f"a tuple; its part {reading.part} is {what}" if reading.part else "one tensor"
+    returned = what if reading.returns_weights and not reading.part else returned
     lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
     return lines
 
@@ -127,8 +136,13 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["time first"] * (reading.order == "time")
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
     found += ["as many queries as keys only"] * reading.square
+    found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
+    found += ["the keys are the values"] * reading.keys_are_values
+    found += ["returns the weights alone"] * reading.returns_weights
+    found += ["values as wide as keys only"] * reading.alike
+    found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
-    found += ["returns a tuple"] * (reading.returns != "tensor")
+    found += ["returns a tuple"] * bool(reading.part)
     found += ["adds the input to the output"] * reading.residual
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
@@ -141,12 +155,18 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
     applies = {
         "always": (True, "it is about the contract's own names and checks"),
         "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
-        "mask": (reading.mask == "none", "the code takes no mask"),
+        "mask": (
+            reading.mask == "none" or reading.hides_queries,
+            "the code takes no mask"
+            if reading.mask == "none"
+            else "its mask hides queries too: only the others are compared",
+        ),
         "causal": (reading.causal, "the code always hides later keys"),
         "narrow": (narrow, "the code takes masks of one shape only"),
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
+        "values": (reading.keys_are_values, "the keys are the values"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():

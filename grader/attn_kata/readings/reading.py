@@ -13,12 +13,16 @@
     causal     whether it always hides later keys                      causal=yes
     order      batch or time first                                     order=time
     dims       how many dimensions q, k and v of a function have       dims=4
-    returns    tensor, or the place of the output in a tuple           returns=0
+    query      the shape of the query of a learned score               query=(B, E)
+    returns    tensor, or the place of the output in a tuple; weights  returns=0, returns=weights, returns=weights:1
+               where it returns the weights of a learned score alone
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
     square     whether it takes as many queries as keys only           square=yes
     off        attributes set to False                                 off=flash
     residual   whether the input is added to the output                residual=yes
+    alike      whether it takes values as wide as keys only            alike=yes
+    hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
 
 Symbols: E width, H heads, D size of a head, C width of the context, p dropout, L a length.
 """
@@ -33,8 +37,9 @@ from attn_kata.errors import UsageError
 Pairs = tuple[tuple[str, str], ...]
 
 ROLES = ("q", "k", "v", "o")
-LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads")
-ARRANGEMENTS = ("blocks", "by_head", "innermost")
+LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "vector")
+ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside")
+ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")
 MASK_TYPES = ("bool", "int", "float")
 # Shapes of a mask, from the most general on. "any": it broadcasts to the scores as it is.
@@ -50,7 +55,9 @@ SHAPES = (
     "(B, T)",
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
-_VALUE = re.compile(r"[EHDCIVpLxqkv]|sqrt\(D\)|context|mask|training|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_VALUE = re.compile(
+    r"[EHDCIVpLxqkv]|(?:1/)?sqrt\(D\)|context|mask|training|'general'|'concat'|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+)
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
 
@@ -113,17 +120,37 @@ class Reading:
     causal: bool = False
     order: str = "batch"
     dims: int = 0
+    query: str = "(B, T, E)"
     returns: str = "tensor"
     bypassed: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
     square: bool = False
     off: tuple[str, ...] = ()
     residual: bool = False
+    alike: bool = False
+    hides_queries: bool = False
 
     def layer(self, role: str) -> Layer:
         """The layer of a role: q, k, v or o."""
         found: Layer = getattr(self, role)
         return found
+
+    @property
+    def part(self) -> str:
+        """The place in the tuple that the code returns, or ""."""
+        place = self.returns.rpartition(":")[2]
+        return place if place.isdecimal() else ""
+
+    @property
+    def returns_weights(self) -> bool:
+        """Whether the code returns the weights alone."""
+        return self.returns.startswith("weights")
+
+    @property
+    def keys_are_values(self) -> bool:
+        """Whether a call with keys takes no values of their own."""
+        given = [value for _, value in self.call]
+        return self.is_class and "k" in given and "v" not in given and not self.returns_weights
 
     @property
     def drops(self) -> bool:
@@ -182,7 +209,7 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key == "fused":
         arrangement, colon, order = text.rpartition(":")
         parts = tuple(order.replace(" ", "").split(","))
-        if sorted(parts) not in (["k", "q", "v"], ["k", "v"]):
+        if sorted(parts) not in (["k", "q", "v"], ["k", "v"], ["k", "q"]):
             raise ValueError("it is an order of q, k and v, such as k,q,v")
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call"):
@@ -192,15 +219,18 @@ def _value(key: str, text: str) -> dict[str, object]:
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
-    if key in ("causal", "residual", "needs_mask", "square"):
+    if key in ("causal", "residual", "needs_mask", "square", "alike", "hides_queries"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
+    choices["query"] = ("(B, T, E)", *ONE_QUERY)
     if key in choices:
         return {key: _one_of(text, choices[key])}
     if key == "dims":
         return {key: int(_one_of(text, ("0", "2", "3", "4")))}
-    if key == "returns" and text != "tensor" and not text.isdecimal():
-        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …")
+    if key == "returns" and re.fullmatch(r"tensor|\d{1,2}|weights(?::\d{1,2})?", text) is None:
+        raise ValueError(
+            "it is tensor, or the place of the output in the tuple: 0, 1, …; or weights, or weights:0, weights:1, …"
+        )
     if not text.isidentifier() and key == "entry":
         raise ValueError("it is the name of a class or function")
     return {key: text}
