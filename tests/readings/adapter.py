@@ -91,6 +91,8 @@ class Adapted:
         self.row, self.kata = row, row["kata"]
         self.sizes = SIZES | (GROUPS if row["kata"] == "gqa" else {})
         one_size = {"key_dim, value_dim": ("Dv",), "input_dim, key_dim, value_dim": ("Din", "Dv")}
+        one_size |= {"query_dim, key_dim, hidden_dim": ("Qd", "Kd", "Hd"), "query_dim, hidden_dim": ("Qd", "Hd")}
+        one_size |= {"query_dim, key_dim": ("Qd", "Kd")}
         for size in one_size.get(row.get("equal", ""), ()):
             self.sizes[size] = self.sizes["Dk"]
         module = ModuleType("piece")
@@ -110,8 +112,10 @@ class Adapted:
                 self.names[turn] = lambda q, k, *angles, **named: (q, k)
             elif turn:
                 setattr(self.f, turn, nn.Identity())
-            for parameter in self.f.parameters():
+            for name, parameter in self.f.named_parameters():
                 nn.init.normal_(parameter, std=0.6)
+                if name.endswith("bias") and self.kata in ("additive_attention", "multiplicative_attention"):
+                    nn.init.zeros_(parameter)  # the contract has none, and a reading sets it to 0
         self.arguments = self._arguments()
 
     # ------------------------------------------------------------------------------------------------ the contract's side
@@ -156,6 +160,10 @@ class Adapted:
         for part in ("q", "k", "v", "o", "score"):
             if row.get(part):
                 found[part] = self._layer(part, row[part])
+        if "qk" in row:
+            weight, bias = self._layer("qk", row["qk"])
+            sides = dict(zip(row["fused"].split(", "), weight.split(self._sides(), 1), strict=True))
+            found |= {part: (side, bias) for part, side in sides.items()}
         for fused in ("qkv", "kv"):
             if fused in row:
                 order = row["fused"].removeprefix("per head: ").split(", ")
@@ -188,6 +196,9 @@ class Adapted:
             for what, value in zip(("weight", "bias"), layer, strict=True)
         }
 
+    def _sides(self) -> list[int]:
+        return [self.sizes[{"q": "Qd", "k": "Kd"}[part]] for part in self.row["fused"].split(", ")]
+
     def _layer(self, part: str, name: str) -> tuple[Tensor, Tensor]:
         """Weight (out, in) and bias (out,) of a layer, of a parameter, of a pair of parameters, or of one per head."""
         all_of_them = {key: value.detach() for key, value in self.f.named_parameters()}
@@ -201,6 +212,8 @@ class Adapted:
             weight = weight.T
         if stored == "H, in, out":
             weight = weight.flatten(0, 1).T if part == "o" else weight.transpose(1, 2).flatten(0, 1)
+        if part == "score" and weight.dim() == 1:
+            weight = weight[None]
         bias = torch.zeros(weight.shape[0], dtype=torch.float64) if bias.numel() == 0 else bias.flatten()
         return weight, bias
 
@@ -235,7 +248,8 @@ class Adapted:
             return {"x": rand(s.B, s.Tq, s.E), "context": rand(s.B, s.Tk, s.C), "mask": self.keep(0)}
         if self.kata in ("additive_attention", "multiplicative_attention"):
             keys = rand(s.B, s.Tk, s.Kd)
-            values = keys if self.row.get("equal") == "keys, values" else rand(s.B, s.Tk, s.Dv)
+            takes_values = "values" in self.row["call"] or self.row["result"] == "weights"
+            values = rand(s.B, s.Tk, s.Dv) if takes_values else keys
             return {"query": rand(s.B, s.Tq, s.Qd), "keys": keys, "values": values, "mask": self.keep(0)}
         lead = (s.B,) if "three dimensions only" in self.row["departures"] else (s.B, s.H)
         tq = s.Tk if self.kata == "causal_mask" else s.Tq
@@ -302,6 +316,8 @@ class Adapted:
 
     def output(self) -> Tensor:
         """What the piece returns for the same arguments, as the contract would have it: batch first, one tensor."""
+        if "query" in self.row:
+            return self._one_by_one()
         swap = self.row.get("layout") == "time first"
         names = {key: value for key, value in self.arguments.items() if key != "mask"}
         if swap:
@@ -315,3 +331,21 @@ class Adapted:
         if isinstance(result, tuple):
             result = result[self.row["result"].split(", ").index("out")]
         return result.transpose(0, 1) if swap else result
+
+    def _one_by_one(self) -> Tensor:
+        """The same for code that takes one query at a time."""
+        query, keys, values = (self.arguments[name] for name in ("query", "keys", "values"))
+        given = {"mask": self.mask()} if "mask" in self.row["call"] else {}
+        given["keys"] = keys.transpose(0, 1) if self.row.get("layout") == "time first" else keys
+        outs = []
+        for place in range(query.shape[1]):
+            one = query[:, place]  # (B, Qd)
+            given["query"] = {"B, E": one, "B, 1, E": one[:, None], "1, B, E": one[None]}[self.row["query"]]
+            with torch.no_grad():
+                result = eval(f"f({self.row['call']})", {"f": self.f, **given})
+            if isinstance(result, tuple):
+                result = result[self.row["result"].split(", ").index("out")]
+            elif self.row["result"] == "weights":
+                result = result.reshape(len(values), 1, -1) @ values
+            outs.append(result.reshape(len(values), -1))
+        return torch.stack(outs, 1)

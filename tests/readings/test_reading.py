@@ -34,6 +34,8 @@ FULL = Reading(
     square=True,
     off=("flash",),
     residual=True,
+    alike=True,
+    hides_queries=True,
 )
 
 
@@ -75,6 +77,8 @@ def test_a_flag_that_cannot_be_understood_is_said_with_what_can(flag, said):
         ("linear_v", "v"),
         ("fc_out", "o"),
         ("linears.0", None),
+        ("query.linear", "q"),
+        ("linear.proj", "o"),
         ("x1", None),
     ],
 )
@@ -94,8 +98,23 @@ def test_the_role_of_a_layer_by_its_name(name, role):
         ("mask: 为 True 的位置会被屏蔽", "hide"),
         ("mask: 0 where allowed, -inf elsewhere", "additive"),
         ("mask: one mask for all heads", None),
+        ("mask of shape (batch, 1, 1, seq), for a masked decoder", None),
         ("mask: the mask", None),
     ],
 )
 def test_what_words_say_of_a_mask(words, meaning):
     assert masks.documented(f'def f(x, mask):\n    """{words}"""', "mask") == meaning
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "symbol"),
+    [
+        ("head_size", "self.att_size = hidden_size // head_size", "H"),
+        ("head_dim", "self.num_heads = width // head_dim", "D"),
+        ("head_dim", "inner = head_dim * heads", "D"),
+        ("scale", "scores = q @ k.mT / self.scale", "sqrt(D)"),
+        ("scale", "scores = q @ k.mT * config.scale", "1/sqrt(D)"),
+    ],
+)
+def test_what_the_code_does_with_a_size_says_which_one_it_is(name, text, symbol):
+    assert vocabulary.size_in(name, text) == symbol

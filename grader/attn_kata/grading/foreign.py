@@ -19,7 +19,7 @@ from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.failures import PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import causal, contract, conventions, description, origin, structure, syntax
+from attn_kata.readings import building, causal, contract, conventions, description, origin, structure, syntax
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
 from attn_kata.readings.reading import Reading, parse
@@ -27,9 +27,12 @@ from attn_kata.readings.search import Chosen, NotRead, Search
 from attn_kata.report.model import Finding
 
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
+_EVAL = "no_dropout_in_eval"
+_DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
-_DROPS_RESULT = "left out under this reading: the code drops numbers of the result (dropout.twice, by the contract)"
-_DROPPED_WEIGHTS = "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
+_DROPPED_WEIGHTS = (
+    "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
+)
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
@@ -60,13 +63,23 @@ class Read:
     tests: list[HiddenTest]
     mistakes: types.ModuleType
     left_out: dict[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def described(self) -> dict[str, Any]:
         """The report's `reading`."""
-        return description.described(
-            self.chosen, self.source.contract, by_contract=_by_contract(self.source, self.chosen.reading)
-        )
+        by_contract = _by_contract(self.source, self.chosen.reading)
+        found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
+        return {**found, "notes": [*found["notes"], *self.notes]}
+
+    @property
+    def no_verdict(self) -> str | None:
+        """Why a failure is no verdict: nothing explains the code under the reading, and nothing else bears it out. Or None."""
+        if not self.chosen.doubt:
+            return None
+        how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
+        tried = f"{self.chosen.reading.entry}({how}): {self.chosen.doubt}"
+        return NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=SAY)
 
     @property
     def code(self) -> bytes:
@@ -75,15 +88,38 @@ class Read:
         return description.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
 
     def settled(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
-        """The same, without the properties of dropout where the code drops numbers of the result, as its author wants it."""
+        """The same, without the properties of dropout where the code drops something else, or nothing.
+
+        Dropout in train() is a convention of its author; that nothing is dropped in eval() is none.
+        """
         if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
             return replace(self, left_out=self.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
-        failure = failures.get("dropout_acts_on_weights")
-        if failure is None or _RESULT_DROPPED not in failure.message:
+        about = [name for name in self.source.contract.left_out.get("dropout", ()) if name != _EVAL]
+        failed = next((name for name in about if name in failures), None)
+        if failed is None or _EVAL in failures:
             return self
+        message = failures[failed].message
+        id = "dropout.never" if message.startswith("nothing is dropped") else ""
+        id = "dropout.on_output" if _RESULT_DROPPED in message else id
+        note = f"Its dropout is not the contract's{f' ({id})' if id else ''}, and is not graded: in train(), {message}"
         return replace(
-            self, left_out=self.left_out | dict.fromkeys(self.source.contract.left_out["dropout"], _DROPS_RESULT)
+            self, left_out=self.left_out | dict.fromkeys(about, _DROPOUT_LEFT_OUT), notes=(*self.notes, note)
         )
+
+    def with_shared(
+        self, findings: list[Finding], failures: dict[str, PropertyFailed]
+    ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
+        """The findings, and that parameters fail where the code has one small layer for all heads."""
+        shared = self.chosen.limits.shared
+        if not shared:
+            return findings, failures
+        size = building.LOOK["E"], building.LOOK["D"]
+        name = min(shared, key=lambda one: not one.endswith("weight"))
+        message = f"{name} has shape ({size[1]}, {size[1]}); the contract's has ({size[0]}, {size[0]})"
+        changed = [
+            replace(one, outcome="failed", message=message) if one.property == "parameters" else one for one in findings
+        ]
+        return changed, failures | {"parameters": PropertyFailed(message)}
 
     def in_their_names(self, diagnosed: Diagnosed) -> Diagnosed:
         """The diagnosis with the lines of the source and the names that the code has."""
@@ -156,17 +192,18 @@ def read(
     if isinstance(chosen, NotRead):
         return _not_read(source, chosen)
     connection.adapt(chosen.adapter)
-    limits, masked = chosen.limits, chosen.limits.of_masked_function()
+    limits = replace(chosen.limits, opened=chosen.reading.hides_queries)
+    masked = limits.of_masked_function()
     takes_mask = also is not None and chosen.reading.mask != "none"
     if also is not None and takes_mask:
         names = set(also.properties)
         tests = [*tests, *(one for one in _tests(source.folder.parent / also.kata) if one.property.name in names)]
     left_out = description.left_out(chosen.reading, source.contract, limits)
-    if chosen.reading.square:
-        tests, without = _square(tests)
-        left_out |= dict.fromkeys(without, "left out under this reading: the code takes as many queries as keys only")
+    tests = _possible(tests, chosen.reading)
     hides = chosen.reading.causal and limits.place is None
     reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
+    if chosen.reading.keys_are_values:
+        reference = Local(_keys_as_values(_reference(source), source.contract.entry))
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
         for one in pipelines
@@ -190,18 +227,26 @@ def _tests(folder: Path) -> list[HiddenTest]:
     return hidden_tests.load(folder / f"test_{folder.name}.py")
 
 
-def _square(tests: list[HiddenTest]) -> tuple[list[HiddenTest], list[str]]:
-    """The tests with their cases that have as many queries as keys, and the properties that have no such case."""
-    kept, without = [], []
+def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
+    """The tests, with the sizes of their cases as the code can take them."""
+    same = {"Tq": "Tk"} if reading.square else {}
+    same |= {"Dv": "D"} if reading.alike else {}
+    same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
+    if not same:
+        return tests
+    kept = []
     for test in tests:
-        cases = [case for case in test.property.cases if case is None or _is_square(case)]
-        without += [] if cases else [test.property.name]
+        cases = dict.fromkeys(_alike(case, same) for case in test.property.cases if not isinstance(case, Drawn))
         kept.append(replace(test, property=replace(test.property, cases=tuple(cases) or test.property.cases)))
-    return kept, without
+    return kept
 
 
-def _is_square(case: Sizes | Drawn) -> bool:
-    return not isinstance(case, Drawn) and case.as_dict().get("Tq") == case.as_dict().get("Tk")
+def _alike(case: Sizes | None, same: dict[str, str]) -> Sizes | None:
+    """A case with each of these sizes as large as the other."""
+    if case is None:
+        return None
+    sizes = case.as_dict()
+    return Sizes(**(sizes | {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}))
 
 
 def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
@@ -217,6 +262,18 @@ def _reference(source: Source, limits: Limits | None = None, *, hides: bool = Fa
             text = conventions.reference(text, limits.conventions)
         exec(compile(text, str(path), "exec", dont_inherit=True), namespace.__dict__)
     namespace.__file__ = str(source.solution)
+    return namespace
+
+
+def _keys_as_values(namespace: types.ModuleType, entry: str) -> types.ModuleType:
+    """The reference's module with a learned score, which takes the keys for the values."""
+    plain: Any = getattr(namespace, entry)
+
+    class KeysAsValues(plain):  # type: ignore[misc]
+        def forward(self, query: Any, keys: Any, values: Any, *keep: Any) -> Any:
+            return super().forward(query, keys, keys, *keep)
+
+    setattr(namespace, entry, KeysAsValues)
     return namespace
 
 

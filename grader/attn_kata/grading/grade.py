@@ -146,9 +146,13 @@ class _Grading:
             self._read = self._read.settled(findings, failures)
             findings = [_left_out(finding, self._read.left_out) for finding in findings]
             failures = {name: failure for name, failure in failures.items() if name not in self._read.left_out}
+            findings, failures = self._read.with_shared(findings, failures)
         core = [finding for finding in findings if finding.tier == "core"]
         left_out = self._read.left_out if self._read is not None else {}
-        holds = all(finding.outcome == "passed" or finding.property in left_out for finding in core)
+        holds = all(
+            finding.outcome == "passed" or (finding.property in left_out and finding.outcome != "failed")
+            for finding in core
+        )
         outcome: ReportOutcome = "passed" if holds else "failed"
         not_written = outcome == "failed" and _nothing_written(findings)
         diagnosed = Diagnosed()
@@ -179,6 +183,8 @@ class _Grading:
             except Exception as error:  # the verdict is valid without a diagnosis
                 diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
             self._seconds["diagnosis"] = time.perf_counter() - started
+        if outcome == "failed" and self._read is not None and not diagnosed.diagnoses and self._read.no_verdict:
+            return self._ungraded(self._read.no_verdict)
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:

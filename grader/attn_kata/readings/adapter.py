@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from attn_kata.readings import laying, positions
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.reading import Reading
+from attn_kata.readings.reading import ONE_QUERY, Reading
 
 BUILDER = "build_theirs"
 
@@ -115,7 +115,7 @@ def _builder(reading: Reading) -> str:
 
 
 def _size(value: str) -> str:
-    return "_math.sqrt(D)" if value == "sqrt(D)" else value
+    return value.replace("sqrt(D)", "_math.sqrt(D)")
 
 
 # ------------------------------------------------------------------------------------------------------------ modules
@@ -173,7 +173,7 @@ def _sizes(symbols: list[str]) -> dict[str, str]:
     every = {
         "H": "1",
         "D": "E // H",
-        "E": "D * H" if "H" in symbols else "D",
+        "E": "D * H" if "H" in symbols else "D" if "D" in symbols else "I",
         "V": "D",
         "I": "E",
         "C": "I" if "I" in symbols else "E",
@@ -189,7 +189,7 @@ def _inputs(contract: Contract) -> str:
 
 def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
-    keys = "context" if contract.is_cross else "key" if contract.takes_qkv else first
+    keys = "context" if contract.is_cross else "k" if contract.has_score else "key" if contract.takes_qkv else first
     lines = []
     if reading.dims:
         lines += [
@@ -197,16 +197,21 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
         ]
     if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
-        lines.append(f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()")
+        lines.append(
+            f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()"
+        )
         lines += _mask(reading, f"mask.expand({first}.shape[0], H, {first}.shape[-2], {first}.shape[-2])", first)
     if "mask" in contract.inputs and reading.mask != "none":
-        whole = f"mask.expand({first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2])"
+        queries = "1" if reading.query in ONE_QUERY else f"{first}.shape[-2]"
+        whole = f"mask.expand({first}.shape[0], H, {queries}, {keys}.shape[-2])"
         if contract.mask == "keys":
             given = ["mask = mask[:, None, None, :]", *_mask(reading, whole, first)]
             lines += _given_mask(reading, given, f"{first}.shape[0], {keys}.shape[-2]", first)
         else:
             shape = f"{first}.shape[-2], {keys}.shape[-2]"
             lines += _given_mask(reading, _mask(reading, whole, first), shape, first)
+    if contract.has_score:
+        return lines + _scored(reading)
     if reading.order == "time":
         lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
     if reading.globals:
@@ -239,7 +244,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("out = out.transpose(0, 1)")
     if "o" in contract.layers and not reading.o.weight and not contract.is_block:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
-    elif "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
+    elif (
+        "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight")
+    ):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
         lines += [
             f"if '{owner}' not in dict(self.theirs.named_modules()):",
@@ -249,6 +256,36 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     if contract.returns:
         lines[-1] = "return out, weights"
     return lines
+
+
+def _scored(reading: Reading) -> list[str]:
+    """The call of a learned score, once for each query where the code takes one at a time."""
+    part = f"[{reading.places[0]}]" if reading.places else ""
+    called = f"self.theirs({_arguments(reading)}){part}"
+    lines = ["values = v"]
+    if reading.order == "time":
+        lines += ["k, v = k.transpose(0, 1), v.transpose(0, 1)"]
+        lines += ["q = q.transpose(0, 1)"] * (reading.query == "(B, T, E)")
+    each = {
+        "(B, E)": "q.unbind(1)",
+        "(B, 1, E)": "q.split(1, 1)",
+        "(1, B, E)": "q.transpose(0, 1).split(1, 0)",
+    }.get(reading.query)
+    if each is None:
+        lines += [f"out = {called}", "if not isinstance(out, _torch.Tensor):", "    return out"]
+        lines += ["out = out.transpose(0, 1)"] * (reading.order == "time" and not reading.returns_weights)
+        lines += ["out = out @ values"] * reading.returns_weights
+        return [*lines, "return out"]
+    lines += [
+        f"outs = [{called} for q in {each}]",
+        "if not all(isinstance(out, _torch.Tensor) for out in outs):",
+        "    return outs[0]",
+        "if any(out.numel() != len(values) * out.shape[-1] for out in outs if out.shape[-1:] != (1,)):",
+        "    raise ValueError(f'it returned {tuple(outs[0].shape)} for one query')",
+        "outs = [out.reshape(len(values), -1) for out in outs]",
+    ]
+    lines += ["outs = [(out[:, None] @ values)[:, 0] for out in outs]"] * reading.returns_weights
+    return [*lines, "return _torch.stack(outs, 1)"]
 
 
 def _arguments(reading: Reading) -> str:

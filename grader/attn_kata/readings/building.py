@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings import positions, vocabulary
+from attn_kata.readings import positions, scores, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
@@ -30,21 +30,24 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
-    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout and not contract.is_block else ())
+    common = replace(
+        common, rates=_rates(definition, structure, common) if contract.has_dropout and not contract.is_block else ()
+    )
     of_weights = contract.is_block or not _drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:
         yield common
         return
+    text = structure.text(definition)
     known: list[tuple[str, str]] = []
     unknown: list[str] = []
     for parameter in definition.build:
         if parameter.name == definition.config:
             asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
-            known += [(f"{parameter.name}.{name}", _config_value(name, contract)) for name in asked]
+            known += [(f"{parameter.name}.{name}", _config_value(name, text, contract)) for name in asked]
             continue
         if parameter.name.startswith("*"):
             continue
-        symbol = _symbol(parameter, definition, contract)
+        symbol = _symbol(parameter, definition, text, contract)
         symbol = "0.0" if symbol == "p" and not of_weights else symbol
         if symbol is not None:
             known.append((parameter.name, symbol))
@@ -60,15 +63,22 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
         yield replace(common, build=_in_order(definition, whole))
-        for other in _otherwise(whole):
+        for other in _otherwise(whole, of_one_head="ModuleList" in text):
             yield replace(common, build=_in_order(definition, other))
 
 
-def _otherwise(pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places."""
+def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[list[tuple[str, str]]]:
+    """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places.
+
+    With `of_one_head` an output size may be that of one head, too: in code with a module per head.
+    """
     of_groups = [(name, {"G": "H//G", "H//G": "G"}.get(value, value)) for name, value in pairs]
     if of_groups != pairs:  # some count the groups, some what is in a group
         yield of_groups
+    if of_one_head:
+        of_head = [(name, "D" if value == "E" and "out" in name.lower() else value) for name, value in pairs]
+        if of_head != pairs:
+            yield of_head
     for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
         swaps = {one: other, other: one} if one == "I" else {one: other}
         changed = [
@@ -87,19 +97,25 @@ def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
     return tuple(sorted(pairs, key=lambda pair: order.index(pair[0].partition(".")[0])))
 
 
-def _symbol(parameter: Parameter, definition: Definition, contract: Contract) -> str | None:
+def _symbol(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
-    symbol = vocabulary.size_of(parameter.name)
+    symbol = vocabulary.size_in(parameter.name, text)
+    if contract.has_score and re.search(r"method|mode|type|kind|align|^score|^attn$", parameter.name.lower()):
+        return scores.kind_of(contract)
     if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
         return None  # a flag with the name of a size: talking_heads=False
     if symbol is None:
         if parameter.default is not None:
             return None
         return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
+    if symbol in ("sqrt(D)", "1/sqrt(D)") and parameter.default is not None:
+        return None
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
 
 
 def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, default: str | None) -> str | None:
+    if contract.has_score and symbol in ("E", "D", "C", "I"):
+        return scores.symbol_of(name, contract)
     symbols = [each for each, _ in contract.arguments]
     if contract.is_block and symbol == "False" and re.search(r"causal|decoder|autoreg", name.lower()):
         return "True"
@@ -114,7 +130,7 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
         return None if default == symbol or symbol == "None" else symbol
     if symbol == "None":
         return "None"
-    if symbol in ("True", "False", "0.0", "L", "sqrt(D)", "16", "1e-5"):
+    if symbol in ("True", "False", "0.0", "L", "sqrt(D)", "1/sqrt(D)", "16", "1e-5"):
         return symbol
     if symbol == "M" and "M" not in symbols:
         return None
@@ -140,8 +156,8 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     return "D" if symbol == "E" else symbol
 
 
-def _config_value(name: str, contract: Contract) -> str:
-    symbol = vocabulary.size_of(name)
+def _config_value(name: str, text: str, contract: Contract) -> str:
+    symbol = vocabulary.size_in(name, text)
     if symbol is None:
         return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
     return _for_contract(symbol, name, [], contract, None) or symbol

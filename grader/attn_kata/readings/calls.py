@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings import positions, vocabulary
+from attn_kata.readings import positions, scores, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure
@@ -13,6 +13,9 @@ from attn_kata.readings.structure import Definition, Parameter, Structure
 
 def fits(definition: Definition, contract: Contract) -> bool:
     """Whether a definition can be an attempt at the kata, by its parameters and calls."""
+    if contract.has_score:
+        given = scores.inputs(definition).values()
+        return definition.is_class and bool(definition.layers) and {"q", "k"} <= set(given)
     inputs = call_inputs(definition)
     if contract.takes_qkv and not {"k", "v"} <= set(inputs.values()):
         return False
@@ -44,7 +47,12 @@ def call_inputs(definition: Definition) -> dict[str, str]:
 
 def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
     """The reading with its calls, without a mask."""
+    if contract.has_score:
+        return scores.ways(replace(reading, call=scores.call(definition, mask=False)), definition)
     found = [replace(reading, call=_call(definition, contract, mask=False))]
+    if contract.is_module and not contract.is_cross:
+        found = [*(replace(one, call=_lean(one.call, definition)) for one in found), *found]
+    found = list(dict.fromkeys(found))
     if not contract.is_module:
         squares = (False, True) if always_causal(definition, structure) else (False,)
         return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3, 2) for one in found]
@@ -53,6 +61,13 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     elif time_first(definition):
         found = [replace(one, order="time") for one in found] + found
     return found
+
+
+def _lean(call: Pairs, definition: Definition) -> Pairs:
+    """A call without what may be left out: code that takes `context=None` attends to x itself then."""
+    needed = {parameter.name for parameter in definition.call if parameter.default is None}
+    first = next((name for name, _ in call), None)
+    return tuple((name, value) for name, value in call if name in needed or name == first or value != "x")
 
 
 def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
@@ -120,13 +135,16 @@ def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:
 
 
 def with_mask_call(reading: Reading, definition: Definition, contract: Contract) -> Reading:
-    """The reading with a call that passes the mask too."""
-    return replace(reading, call=_call(definition, contract, mask=True))
+    """The reading with a call that passes the mask too, and no other input than before."""
+    passed = {name for name, _ in reading.call}
+    whole = scores.call(definition, mask=True) if contract.has_score else _call(definition, contract, mask=True)
+    return replace(reading, call=tuple((name, value) for name, value in whole if value == "mask" or name in passed))
 
 
-def mask_parameter(definition: Definition) -> Parameter | None:
+def mask_parameter(definition: Definition, contract: Contract | None = None) -> Parameter | None:
     """The parameter of the call that takes a mask."""
-    inputs = call_inputs(definition)
+    has_score = contract is not None and contract.has_score
+    inputs = scores.inputs(definition) if has_score else call_inputs(definition)
     return next((one for one in definition.call if inputs.get(one.name) == "mask"), None)
 
 
@@ -164,6 +182,13 @@ def always_causal(definition: Definition, structure: Structure) -> bool:
         )
         is not None
     )
+
+
+def is_switched_off(reading: Reading, definition: Definition) -> bool:
+    """Whether an argument of the constructor that is built with False or None says that nothing is masked."""
+    given = dict(reading.build)
+    off = {one.name for one in definition.build if given.get(one.name, one.default) in ("False", "None")}
+    return any(re.search(r"mask|causal|autoreg|decoder|unidirect", name, re.IGNORECASE) for name in off)
 
 
 def makes_triangle(definition: Definition, structure: Structure) -> bool:

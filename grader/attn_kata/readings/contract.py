@@ -22,6 +22,7 @@ weights = [...]                      # where it returns no weights
 lengths = [...]                      # where it takes lengths instead of a mask
 dims = [...]                         # where it takes a fixed number of dimensions
 bias = [...]                         # where a layer has no bias and cannot be given one
+values = [...]                       # where the keys are the values
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from attn_kata.readings.conventions import Convention
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights")
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,13 @@ class Contract:
 
     @property
     def is_block(self) -> bool:
+        """Whether it is a transformer block: an attention and an mlp, each with a norm."""
         return "norm1" in self.layers
+
+    @property
+    def has_score(self) -> bool:
+        """Whether it is a module with a learned score, which takes a query, keys and values."""
+        return self.is_module and "q" in self.inputs and not self.takes_qkv
 
     @property
     def has_heads(self) -> bool:

@@ -17,13 +17,20 @@ _MEANINGS = {
     "additive": "added to the scores",
     "lengths": "the length of each sample",
 }
-_ARRANGED = {"blocks": "rows {}", "by_head": "rows head by head, each {}", "innermost": "rows {} in turn"}
+_ARRANGED = {
+    "beside": "side by side {}",
+    "blocks": "rows {}",
+    "by_head": "rows head by head, each {}",
+    "innermost": "rows {} in turn",
+}
 _STORED = {
     "columns": "stored (in, out)",
     "conv": "a convolution of size 1",
     "heads": "stored (H, D, in)",
     "heads_columns": "stored (H, in, D)",
     "columns_heads": "stored (in, H, D)",
+    "vector": "a vector",
+    "shared": "one head's, used for every head",
 }
 
 
@@ -38,7 +45,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"If you meant {other}, this is mask.inverted. To settle it: --mask keep or --mask hide"
         )
     usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
-    if reading.fused != usual:
+    if reading.fused != usual and reading.arrangement != "beside":
         cut, meant = " | ".join(reading.fused), " | ".join(usual)
         notes.append(
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
@@ -78,7 +85,9 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         )
     )
     lines.append(("mask", _mask(reading)))
-    returned = f"a tuple; its part {reading.places[0]} is the output" if reading.places else "one tensor"
+    what = "the weights of the keys" if reading.returns_weights else "the output"
+    returned = f"a tuple; its part {reading.places[0]} is {what}" if reading.places else "one tensor"
+    returned = what if reading.returns_weights and not reading.places else returned
     returned += f", its part {reading.places[1]} the weights" if len(reading.places) > 1 else ""
     lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
     return lines
@@ -138,6 +147,11 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     )
     found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)
+    found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
+    found += ["the keys are the values"] * reading.keys_are_values
+    found += ["returns the weights alone"] * reading.returns_weights
+    found += ["values as wide as keys only"] * reading.alike
+    found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
     found += ["returns no weights"] * chosen.limits.without_weights
@@ -153,13 +167,19 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
     applies = {
         "always": (True, "it is about the contract's own names and checks"),
         "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
-        "mask": (reading.mask == "none", "the code takes no mask"),
+        "mask": (
+            reading.mask == "none" or reading.hides_queries,
+            "the code takes no mask"
+            if reading.mask == "none"
+            else "its mask hides queries too: only the others are compared",
+        ),
         "causal": (reading.causal, "the code always hides later keys"),
         "narrow": (narrow, "the code takes masks of one shape only"),
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
         "weights": (limits.without_weights, "the code returns no weights"),
+        "values": (reading.keys_are_values, "the keys are the values"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog
-from attn_kata.readings import calls, contract, structure, syntax, vocabulary
+from attn_kata.readings import calls, contract, scores, structure, syntax, vocabulary
 from attn_kata.readings.structure import Definition, Structure
 
 
@@ -25,20 +25,35 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     return None
 
 
+def _scores(definition: Definition, text: str) -> list[str]:
+    """The katas with a learned score that it may be: one of a query and keys, without heads."""
+    given = scores.inputs(definition)
+    crosses = {"q", "k"} <= set(given.values()) and not re.search(
+        r"num_?heads|n_?heads?\b|nhead|self\.heads?\b|math\.sqrt", text
+    )
+    named = re.search(
+        r"bahdanau|luong|additive|multiplicative|bilinear|[\"']general[\"']", definition.text, re.IGNORECASE
+    )
+    has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.[vV]\w*\(", text) is not None
+    squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
+    if not crosses or not (named or squashes):
+        return []
+    additive = has_vector and (squashes or (named is not None and re.search("bahd|addi", named[0], re.IGNORECASE)))
+    return ["additive_attention"] if additive else ["multiplicative_attention"]
+
+
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
     text = found.text(definition)
     inputs = calls.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
-    layered = {"Linear", "Parameter", "Conv1d", "Conv1D"} & {
-        made for one in found.reach(definition) for made in one.layers.values()
-    }
+    layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None
     if not definition.is_class or not layered:
         return ["sdpa"]
-    if re.search(r"\btanh\b", text):
-        return ["additive_attention"]
-    sizes = [vocabulary.size_of(one.name) for one in definition.build]
-    sizes += [vocabulary.size_of(part) for part in (*definition.config_names, *found.globals)]
+    if _scores(definition, text):
+        return _scores(definition, text)
+    sizes = [vocabulary.size_in(one.name, text) for one in definition.build]
+    sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *found.globals)]
     heads = "H" in sizes or re.search(r"num_?heads|n_?heads?\b|self\.heads?\b|ModuleList|头", text) is not None
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())

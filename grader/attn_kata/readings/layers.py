@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import replace
 
-from attn_kata.readings import vocabulary
+from attn_kata.readings import scores, vocabulary
 from attn_kata.readings.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ARRANGEMENTS, Layer, Reading, with_flags
@@ -19,6 +19,8 @@ def with_layers(
     reading: Reading, shapes: Shapes, definition: Definition, structure: Structure, contract: Contract
 ) -> list[Reading]:
     """The reading with the places of q, k, v and o, once for each way in which names and shapes can be understood."""
+    if contract.has_score:
+        return scores.with_layers(reading, shapes, definition, contract)
     weights = {path: shape for path, shape in shapes.items() if len(shape) > 1 and not _in_bypassed(path, reading)}
     if not weights:
         return []
@@ -61,10 +63,10 @@ def with_layers(
         places = {**named, **more}
         if any(role not in places and role not in covered for role in wanted if role != "o"):
             continue
-        layers: dict[str, object] = {role: _layer(path, shapes, made, role) for role, path in places.items()}
+        layers = {role: _layer(path, shapes, made, role) for role, path in places.items()}
         for path, kind in fused.items():
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
-        one = with_flags(reading, layers)
+        one = with_flags(reading, {role: _of_one_head(layer, shapes, contract) for role, layer in layers.items()})
         orders = _orders(fused, definition, structure)
         for arrangement in _arrangements(definition, structure) if fused and contract.has_heads else ("blocks",):
             for order_of_roles in orders:
@@ -72,8 +74,18 @@ def with_layers(
     return readings
 
 
+def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:
+    """The layer; as shared by the heads where it has the size of one head, and the contract's is for all of them."""
+    size = LOOK["D"], LOOK["D"]
+    is_small = ".*." not in layer.weight and shapes.get(layer.weight) == size
+    of_all = contract.has_heads and all(symbol != "I" for symbol, _ in contract.arguments)
+    return replace(layer, layout="shared") if is_small and of_all else layer
+
+
 def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
     """Whether the layers have the sizes that the contract's would have."""
+    if contract.has_score:
+        return True
     symbols = [symbol for symbol, _ in contract.arguments]
     for role in ("q", "k"):
         layer = reading.layer(role)
@@ -85,7 +97,8 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             wanted = LOOK["G"] * LOOK["D"]
         if shape[0] != wanted:
             return False
-    return True
+    of_output = shapes.get(reading.o.weight, ())
+    return len(of_output) != 2 or reading.o.layout != "rows" or "o" not in contract.layers or of_output[1] == LOOK["E"]
 
 
 def _in_bypassed(path: str, reading: Reading) -> bool:

@@ -11,7 +11,11 @@ def layers(contract: Contract) -> list[str]:
     lines = []
     heads = [one for one in contract.layers.values() if ".*." in one.name]
     for one in contract.layers.values():
-        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})" if one.inputs != "norm" else f"_nn.LayerNorm({one.outputs})"
+        made = (
+            f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})"
+            if one.inputs != "norm"
+            else f"_nn.LayerNorm({one.outputs})"
+        )
         owner = one.name.rpartition(".")[0]
         if owner and one not in heads and f"self.{owner} = _nn.Module()" not in lines:
             lines.append(f"self.{owner} = _nn.Module()")
@@ -88,12 +92,16 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
         value = parts[0]
     elif arrangement == "by_head":
         value = f"_torch.cat([part.unflatten(0, ({groups}, -1)) for part in ({', '.join(parts)})], 1).flatten(0, 1)"
+    elif arrangement == "beside":
+        value = f"_torch.cat([{', '.join(parts)}], 1)" if what == ".weight" else parts[0]
     elif arrangement == "innermost":
         value = f"_torch.stack([{', '.join(parts)}], 1).flatten(0, 1)"
     else:
         value = f"_torch.cat([{', '.join(parts)}])"
     if what == ".weight":
         value = _stored(value, layout, roles[0])
+    elif layout == "shared":
+        value = f"{value}[: {value}.shape[0] // H]"
     elif layout in ("heads", "heads_columns", "columns_heads") and roles != ["o"]:
         value = f"{value}.unflatten(0, (H, -1))"
     return [f'laid["{path}"] = {value}']
@@ -104,8 +112,12 @@ def _stored(value: str, layout: str, role: str) -> str:
     of_heads = {"heads": "(H, D, in)", "heads_columns": "(H, in, D)", "columns_heads": "(in, H, D)"}
     if layout == "columns":
         return f"{value}.T"
+    if layout == "vector":
+        return f"{value}.flatten()"
     if layout == "conv":
         return f"{value}.unsqueeze(-1)"
+    if layout == "shared":  # the layer of the first head, for all of them
+        return f"{value}[: {value}.shape[0] // H, : {value}.shape[1] // H]"
     if layout not in of_heads:
         return value
     if role == "o":  # its inputs are the heads'

@@ -23,7 +23,7 @@ from attn_kata.readings.reading import ROLES, Reading
 
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
-_KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)")
+KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,7 @@ class Limits:
 
     reading: Reading
     contract: Contract
+    opened: bool = False  # whether every mask is opened: the search has compared what can be compared
 
     @property
     def place(self) -> int | None:
@@ -49,9 +50,11 @@ class Limits:
     def narrowed(self, mask: Tensor) -> Tensor:
         """A mask of the contract as one that the code can take, in the shape of the first. Every row keeps its open keys."""
         reading = self.reading
+        if self.opened:
+            mask = mask | True
         if self.contract.mask == "keys":  # (B, Tk)
             return _first_keys(mask) if reading.mask == "lengths" else mask
-        keys_only = reading.shape in _KEYS or reading.mask == "lengths"
+        keys_only = reading.shape in KEYS or reading.mask == "lengths"
         if reading.dims not in (2, 3) and (reading.shape in _ONE_FOR_ALL_HEADS or keys_only):
             mask = _first(mask, -3)
         if reading.shape in _ONE_FOR_ALL_SAMPLES:
@@ -69,12 +72,16 @@ class Limits:
         place = self.place
         if place is None:
             return args
+        if self.reading.keys_are_values:
+            args = (*args[:2], args[1], *args[3:])
         first = args[0]
         assert isinstance(first, Tensor)
         given = args[place] if len(args) > place else None
         mask = self.narrowed(given) if isinstance(given, Tensor) and self.reading.mask != "none" else None
         if mask is None and isinstance(given, Tensor) and not self.contract.is_module:
             mask = given | True  # the contract's function takes a mask always
+        if mask is not None and self.reading.hides_queries and mask.dim() > 1:
+            mask = mask & mask[..., :1, :].transpose(-2, -1)
         if self.reading.causal:
             keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
             own = causal.lower(first.shape[-2], keys)  # (Tq, Tk)
@@ -101,6 +108,33 @@ class Limits:
         read = {name: self.reading.layer(role) for role, name in layers.items()}
         return frozenset(f"{name}.bias" for name, layer in read.items() if layer.weight and not layer.bias)
 
+    @property
+    def shared(self) -> frozenset[str]:
+        """The contract's parameters of which the code has those of one head, for all heads."""
+        roles = [role for role in self.contract.layers if role in ROLES and self.reading.layer(role).layout == "shared"]
+        return frozenset(f"{self.contract.layers[role].name}.{part}" for role in roles for part in ("weight", "bias"))
+
+    def heads(self, build: tuple[object, ...]) -> int:
+        """The number of heads among a constructor's arguments."""
+        symbols = [symbol for symbol, _ in self.contract.arguments]
+        found = build[symbols.index("H")] if "H" in symbols[: len(build)] else 1
+        return found if isinstance(found, int) else 1
+
+    def parameters(self, given: dict[str, Tensor], heads: int) -> dict[str, Tensor]:
+        """The contract's parameters as far as the code can have them."""
+        return {name: self._parameter(name, value, heads) for name, value in given.items()}
+
+    def _parameter(self, name: str, value: Tensor, heads: int) -> Tensor:
+        if name in self.zeroed:
+            return torch.zeros_like(value)
+        if name not in self.shared or value.shape[0] % heads:
+            return value
+        if value.dim() == 1:
+            return value[: value.shape[0] // heads].repeat(heads)
+        first = value[: value.shape[0] // heads, : value.shape[1] // heads]
+        whole: Tensor = torch.block_diag(*[first] * heads)
+        return whole
+
     def pipeline(self, pipeline: Pipeline) -> Pipeline:
         """The kata's pipeline under these limits. Where the code is causal by itself, it may be so in a wrong way."""
         if pipeline.entry != self.contract.entry:
@@ -111,8 +145,7 @@ class Limits:
             skipped = 2 if pipeline.module else 0
             before = given[:skipped]
             if pipeline.module:
-                parameters = {name: 0 * value if name in self.zeroed else value for name, value in before[0].items()}
-                before = (parameters, *before[1:])
+                before = (self.parameters(before[0], self.heads(before[1])), *before[1:])
             state: State = begin(*before, *self.of_reference(given[skipped:]))
             return state
 
@@ -121,6 +154,9 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
+        if self.reading.alike:
+            probes = limited.probes
+            limited = replace(limited, probes=lambda: [replace(one, args=_alike(one.args)) for one in probes()])
         if self.contract.is_block:
             return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:
@@ -145,6 +181,13 @@ def _is_square(args: tuple[Any, ...]) -> bool:
     return bool(first.shape[-2] == second.shape[-2])
 
 
+def _alike(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a function with values (..., Tk, Dv) as wide as the keys (..., Tk, D)."""
+    width = args[1].shape[-1]
+    values = args[2].repeat(*[1] * (args[2].dim() - 1), -(-width // args[2].shape[-1]))[..., :width]
+    return (*args[:2], values.contiguous(), *args[3:])
+
+
 def _first(mask: Tensor, dim: int) -> Tensor:
     """The first entry along a dimension for all of them, where the mask has it."""
     if mask.dim() < -dim:
@@ -165,6 +208,7 @@ class Limited:
         self._transport, self._attempt = transport, attempt
         self._plain, self._masked = limits, limits.of_masked_function()
         self._names: dict[int, tuple[str, ...]] = {}  # of each module's parameters
+        self._heads: dict[int, int] = {}  # of each module
 
     @property
     def generation(self) -> int:
@@ -176,13 +220,15 @@ class Limited:
 
     def ask(self, request: Request) -> wire.Reply:
         """The reply to the request under the limits."""
-        request = self._with_zeros(request)
+        if isinstance(request, Build):
+            self._heads[request.module] = self._plain.heads(tuple(value for _, value in request.args))
+        request = self._with_parameters(request)
         if not isinstance(request, Call):
             reply = self._transport.ask(request)
             if isinstance(request, Build):
                 self._names[request.module] = tuple(sorted(reply.texts))
             return reply
-        return self._without_zeroed(request, self._ask(request))
+        return self._without_lacking(request, self._ask(request))
 
     def _ask(self, request: Call) -> wire.Reply:
         limits = self._masked if request.name == self._masked.contract.entry else self._plain
@@ -196,26 +242,30 @@ class Limited:
             reply = replace(reply, tensors=(reply.tensors[0], none, *reply.tensors[2:]))
         return reply
 
-    def _with_zeros(self, request: Request) -> Request:
-        """The request with 0 for the parameters that the code does not have."""
-        zeroed = self._plain.zeroed
-        if not zeroed or not isinstance(request, (Build, LoadWeights, Call)) or not zeroed & set(request.weights):
+    @property
+    def _lacking(self) -> frozenset[str]:
+        """The parameters that the code does not have as the contract has them."""
+        return self._plain.zeroed | self._plain.shared
+
+    def _with_parameters(self, request: Request) -> Request:
+        """The request with the parameters that the code can have."""
+        if not isinstance(request, (Build, LoadWeights, Call)) or not self._lacking & set(request.weights):
             return request
         start = len(request.tensors) - len(request.weights)
-        weights = zip(request.weights, request.tensors[start:], strict=True)
-        changed = (torch.zeros_like(value) if name in zeroed else value for name, value in weights)
-        return replace(request, tensors=(*request.tensors[:start], *changed))
+        heads = self._heads.get(request.module or 0, 1)
+        given = dict(zip(request.weights, request.tensors[start:], strict=True))
+        return replace(request, tensors=(*request.tensors[:start], *self._plain.parameters(given, heads).values()))
 
-    def _without_zeroed(self, request: Call, reply: wire.Reply) -> wire.Reply:
-        """The reply without the gradients of these parameters."""
-        zeroed = self._plain.zeroed
+    def _without_lacking(self, request: Call, reply: wire.Reply) -> wire.Reply:
+        """The reply without the gradients of the parameters that the code lacks."""
+        lacking = self._lacking
         differentiated = bool(request.cotangents) or request.labels is not None
-        if not zeroed or not differentiated or request.module is None or reply.status != wire.OK:
+        if not lacking or not differentiated or request.module is None or reply.status != wire.OK:
             return reply
         names = self._names.get(request.module, ())
         start = len(reply.tensors) - len(names)
         parts = [
-            replace(part, data=None) if name in zeroed else part
+            replace(part, data=None) if name in lacking else part
             for name, part in zip(names, reply.tensors[start:], strict=True)
         ]
         return replace(reply, tensors=(*reply.tensors[:start], *parts))

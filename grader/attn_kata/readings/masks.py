@@ -24,6 +24,9 @@ _HIDDEN = (
 )
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
+_SHAPE = re.compile(
+    r"[\[(]\s*[\w*/+.-]+(?:\s*[,x×]\s*[\w*/+.-]+)+,?\s*[\])]"
+)  # (batch, 1, 1, T): its 1 is a size, and no flag
 _ADDED = r"additive|added to (?:the )?(?:attention )?(?:scores|logits)"
 _MINUS = r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
 
@@ -67,6 +70,8 @@ def _says(words: str, flag: str, what: str, other: str) -> bool:
     for pattern in (rf"{flag}{_NEAR}({what})", rf"({what}){_NEAR}(?:where|when|if|is|are|=|:|,|为)\s*{flag}"):
         for found in re.finditer(pattern, words):
             clause = found[0]
+            if re.search(_UNSET if flag is _SET else _SET, clause):
+                continue  # of two flags: "1 for words, 0 for padding"
             longer = words[found.start() : found.end() + 12]
             if what is _HIDDEN and re.search(rf"not (?:be )?{re.escape(found[1])}", clause):
                 continue
@@ -81,7 +86,8 @@ def _words(text: str) -> str:
     strings = [part for three in re.findall(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', text, re.DOTALL) for part in three]
     strings += [part for part in re.findall(r'"([^"\n]*)"', text) if " " in part]
     lines = "\n".join([*comments, *strings]).lower().split("\n")
-    return "\n".join(line for line in lines if "nan" not in line)  # about rows with nothing to attend to
+    kept = (line for line in lines if "nan" not in line)  # about rows with nothing to attend to
+    return "\n".join(_SHAPE.sub(" ", line) for line in kept)
 
 
 def forms(text: str, name: str, said: str | None) -> Iterator[Form]:

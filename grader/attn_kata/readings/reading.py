@@ -14,7 +14,9 @@
     causal     whether it always hides later keys                      causal=yes
     order      batch or time first                                     order=time
     dims       how many dimensions q, k and v of a function have       dims=4
+    query      the shape of the query of a learned score               query=(B, E)
     returns    tensor, or the places in a tuple: output, weights       returns=0 or returns=0,1
+               where a learned score returns its weights alone         returns=weights, returns=weights:1
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
     unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
@@ -23,6 +25,8 @@
     off        attributes set to False                                 off=flash
     conventions what it does otherwise than the contract            conventions=relu
     residual   whether the input is added to the output                residual=yes
+    alike      whether it takes values as wide as keys only            alike=yes
+    hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 """
@@ -37,8 +41,9 @@ from attn_kata.errors import UsageError
 Pairs = tuple[tuple[str, str], ...]
 
 ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
-LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads")
-ARRANGEMENTS = ("blocks", "by_head", "innermost")
+LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "vector")
+ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside")
+ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")
 MASK_TYPES = ("bool", "int", "float")
 # Shapes of a mask, from the most general on. "any": it broadcasts to the scores as it is.
@@ -55,7 +60,8 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
+    r"|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
@@ -123,6 +129,7 @@ class Reading:
     causal: bool = False
     order: str = "batch"
     dims: int = 0
+    query: str = "(B, T, E)"
     returns: str = "tensor"
     bypassed: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
@@ -132,6 +139,8 @@ class Reading:
     square: bool = False
     off: tuple[str, ...] = ()
     residual: bool = False
+    alike: bool = False
+    hides_queries: bool = False
 
     def layer(self, role: str) -> Layer:
         """The layer of a role: q, k, v or o."""
@@ -140,8 +149,19 @@ class Reading:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The places in the tuple of the output, and of the weights where it has them; () for one tensor."""
-        return () if self.returns == "tensor" else tuple(self.returns.split(","))
+        """The places in the tuple of what is taken, and of the weights where it has them; () for one tensor."""
+        return tuple(re.findall(r"\d+", self.returns))
+
+    @property
+    def returns_weights(self) -> bool:
+        """Whether the code returns the weights alone."""
+        return self.returns.startswith("weights")
+
+    @property
+    def keys_are_values(self) -> bool:
+        """Whether a call with keys takes no values of their own."""
+        given = [value for _, value in self.call]
+        return self.is_class and "k" in given and "v" not in given and not self.returns_weights
 
     @property
     def drops(self) -> bool:
@@ -200,7 +220,7 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key == "fused":
         arrangement, colon, order = text.rpartition(":")
         parts = tuple(order.replace(" ", "").split(","))
-        if sorted(parts) not in (["k", "q", "v"], ["k", "v"]):
+        if sorted(parts) not in (["k", "q", "v"], ["k", "v"], ["k", "q"]):
             raise ValueError("it is an order of q, k and v, such as k,q,v")
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call"):
@@ -210,15 +230,19 @@ def _value(key: str, text: str) -> dict[str, object]:
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
-    if key in ("causal", "residual", "needs_mask", "square"):
+    if key in ("causal", "residual", "needs_mask", "square", "alike", "hides_queries"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
+    choices["query"] = ("(B, T, E)", *ONE_QUERY)
     if key in choices:
         return {key: _one_of(text, choices[key])}
     if key == "dims":
         return {key: int(_one_of(text, ("0", "2", "3", "4")))}
-    if key == "returns" and re.fullmatch(r"tensor|\d(?:,\d)?", text) is None:
-        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1")
+    if key == "returns" and re.fullmatch(r"tensor|\d{1,2}(?:,\d{1,2})?|weights(?::\d{1,2})?", text) is None:
+        raise ValueError(
+            "it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1; "
+            "or weights, weights:0, weights:1, …"
+        )
     if not text.isidentifier() and key == "entry":
         raise ValueError("it is the name of a class or function")
     return {key: text}

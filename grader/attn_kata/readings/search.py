@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from attn_kata.diagnosis import probing
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
@@ -20,7 +20,7 @@ from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings import adapter, blocks, building, calls, conventions, layers, masks, vocabulary
 from attn_kata.readings.behaviour import Asked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limited, Limits
+from attn_kata.readings.limits import KEYS, Limited, Limits
 from attn_kata.readings.reading import Reading, is_path, with_flags
 from attn_kata.readings.structure import Definition, Structure, attention_like
 
@@ -28,6 +28,7 @@ MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look li
 MOST_CANDIDATES = 32  # readings of one definition that are asked
 MOST_MISTAKES = 2  # that a reading may need
 MOST_EXPLAINED = {1: 12, 2: 1}  # readings for which sets of one mistake, and of two, are looked for
+SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 
 
@@ -50,6 +51,9 @@ class Chosen:
     mistakes: int = 0  # that the reading needs, as far as it was looked for
     settled: bool = True  # whether words or names say what the mask means
     candidates: tuple[str, ...] = ()  # other definitions that look like an attention
+    doubt: str = (
+        ""  # why a failure would be no verdict: nothing explains the code, and names and sizes do not bear it out
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,7 @@ class Search:
     returns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in kata.toml
     tried: list[str] = field(default_factory=list)
     _several: bool = False  # whether several definitions may be meant
+    _other_sizes: set[object] = field(default_factory=set)  # how code is built whose layers have other sizes
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
 
     def run(self) -> Chosen | NotRead:
@@ -117,6 +122,26 @@ class Search:
             mistakes=best[0],
             settled=settled,
             candidates=others,
+            doubt=self._doubt(best[2], best[3]) if best[0] > MOST_MISTAKES else "",
+        )
+
+    def _doubt(self, ranked: Ranked, definition: Definition) -> str:
+        if not ranked.answers:
+            masked = ranked.reading.mask != "none"
+            why = self._why([ranked.reading], self._masked if masked else self._unmasked)
+            return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
+        if self._is_guess(ranked.reading, definition):
+            return (
+                "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+            )
+        return ""
+
+    def _is_guess(self, reading: Reading, definition: Definition) -> bool:
+        """Whether sizes of layers or names of constructor's arguments do not say that the code was built as it is meant."""
+        text = self.structure.text(definition)
+        named = [name.rpartition(".")[2] for name, value in reading.build if value in ("E", "H", "D", "C", "I", "V")]
+        return _structure_of(reading) in self._other_sizes or any(
+            vocabulary.size_in(name, text) is None for name in named
         )
 
     # ------------------------------------------------------------------------------------------- one definition
@@ -129,8 +154,12 @@ class Search:
         causal = calls.always_causal(definition, self.structure) and not self.contract.causal
         if causal and "causal" not in self.given:
             # Code that takes a mask may speak of a triangle that it is given.
-            ways: tuple[bool, ...] = (True, False) if calls.mask_parameter(definition) is None else (False, True)
-            if calls.makes_triangle(definition, self.structure):
+            ways: tuple[bool, ...] = (
+                (True, False) if calls.mask_parameter(definition, self.contract) is None else (False, True)
+            )
+            if calls.is_switched_off(called[0], definition):
+                ways = (False, True)
+            elif calls.makes_triangle(definition, self.structure):
                 ways = (True,)  # a triangle that is made and not used would be hidden by the other reading
             called = [replace(one, causal=way) for one in called for way in ways]
         if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
@@ -140,7 +169,7 @@ class Search:
             called = [replace(one, conventions=way) for one in called for way in ways]
         of_calls = {key: value for key, value in self.given.items() if key not in _OF_MASKS}
         unmasked = list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
-        parameter = calls.mask_parameter(definition) if self._has_mask() else None
+        parameter = calls.mask_parameter(definition, self.contract) if self._has_mask() else None
         if self.given.get("mask") == "none":
             parameter = None
         lacking = self._lacking(unmasked)
@@ -156,6 +185,11 @@ class Search:
                 self._best(self._with_returns(self._needing(unmasked, definition), definition), self._unmasked)
                 or ranked
             )
+        if (ranked is None or not ranked.answers) and not self.contract.is_module and "alike" not in self.given:
+            alike = self._best(
+                self._with_returns([replace(one, alike=True) for one in unmasked], definition), self._unmasked
+            )
+            ranked = alike if alike is not None and alike.answers else ranked
         if ranked is None:
             self.tried.append(f"{definition.name}: every call that was tried raises{self._why(unmasked)}")
             return None
@@ -176,17 +210,24 @@ class Search:
 
     def _needing(self, readings: list[Reading], definition: Definition) -> list[Reading]:
         """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
-        forms = []
-        for one in self._with_forms(replace(readings[0], needs_mask=True), definition):
+        found = []
+        ways = [(one.order, one.query) if self.contract.has_score else () for one in readings]
+        for way in dict.fromkeys(ways):  # where the layout of a query is open, the mask's form is looked for in each
+            of_way = [one for one, other in zip(readings, ways, strict=True) if other == way]
+            for fields in self._open_forms(of_way[0], definition):
+                found += [replace(one, **fields) for one in of_way]
+        return found
+
+    def _open_forms(self, reading: Reading, definition: Definition) -> list[dict[str, Any]]:
+        forms: list[dict[str, Any]] = []
+        for one in self._with_forms(replace(reading, needs_mask=True), definition):
             if answers(self._unmasked(one)) or any("returned a" in text for text in self._raised(one, self._unmasked)):
-                forms.append(one)
+                forms.append(
+                    {name: getattr(one, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")}
+                )
             if len(forms) == MOST_FORMS:
                 break
-        of_mask = [
-            {name: getattr(form, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")}
-            for form in forms
-        ]
-        return [replace(one, **fields) for one in readings for fields in of_mask]
+        return forms
 
     def _has_mask(self) -> bool:
         return self.contract.place_of_mask is not None or self.contract.with_mask is not None or self.contract.is_block
@@ -222,6 +263,7 @@ class Search:
             names = ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
             reasons.append(f"its parameters do not say which are q, k and v ({names})")
         if fallback:
+            self._other_sizes |= {_structure_of(one) for one in fallback}
             return fallback
         self.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
         return []
@@ -253,6 +295,8 @@ class Search:
             )
             if found is None or "returns" in self.given:
                 yield one
+                if self.contract.has_score and "returns" not in self.given:
+                    yield replace(one, returns="weights")
                 continue
             count = int(
                 "".join(letter for letter in found.partition(" of ")[2].partition(";")[0] if letter.isdecimal())[:2]
@@ -267,25 +311,38 @@ class Search:
                 yield replace(one, returns=f"{places[0]},{beside[0]}")
                 continue
             yield from (replace(one, returns=str(place)) for place in places)
+            if self.contract.has_score:
+                yield from (replace(one, returns=f"weights:{place}") for place in reversed(places))
 
     def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
         """The reading with the mask, in the form that needs the fewest mistakes."""
-        found = self._best(self._with_forms(ranked.reading, definition), self._masked)
+        forms = list(self._with_forms(ranked.reading, definition))
+        found = self._best(forms, self._masked)
+        if (found is None or found.mistakes) and self.contract.mask == "scores" and "hides_queries" not in self.given:
+            # Only where it explains all: a mask of the tokens hides the queries that are padding, too.
+            tokens = [replace(one, hides_queries=True) for one in forms if one.shape in KEYS]
+            other = next((one for one in tokens if mistakes(self._masked(one), 0) == 0), None)
+            found = found if other is None else Ranked(mistakes=0, reading=other)
         return found and replace(found, mistakes=max(found.mistakes, ranked.mistakes))
 
     def _with_forms(self, reading: Reading, definition: Definition) -> Iterator[Reading]:
         """The reading with a mask, in each form that words and names leave open."""
-        parameter = calls.mask_parameter(definition)
+        parameter = calls.mask_parameter(definition, self.contract)
         assert parameter is not None
         said = str(self.given["mask"]) if "mask" in self.given else self._documented(definition)
         called = calls.with_mask_call(reading, definition, self.contract)
+        forms = masks.forms(self.structure.text(definition), parameter.name, said)
+        if self.contract.has_score:
+            order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
+            shaped = (form for form in forms if form.shape in order or form.mask == "lengths")
+            forms = iter(sorted(shaped, key=lambda form: order.get(form.shape, -1)))
         yield from dict.fromkeys(
             with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
-            for form in masks.forms(self.structure.text(definition), parameter.name, said)
+            for form in forms
         )
 
     def _documented(self, definition: Definition) -> str | None:
-        parameter = calls.mask_parameter(definition)
+        parameter = calls.mask_parameter(definition, self.contract)
         return None if parameter is None else masks.documented(self.structure.text(definition), parameter.name)
 
     # ----------------------------------------------------------------------------------------------- behaviour
@@ -343,8 +400,8 @@ class Search:
     def _raised(self, reading: Reading, ask: Asking) -> list[str]:
         return [answer.raised for _, one in ask(reading) for answer in one.answers if answer.raised]
 
-    def _why(self, readings: list[Reading]) -> str:
-        raised = [text for one in readings[:1] for text in self._raised(one, self._unmasked)]
+    def _why(self, readings: list[Reading], ask: Asking | None = None) -> str:
+        raised = [text for one in readings[:1] for text in self._raised(one, ask or self._unmasked)]
         return f": {raised[0][:200]}" if raised else ""
 
     def _ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
@@ -352,7 +409,10 @@ class Search:
         text = adapter.source_of(reading, self.contract)
         seen = limits.reading
         entries = [one.entry for one in pipelines]
-        key = f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.conventions} {seen.returns} {entries}"
+        key = (
+            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.hides_queries} "
+            f"{seen.conventions} {seen.returns} {entries}"
+        )
         if key not in self._asked:
             asked = []
             if self.attempt.adapt(text).status == wire.OK:
@@ -364,6 +424,10 @@ class Search:
                     asked.append(probing.ask(one, attempt, reference) if answered else first)
             self._asked[key] = asked
         return list(zip(pipelines, self._asked[key], strict=False))
+
+
+def _structure_of(reading: Reading) -> object:
+    return reading.entry, reading.build, reading.q, reading.k, reading.v, reading.o
 
 
 _OF_MASKS = ("mask", "mask_type", "shape")

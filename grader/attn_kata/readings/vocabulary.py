@@ -113,18 +113,13 @@ def role_of(path: str) -> str | None:
     >>> [role_of(name) for name in ("W_q", "to_keys", "valueProj", "c_proj", "linears.0")]
     ['q', 'k', 'v', 'o', None]
     """
-    for part in reversed(path.split(".")):
-        if part.isdecimal():
-            continue
-        words = _words(part)
-        said = [_LAYER[word] for word in words if word in _LAYER and _LAYER[word] != "o"]
-        if len(set(said)) == 1:
-            return said[0]
-        if not said and any(word in _LAYER for word in words) and not part.endswith("linears"):
-            return "o"
+    parts = [part for part in reversed(path.split(".")) if not part.isdecimal()]
+    for part in parts:  # `query.linear` is q, though `linear` alone may be the output's
+        said = {_LAYER[word] for word in _words(part) if word in _LAYER} - {"o"}
         if said:
-            return None
-    return None
+            return said.pop() if len(said) == 1 else None
+    of_output = any(word in _LAYER for part in parts if not part.endswith("linears") for word in _words(part))
+    return "o" if of_output else None
 
 
 def _words(name: str) -> list[str]:
@@ -190,7 +185,28 @@ def size_of(name: str) -> str | None:
     return next((symbol for pattern, symbol in _PATTERNS if re.search(pattern, lower)), None)
 
 
-_NO_SIZE = re.compile(r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type")
+def size_in(name: str, text: str) -> str | None:
+    """The symbol of a constructor's parameter in this source: what the code does with it goes before a name that can mean two.
+
+    `hidden // head_size` is the size of a head where `head_size` is their number. A `scale` is divided by, or multiplied with.
+    """
+    symbol = size_of(name)
+    own = rf"(?:\w+\.)*{re.escape(name)}\b"
+    if symbol == "D":
+        quotients = re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)
+        sizes = {size_of(quotient) for quotient in quotients if plain(quotient) != plain(name)}
+        return (
+            "H"
+            if sizes and "H" not in sizes and not re.search(rf"{own}\s*\*\s*\w*head|head\w*\s*\*\s*{own}", text)
+            else "D"
+        )
+    if plain(name) in ("scale", "scaling", "scalefactor"):
+        if re.search(rf"/\s*{own}", text):
+            return "sqrt(D)"
+        return "1/sqrt(D)" if re.search(rf"\*\s*{own}|{own}\s*\*", text) else symbol
+    return symbol
+
+
 # For names that are not listed: what they contain, in this order.
 _PATTERNS = (
     (r"att\w*drop|drop\w*att", "p"),

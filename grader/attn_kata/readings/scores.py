@@ -1,0 +1,159 @@
+"""Attention with a learned score, by other names: additive (Bahdanau's) and multiplicative (Luong's).
+
+Its inputs are a query, keys and values, and most code takes the keys as the values. The query is often the one state of a
+decoder. The layers are those of the score: two matrices, or one over query and key side by side, and a vector; or one matrix.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import ONE_QUERY, Layer, Pairs, Reading, with_flags
+from attn_kata.readings.structure import Definition
+
+Shapes = dict[str, tuple[int, ...]]
+
+_MASK = re.compile(r"mask|(?:^|_)pad|valid|len(?:gth)?s?$|^keep|ignore")
+_KEY = re.compile(r"enc|mem|annot|source|^src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat")
+_VALUE = re.compile(r"^v(?:_|$|al)")
+_QUERY = re.compile(r"quer|dec|hid|stat|^s(?:_|$|t)|^q(?:_|$)|^h(?:_|$|t)|rnn|lstm|gru|tgt|target|out")
+_SIDES = re.compile(r"cat\(\s*[\[(]\s*([\w.]+)[^,]*,\s*([\w.]+)")
+_TIME_FIRST = re.compile(
+    r"(?:seq\w*|src|max|time)_?(?:len\w*|steps?)\s*,\s*(?:b|n|batch\w*|bsz)\b|permute\(1, 0, 2\)|transpose\(0, 1\)|time first"
+)
+_OF_KEYS = re.compile(r"enc|key|annot|mem|source|src|context|^u|kv_|^w2$|_k$|^k_")
+_OF_QUERY = re.compile(r"dec|quer|hid|stat|tgt|^w1$|_q$|^q_")
+
+
+def inputs(definition: Definition) -> dict[str, str]:
+    """What each parameter of the call is, by its name and then by its place: q, k, v or mask."""
+    found: dict[str, str] = {}
+    for parameter in definition.call:
+        role = _role(parameter.name.lower().replace("query_", "q_"))
+        if role is not None and role not in found.values():
+            found[parameter.name] = role
+        elif parameter.default is None and not parameter.name.startswith("*"):
+            free = [one for one in ("q", "k", "v", "mask") if one not in found.values()]
+            if free:
+                found[parameter.name] = free[0]
+    if "k" not in found.values():  # (query, values): what is mixed is also what is compared
+        found = {name: "k" if role == "v" else role for name, role in found.items()}
+    return found
+
+
+def _role(name: str) -> str | None:
+    for role, pattern in (("mask", _MASK), ("k", _KEY), ("v", _VALUE), ("q", _QUERY)):
+        if pattern.search(name):
+            return role
+    return None
+
+
+def call(definition: Definition, *, mask: bool) -> Pairs:
+    """The call; the keys are the values where it does not take values."""
+    given = inputs(definition)
+    pairs = []
+    for parameter in definition.call:
+        role = given.get(parameter.name)
+        if role == "mask" and not mask:
+            pairs += [(parameter.name, "None")] if parameter.default is None else []
+        elif role is not None:
+            pairs.append((parameter.name, role))
+        elif parameter.default is None and not parameter.name.startswith("*"):
+            pairs.append((parameter.name, "None"))
+    return tuple(pairs)
+
+
+def symbol_of(name: str, contract: Contract) -> str:
+    """The symbol of a size of the constructor: I of the query, C of the keys, E of what is between."""
+    lower = name.lower()
+    if re.search(r"enc|key|annot|mem|src|source|context|value|feature|image", lower):
+        return "C"
+    if re.search(r"dec|query|tgt|state", lower):
+        return "I"
+    return "D" if any(symbol == "D" for symbol, _ in contract.arguments) else "I"
+
+
+def kind_of(contract: Contract) -> str:
+    """What code that offers several scores calls this one."""
+    return "'concat'" if "v" in contract.layers else "'general'"
+
+
+def ways(reading: Reading, definition: Definition) -> list[Reading]:
+    """The reading for each way in which query and keys may be laid out, the likeliest first."""
+    time_first = _TIME_FIRST.search(definition.text.lower()) is not None
+    orders = ("time", "batch") if time_first else ("batch", "time")
+    return [replace(reading, order=order, query=query) for order in orders for query in ("(B, T, E)", *ONE_QUERY)]
+
+
+def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contract: Contract) -> list[Reading]:
+    """The reading with the places of the score's layers, once for each way in which names and shapes can be understood."""
+    weights = {path: shape for path, shape in shapes.items() if not _is_bias(path, shapes)}
+    if "v" not in contract.layers:
+        return [
+            with_flags(reading, {"k": _layer(path, shapes, layout)})
+            for path, shape in weights.items()
+            if len(shape) == 2
+            for layout in (("rows", "columns") if _in_order(path, definition) else ("columns", "rows"))
+        ]
+    vectors = [path for path, shape in weights.items() if _is_vector(shape)]
+    matrices = [path for path, shape in weights.items() if len(shape) == 2 and path not in vectors]
+    found = []
+    for vector in vectors:
+        shape = weights[vector]
+        layout = "vector" if len(shape) == 1 else "columns" if shape[1] == 1 else "rows"
+        v = _layer(vector, shapes, layout)
+        if len(matrices) == 1:
+            layer = _layer(matrices[0], shapes, "rows")
+            for order in _orders(definition):
+                beside: dict[str, object] = {"q": layer, "k": layer, "v": v, "fused": order, "arrangement": "beside"}
+                found.append(with_flags(reading, beside))
+        for query, key in _pairs(matrices):
+            stored = ("rows",) if query.endswith(".weight") else ("rows", "columns")
+            for way in stored:
+                one: dict[str, object] = {"q": _layer(query, shapes, way), "k": _layer(key, shapes, way), "v": v}
+                found.append(with_flags(reading, one))
+    return found
+
+
+def _pairs(matrices: list[str]) -> list[tuple[str, str]]:
+    """Which matrix is the query's and which the keys': by name, and both ways round where names do not say."""
+    found = []
+    for query, key in itertools.permutations(matrices, 2):
+        names = [path.removesuffix(".weight").lower() for path in (query, key)]
+        wrong = _OF_KEYS.search(names[0]) or _OF_QUERY.search(names[1])
+        if not wrong:
+            found.append((query, key))
+    return found
+
+
+def _orders(definition: Definition) -> list[tuple[str, str]]:
+    """The order in which query and key are laid side by side: as the source names them."""
+    both = [("q", "k"), ("k", "q")]
+    sides = _SIDES.search(definition.text)
+    if sides is None:
+        return both
+    first, second = (_role(name.lower()) for name in sides.groups())
+    return [("q", "k")] if (first, second) == ("q", "k") else [("k", "q")] if (first, second) == ("k", "q") else both
+
+
+def _in_order(path: str, definition: Definition) -> bool:
+    """Whether the matrix is stored as the contract's, for all that the source says: by a layer on the keys, or as q W k."""
+    name = path.removesuffix(".weight")
+    used = re.search(rf"self\.{re.escape(name)}\(\s*([\w.]+)", definition.text)
+    return used is None or _role(used[1].lower()) != "q"
+
+
+def _is_vector(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and 1 in shape)
+
+
+def _is_bias(path: str, shapes: Shapes) -> bool:
+    return path.endswith("bias") or (len(shapes[path]) == 1 and re.fullmatch(r"b\w?|b_\w+", path) is not None)
+
+
+def _layer(path: str, shapes: Shapes, layout: str) -> Layer:
+    bias = f"{path.removesuffix('weight')}bias"
+    return Layer(weight=path, bias=bias if path.endswith(".weight") and bias in shapes else "", layout=layout)
