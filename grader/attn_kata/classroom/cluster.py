@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import asdict
 from types import TracebackType
 from typing import Any
@@ -143,11 +143,21 @@ class ClusterMap:
 
     def width(self) -> int:
         """How many submissions to hand out at a time."""
-        return max(1, AHEAD * int(sum(self._client.nthreads().values())))
+        return max(1, AHEAD * sum(self._threads().values()))
+
+    def _threads(self) -> dict[str, int]:
+        """The threads of each worker; empty without a scheduler."""
+        try:
+            return dict(self._client.nthreads()) if self._client.status == "running" else {}
+        except (OSError, TimeoutError):  # it was lost a moment ago
+            return {}
 
     def submit(self, code: bytes, name: str) -> Future[dict[str, Any]]:
         """Begin to grade on some worker. A job of a lost worker is done again elsewhere."""
-        future: Future[dict[str, Any]] = self._executor.submit(grade_on_worker, self._setting, code, name)
+        try:
+            future: Future[dict[str, Any]] = self._executor.submit(grade_on_worker, self._setting, code, name)
+        except (OSError, TimeoutError) as problem:
+            raise self._scheduler_lost() from problem
         return future
 
     def failed(self, problem: BaseException) -> UsageError | None:
@@ -156,21 +166,20 @@ class ClusterMap:
             return _refusal(f"A worker was refused: {problem}.")
         if isinstance(problem, WorkerTooWeak):
             return too_weak(f"It is a worker of the cluster. {problem}")
-        if self._client.status != "running":
-            return UsageError(
-                f"The dask scheduler at '{self._address}' was lost.",
-                next_step="What is graded is kept. Start a scheduler, and give the same command again",
-            )
+        if self._client.status != "running" or isinstance(problem, CancelledError):
+            return self._scheduler_lost()
         return None
+
+    def _scheduler_lost(self) -> UsageError:
+        return UsageError(
+            f"The dask scheduler at '{self._address}' was lost.",
+            next_step="What is graded is kept. Start a scheduler, and give the same command again",
+        )
 
     def lost(self) -> UsageError | None:
         """The error that ends the run once there has been no worker, or no scheduler, for LONELY_SECONDS."""
-        try:
-            workers = self._client.nthreads() if self._client.status == "running" else {}
-        except (OSError, TimeoutError):
-            workers = {}
         now = time.monotonic()
-        if workers:
+        if self._threads():
             self._lonely_since = None
             return None
         self._lonely_since = self._lonely_since or now
