@@ -78,6 +78,9 @@ class QuestionsScreen(RoomScreen):
             return
         desk, number = self.room.desk, self.session.id
         points = self.query(Ticks)
+        if not points and not self._typed().strip():
+            self.room.notify("The answer is empty. Write one, or skip the question: Ctrl+N", timeout=5)
+            return
         if points:
             kept = await self.step(control.tick_points, desk, number, self._place, tuple(sorted(points.first().ticked)))
         else:
