@@ -473,12 +473,13 @@ def test_what_is_ticked_shows_without_a_colour(room):
         await pilot.press("space")
         assert "▐X▌" in str(tick.render())
 
-        await room.screen.mount(ticks := Ticks(("one", 1), ("two", 2), id="points"))
+        await room.screen.mount(ticks := Ticks(("one", "two " * 30), id="points"))
         ticks.focus()
         await pilot.press("down", "space")
         await pilot.pause()
-        lines = [ticks.render_line(row).text for row in range(2)]
-        assert [line[:3] for line in lines] == ["▐ ▌", "▐X▌"]
+        lines = [ticks.render_line(row).text for row in range(3)]
+        assert [line[:6] for line in lines] == ["[ ] 1.", "[X] 2.", "two tw"]  # nothing is cut off
+        assert ticks.ticked == {2}
 
     at(room, NARROW, test)
 
@@ -527,3 +528,57 @@ def test_panes_are_widened_and_long_lines_wrapped(room, begin):
         assert editor.source == room.screen.draft.base  # wrapping changes no text
 
     at(room, WIDE, test)
+
+
+SMALL = (40, 12)
+
+
+def keys_of(room) -> str:
+    """What stands in the lines of keys that are on the screen."""
+    found = []
+    for key in room.screen.query("FooterKey"):
+        assert key.region.right <= room.size.width
+        assert key.region.bottom <= room.size.height
+        found.append(f"{key.key_display} {key.description}")
+    return "  ".join(found)
+
+
+def test_no_key_is_cut_off_on_a_small_screen_nor_after_a_resize_behind_a_dialog(room):
+    async def test(pilot):
+        await shows(pilot, ChoosingScreen)
+        await until(pilot, lambda: "^q Leave" in keys_of(room))
+        for box in room.screen.query(Tick):
+            assert box.region.width >= len(str(box.label)) + 4
+            assert box.region.bottom <= room.size.height
+        await pilot.press("home")
+        await until(pilot, lambda: "Phone screen: one task" in str(room.screen.query_one("#plan", Words).visual))
+        await pilot.press("enter")
+        await shows(pilot, BriefingScreen)
+        await until(pilot, lambda: "^g Start the clock" in keys_of(room))
+        await pilot.press("ctrl+g")
+        coding = await shows(pilot, CodingScreen)
+        await until(pilot, lambda: "^g Hand in" in keys_of(room))
+        assert len({key.region.y for key in room.screen.query("FooterKey")}) == 2
+        await pilot.press("f1")
+        await shows(pilot, dialogs.Help)
+        await pilot.resize_terminal(*NARROW)
+        await pilot.press("escape")
+        await until(pilot, lambda: room.screen is coding)
+        await until(pilot, lambda: len({key.region.y for key in room.screen.query("FooterKey")}) == 1)
+        assert "^q Leave" in keys_of(room)
+
+    at(room, SMALL, test)
+
+
+def test_a_screen_never_has_a_scroll_bar_of_its_own(room):
+    """One that came in one resize of five took two columns, and stayed."""
+
+    async def test(pilot):
+        await shows(pilot, ChoosingScreen)
+        for size in (SMALL, NARROW, (60, 16), WIDE, SMALL):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert not room.screen.show_vertical_scrollbar
+            assert room.screen.size == size
+
+    at(room, NARROW, test)

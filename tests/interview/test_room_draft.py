@@ -28,6 +28,8 @@ def draft(folder):
         (b"mine", b"theirs", "conflict"),
         (b"both", b"both", "same"),
         (b"mine", None, "gone"),
+        (b"base", b"", "gone"),
+        (b"mine", b"\n", "gone"),
     ],
 )
 def test_what_changed_is_told_apart(draft, mine, theirs, kind):
@@ -45,6 +47,13 @@ def test_a_file_that_changed_is_not_written_over(draft):
         draft.write(b"mine")
 
     assert draft.path.read_bytes() == b"theirs"
+
+
+def test_an_emptied_file_gets_its_text_again(draft):
+    draft.path.write_bytes(b"")
+    draft.write(b"base")
+
+    assert draft.path.read_bytes() == b"base"
 
 
 def test_what_comes_in_at_the_last_moment_is_set_aside(draft, monkeypatch):

@@ -32,7 +32,8 @@ class FileChanged(Exception):
 class State:
     """How the room's text and the file relate.
 
-    same: equal. mine: only the room's changed. theirs: only the file did. conflict: both did. gone: no file to read.
+    same: equal. mine: only the room's changed. theirs: only the file did. conflict: both did. gone: no file to read, or an
+    emptied one: another editor empties a file before it writes it, and nobody means to give up what was written.
     """
 
     kind: Literal["same", "mine", "theirs", "conflict", "gone"]
@@ -56,6 +57,8 @@ class Draft:
             return State(kind="same")
         if found.source == self.base:
             return State(kind="mine")
+        if not found.source.strip():
+            return State(kind="gone", why=f"'{workspace.shown(self.path)}' is empty")
         return State(kind="theirs" if mine == self.base else "conflict", theirs=found.source)
 
     def write(self, mine: bytes) -> None:
@@ -66,7 +69,7 @@ class Draft:
         found = look(self.path)
         if found.source is None and self.path.exists():
             raise UsageError(f"{found.why}, so your text cannot be saved there.")
-        if found.source is not None and found.source not in (self.base, mine):
+        if found.source is not None and found.source.strip() and found.source not in (self.base, mine):
             raise FileChanged(found.source)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

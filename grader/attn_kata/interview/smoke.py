@@ -67,6 +67,10 @@ def run(engine: Engine, slug: str, source: bytes, *, attempt: str, seed: int = 0
     shape = next((finding for finding in shapes if finding.outcome != "passed"), None)
     if shape is None:
         return Smoke(outcome="passed" if said == MATCHES else "failed", shape="Shapes: right.", output=output)
+    if shape.outcome == "skipped":  # it needs a property that is hidden
+        return Smoke(
+            outcome="failed", shape="Shapes: not checked, because your code does not run so far.", output=output
+        )
     case = " ".join(f"{name}={value}" for name, value in (shape.case or {}).items())
     at = f" at {case}" if case else ""
     return Smoke(outcome="failed", shape=_seen(f"Shapes{at}: {shape.message or shape.outcome}"), output=output)

@@ -32,8 +32,8 @@ class BriefingScreen(RoomScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "begin", "Start the clock", priority=True),
-        Binding("tab", "app.focus_next", "Task/questions", show=True),
         Binding("pagedown", "turn(1)", "Read on", priority=True, key_display="PgDn"),
+        Binding("tab", "app.focus_next", "Task or questions", show=True),
         Binding("pageup", "turn(-1)", "Read back", priority=True, show=False),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -17,6 +17,8 @@ from attn_kata.interview.plans import Plan
 from attn_kata.interview.room.screens import RoomScreen, Words
 from attn_kata.interview.room.ticks import Tick
 
+SMALL = 64  # columns that the options need in one line
+
 
 class ChoosingScreen(RoomScreen):
     """A list of plans and katas; Enter goes to the briefing."""
@@ -26,7 +28,7 @@ class ChoosingScreen(RoomScreen):
     def body(self) -> ComposeResult:
         yield Words(
             "A mock interview: a task, a clock, hidden tests, questions, a scorecard.\n"
-            "Choose with the arrows; Enter shows the task. The clock does not run yet. Tab: options.",
+            "Choose with the arrows; Enter shows the task. No clock runs yet. Tab: options.",
             id="about",
         )
         named, every = plans.every(), catalog.katas()
@@ -46,15 +48,25 @@ class ChoosingScreen(RoomScreen):
         listed = OptionList(*options, _heading("or one kata"), *katas, id="plans", markup=False)
         listed.border_title = "Plans"
         yield listed
+        yield Words(id="plan")
         with Container(id="details"):
-            yield Input(placeholder="minutes, if not as listed", id="minutes", compact=True)
-            yield Tick("show a list of questions", id="listed", compact=True)
-            yield Tick("coached: findings after every run", id="coached", compact=True)
+            yield Input(placeholder="other minutes", id="minutes", compact=True)
+            yield Tick("list of questions", id="listed", compact=True)
+            yield Tick("coached, with findings", id="coached", compact=True)
 
     def on_mount(self) -> None:
         listed = self.query_one(OptionList)
         listed.focus()
         listed.highlighted = listed.get_option_index(f"plan {plans.DEFAULT_PLAN}")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """A small screen has the options below each other."""
+        self.set_class(event.size.width < SMALL, "-small")
+
+    @on(OptionList.OptionHighlighted, "#plans")
+    def say_what_it_is(self, event: OptionList.OptionHighlighted) -> None:
+        """Say what the plan is, below the list."""
+        self.query_one("#plan", Words).update(_about(str(event.option_id)))
 
     def on_option_list_option_selected(self) -> None:
         self.action_go_on()
@@ -95,6 +107,11 @@ class ChoosingScreen(RoomScreen):
 
 def _heading(says: str) -> Option:
     return Option(f"── {says} ──", disabled=True)
+
+
+def _about(chosen: str) -> str:
+    plan = _plan(chosen)
+    return f"{plan.title}: {plan.about}" if chosen.startswith("plan ") else f"{plan.title}, then questions"
 
 
 def _plan(chosen: str) -> Plan:

@@ -28,10 +28,10 @@ class CodingScreen(KeepingScreen):
     """One stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,f5", "run(True)", "Run file", priority=True, key_display="^r"),
+        Binding("ctrl+r,f5", "run(True)", "Run", priority=True, key_display="^r"),
         Binding("ctrl+l,f8", "run(False)", "Check", priority=True, key_display="^l"),
         Binding("ctrl+g", "submit", "Hand in", priority=True),
-        Binding("ctrl+t", "turn", "Next pane", priority=True),
+        Binding("ctrl+t", "turn", "Pane", priority=True),
         Binding("ctrl+s", "save", "Save", priority=True),
         Binding("ctrl+b", "ask", "Ask", priority=True),
         Binding("f9,alt+w", "widen", "Widen", priority=True, show=False),
@@ -88,7 +88,7 @@ class CodingScreen(KeepingScreen):
             self.action_front("output")
         try:
             width = self.size.width - 4 if self.has_class("-narrow") else output.query_one(Words).size.width
-            width = max(40, width)  # a narrow terminal does not show the pane yet
+            width = max(20, width)  # a narrow terminal does not show the pane yet
             session, engine = self.session, self.room.engines
             told, _ = await self.room.threads.grading(
                 runs.run, self.room.desk, session, engine, width=width, color=True, own=own

@@ -9,9 +9,8 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Input, OptionList, SelectionList, TextArea
+from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
-from textual.widgets.selection_list import Selection
 
 from attn_kata.interview import control
 from attn_kata.interview.room.screens import RoomScreen, Words
@@ -24,7 +23,7 @@ _HOW = {
     "choice": "Choose with the arrows; Enter answers.",
     "review": "Type a line and what is wrong there, one mistake in each line. PgDn, PgUp: the code. Ctrl+G answers.",
     "free": "Answer in your own words. Ctrl+G answers and shows the points of a model answer.",
-    "points": "A model answer has these points. Tick those that yours had with Space; Ctrl+G goes on.",
+    "points": "A model answer has these points. Tick with Space those that yours had; Ctrl+G goes on.",
 }
 
 
@@ -64,9 +63,8 @@ class QuestionsScreen(RoomScreen):
     def on_input_submitted(self) -> None:
         self.action_answer()
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        if not isinstance(event.option_list, SelectionList):
-            self.action_answer()
+    def on_option_list_option_selected(self) -> None:
+        self.action_answer()
 
     def action_turn(self, way: int) -> None:
         """Scroll the question by a page."""
@@ -79,11 +77,12 @@ class QuestionsScreen(RoomScreen):
         if not self._place:
             return
         desk, number = self.room.desk, self.session.id
-        points = self.query(SelectionList)
+        points = self.query(Ticks)
+        if not points and not self._typed().strip():
+            self.room.notify("The answer is empty. Write one, or skip the question: Ctrl+N", timeout=5)
+            return
         if points:
-            kept = await self.step(
-                control.tick_points, desk, number, self._place, tuple(sorted(points.first().selected))
-            )
+            kept = await self.step(control.tick_points, desk, number, self._place, tuple(sorted(points.first().ticked)))
         else:
             kept = await self.step(control.answer, desk, number, self._place, self._typed())
         if kept and self.is_attached:
@@ -112,11 +111,10 @@ class QuestionsScreen(RoomScreen):
         kind = "points" if ticking else question["kind"]
         unit = f" (in {question['unit']})" if question.get("unit") else ""
         yours = f"\n\nYours: {plain(self.session.answers[self._place]['text'])}" if ticking else ""
-        points = "\n".join(f"{n}. {says}" for n, says in enumerate(question["points"], 1)) if ticking else ""
         own = self.session.places
         self.query_one("#asked", Words).update(
             f"Question {own.index(self._place) + 1} of {len(own)}\n\n"
-            f"{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n{points}\n{_to_read(question)}".rstrip()
+            f"{question['ask']}{unit}{yours}\n\n{_HOW[kind]}\n\n{_to_read(question)}".rstrip()
         )
         holder = self.query_one("#answer", Vertical)
         await holder.remove_children()
@@ -137,7 +135,7 @@ def _to_read(question: Mapping[str, Any]) -> str:
     return f"{question['code']}\n\nWHAT IT HAS TO DO\n\n{question['contract']}" if "code" in question else ""
 
 
-def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextArea | SelectionList[int]:
+def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextArea:
     if kind == "numeric":
         return Input(placeholder="a number", id="number", classes="answer")
     if kind == "choice":
@@ -145,6 +143,4 @@ def _field(kind: str, question: Mapping[str, Any]) -> Input | OptionList | TextA
         return OptionList(*options, id="options", markup=False)
     if kind in ("free", "review"):
         return TextArea(id="free", classes="answer", soft_wrap=True)
-    from textual.content import Content
-
-    return Ticks(*(Selection(Content(f"{n}. {says}"), n) for n, says in enumerate(question["points"], 1)), id="points")
+    return Ticks(question["points"], id="points")

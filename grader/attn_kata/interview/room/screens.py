@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import HorizontalGroup, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Footer, Static
+from textual.widgets._footer import FooterKey
 from textual.worker import Worker
 
 from attn_kata.interview import moments
@@ -77,7 +78,7 @@ class Clock(Static):
 
 
 def clock_line(session: Session | None, left: float, saved: str = "", trouble: str = "") -> str:
-    """`43:12 left of 55:00 │ 2/3 Causal mask │ mock │ saved`. Trouble comes first: the end of a long line is cut off."""
+    """`43:12 left of 55:00 │ saved │ 2/3 Causal mask │ mock`. What matters comes first: the end of a long line is cut off."""
     if session is None:
         return "attn-kata interview"
     of = moments.clock_text(session.seconds)
@@ -92,14 +93,43 @@ def clock_line(session: Session | None, left: float, saved: str = "", trouble: s
     count = sum(1 for one in session.stages if one.timed)
     stage = f"{session.stage + 1}/{count} " if count > 1 and session.round.timed else ""
     what = f"{stage}{session.round.title}"
-    parts = [time, trouble, what, session.mode] if trouble else [time, what, session.mode, saved]
+    parts = [time, trouble, what, session.mode] if trouble else [time, saved, what, session.mode]
     return " │ ".join(part for part in parts if part)
 
 
 class Keys(Footer):
-    """The list of keys. It is rebuilt only after a change, because it would delay the next key on every change of pane."""
+    """The list of keys, in as many lines as the screen needs: Textual's own has one, and cuts off the rest.
+
+    It is rebuilt only after a change, because it would delay the next key on every change of pane.
+    """
 
     _made: Sequence[object] = ()
+    _width = 0
+
+    def compose(self) -> ComposeResult:
+        self._width = self.app.size.width
+        rows: list[list[FooterKey]] = [[]]
+        left = self._width
+        for key in super().compose():
+            assert isinstance(key, FooterKey)  # no key of the room is in a group
+            takes = len(key.key_display) + len(key.description) + 3
+            if takes > left and rows[-1]:
+                rows.append([])
+                left = self._width
+            left -= takes
+            rows[-1].append(key)
+        for row in rows:
+            yield HorizontalGroup(*row)
+
+    def on_resize(self) -> None:
+        """Other lines for another width."""
+        self.fit()
+
+    def fit(self) -> None:
+        """Build the lines again if the width has changed. Behind a dialog there are no keys: its end calls this again."""
+        if self._made and self._width != self.app.size.width and self.screen.is_current:
+            self._width = self.app.size.width
+            self.call_after_refresh(self.recompose)
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
         keys = [(binding, enabled) for _, binding, enabled, _ in screen.active_bindings.values() if binding.show]
@@ -160,8 +190,10 @@ class RoomScreen(Screen[None]):
             self._stepping = False
 
     def on_screen_resume(self) -> None:
-        """Show the time at once."""
+        """Show the time at once, and the keys for the size of now."""
         self.show_clock()
+        for keys in self.query(Keys):
+            keys.fit()
 
     def saved(self) -> str:
         """Whether the text is saved, or ""."""

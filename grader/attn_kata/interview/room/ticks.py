@@ -1,10 +1,13 @@
-"""Check boxes that work without colour: Textual's own always show an X."""
+"""Check boxes that work without colour: Textual's own always show an X. Long lines wrap."""
 
 from __future__ import annotations
 
-from rich.segment import Segment
-from textual.strip import Strip
-from textual.widgets import Checkbox, SelectionList
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Checkbox, OptionList
+from textual.widgets.option_list import Option
 
 _ON, _OFF = "X", " "
 
@@ -20,14 +23,22 @@ class Tick(Checkbox):
         self.refresh()
 
 
-class Ticks(SelectionList[int]):
-    """A list with one box per line."""
+class Ticks(OptionList):
+    """A list with one box per line of text. Space or Enter ticks; `ticked` has the numbers, from 1."""
 
-    def render_line(self, y: int) -> Strip:
-        made = super().render_line(y)
-        segments = list(made)
-        if len(segments) > 1 and segments[1].text == _ON and segments[1].style is not None:
-            place = segments[1].style.meta.get("option")
-            if place is not None and self.get_option_at_index(place).value not in self.selected:
-                segments[1] = Segment(_OFF, segments[1].style)
-        return Strip(segments)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", "Tick", show=False)]
+
+    def __init__(self, lines: Sequence[str], *, id: str) -> None:
+        self._says = lines
+        self.ticked: set[int] = set()
+        super().__init__(*(Option(self._line(number)) for number in range(1, len(lines) + 1)), id=id, markup=False)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Tick it, or take the tick away."""
+        event.stop()
+        number = event.option_index + 1
+        self.ticked ^= {number}
+        self.replace_option_prompt_at_index(event.option_index, self._line(number))
+
+    def _line(self, number: int) -> str:
+        return f"[{_ON if number in self.ticked else _OFF}] {number}. {self._says[number - 1]}"
