@@ -82,7 +82,10 @@ class Known:
 
 
 def handle(
-    solution: Path, pipeline: Pipeline, chosen: tuple[Variant, ...], returns: Mapping[str, tuple[str, ...]] | None = None
+    solution: Path,
+    pipeline: Pipeline,
+    chosen: tuple[Variant, ...],
+    returns: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Handle:
     """A handle on the reference with these mistakes in this entry point. The name of the solution is the kata's.
 
@@ -93,7 +96,9 @@ def handle(
         setattr(namespace, pipeline.entry, _module(getattr(namespace, pipeline.entry), pipeline, chosen))
     else:
         setattr(namespace, pipeline.entry, lambda *args: pipeline.call(pipeline.begin(*args), chosen).out)
-    return Handle(Local(namespace), catalog.load(katas_folder() / solution.stem).returns if returns is None else returns)
+    return Handle(
+        Local(namespace), catalog.load(katas_folder() / solution.stem).returns if returns is None else returns
+    )
 
 
 def _module(reference: Any, pipeline: Pipeline, chosen: tuple[Variant, ...]) -> type:
