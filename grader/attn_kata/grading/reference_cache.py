@@ -34,7 +34,7 @@ class _Exchange:
 
 @dataclass(kw_only=True)
 class _CaseState:
-    """The state of the current case: how many of its requests were answered from the cache, and whether they are computed now."""
+    """The state of the current case: how many requests were answered from the cache, and whether they are computed now."""
 
     answered: int = 0
     computes: bool = False

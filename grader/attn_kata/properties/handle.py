@@ -127,7 +127,8 @@ class Target:
         a tensor by name for each part that is differentiated; `labels`, one for each row of
         the output, for those of the mean cross-entropy; `weights`, made of answers, are loaded first; `training` sets the
         module's mode first; `seed` is that of torch's generator during the call, one of its own unless given; `record` asks
-        for what ran, `devices` for what would mix devices, `measure` for what it cost (only one of them); `lenient_views` has `view` copy where it would raise.
+        for what ran, `devices` for what would mix devices, `measure` for what it cost (only one of them); `lenient_views`
+        has `view` copy where it would raise.
         Raises AttemptRaised, Refused, PropertyFailed for a result that is no tensor, AttemptDied.
         """
         name, module = self._called()
