@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,15 @@ def pytest_collection_finish() -> None:
     """One thread for torch, as in the engine: two of small tensors wait for one another, more so beside another worker's."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def shared_engine() -> Iterator[Any]:
+    """An engine for all tests of this worker that only grade. To start one takes seconds."""
+    from attn_kata.engine.client import Engine
+
+    with Engine() as running:
+        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,9 @@ from attn_kata.engine.client import Engine
 KATAS = catalog.katas()
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as running:
-        yield running
+@pytest.fixture
+def engine(shared_engine: Engine) -> Engine:
+    return shared_engine
 
 
 def by_slug(kata: catalog.Kata) -> str:

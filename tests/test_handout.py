@@ -140,17 +140,16 @@ def test_an_interview_that_was_copied_from_another_kata_is_found(folder: Path) -
 
 
 def test_the_shape_check_and_the_worked_example_run_on_the_reference(
-    change: Change, folder: Path, monkeypatch: pytest.MonkeyPatch
+    change: Change, folder: Path, monkeypatch: pytest.MonkeyPatch, shared_engine: Engine
 ) -> None:
-    with Engine() as engine:
-        right = list(handout.problems_when_run(catalog.load(folder), engine))
-        change("stub.py.j2", "out = scaled", "out = missing")
-        kata = change("interview.toml", "6.6976", "6.7976")
-        monkeypatch.setattr(content, "of_kata", lambda slug: content.load(folder / "interview.toml"))
-        raises, example = handout.problems_when_run(kata, engine)
-        text = (folder / "stub.py.j2").read_text("utf-8").split("{% block shapes %}")[0]
-        (folder / "stub.py.j2").write_text(text + "{% block shapes %}\nx = 1\n{% endblock %}\n", "utf-8")
-        silent, _ = handout.problems_when_run(kata, engine)
+    right = list(handout.problems_when_run(catalog.load(folder), shared_engine))
+    change("stub.py.j2", "out = scaled", "out = missing")
+    kata = change("interview.toml", "6.6976", "6.7976")
+    monkeypatch.setattr(content, "of_kata", lambda slug: content.load(folder / "interview.toml"))
+    raises, example = handout.problems_when_run(kata, shared_engine)
+    text = (folder / "stub.py.j2").read_text("utf-8").split("{% block shapes %}")[0]
+    (folder / "stub.py.j2").write_text(text + "{% block shapes %}\nx = 1\n{% endblock %}\n", "utf-8")
+    silent, _ = handout.problems_when_run(kata, shared_engine)
 
     assert right == []
     assert raises.startswith("stub.py.j2: the block shapes does not run on the reference: ")

@@ -101,7 +101,7 @@ def test_mask_values(attempt, reference, sizes):
 def test_mask_device(attempt, reference, sizes):
     right = reference.causal_mask(sizes.Tq, sizes.Tk)
     for device in (None, "cpu:0", torch.device("cpu:0")):  # not "cpu", which an attempt may have written itself
-        result = attempt.causal_mask.run(sizes.Tq, sizes.Tk, device, record=True)
+        result = attempt.causal_mask.run(sizes.Tq, sizes.Tk, device, devices=True)
 
         assert_equal(result.output, right, what=f"mask with device={device}: mask")
         if device is None:

@@ -153,7 +153,7 @@ def test_heads_must_divide(attempt, sizes):
     "The output is one tensor of shape (B, T, E).",
     look_at="how the heads are merged",
     needs="parameters",
-    cases=SIZES[:4],
+    cases=SMALL,
 )
 def test_output_shape(attempt, sizes):
     out = loaded(attempt, sizes, weights_of(sizes))(tokens(sizes))
@@ -184,6 +184,8 @@ def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     x = tokens(sizes)
     assert_close(ours(x), theirs(x), atol=1e-5, rows="token")
+    if sizes not in SMALL:
+        return  # that a second call is right, too, shows in any size
     what = "out of a second call, with mask=None: out"
     assert_close(ours(x.flip(1), None), theirs(x.flip(1), None), atol=1e-5, what=what, rows="token")
 
@@ -352,9 +354,10 @@ def test_mask(attempt, reference, sizes):
     masks = {
         "a causal mask": causal(sizes),
         "a random mask": mask_of("(T, T)", sizes),
-        "one key for each query": torch.eye(sizes.T, dtype=torch.bool).roll(1, dims=-1),
-        "no mask, after calls with one": None,
     }
+    if sizes in SMALL:
+        masks["one key for each query"] = torch.eye(sizes.T, dtype=torch.bool).roll(1, dims=-1)
+        masks["no mask, after calls with one"] = None
 
     for kind, mask in masks.items():
         assert_close(ours(x, mask), theirs(x, mask), atol=1e-5, what=f"out with {kind}: out", rows="token")
@@ -439,7 +442,7 @@ def test_no_dropout_in_eval(attempt, sizes):
     "In train() some weights are dropped: the output differs from that without dropout.",
     look_at="whether the weights that reach the output have gone through dropout",
     needs="alike_in_train_and_eval",
-    cases=(sized(B=2, H=3, T=4, D=5, dropout="0.5"), sized(B=3, H=2, T=5, D=7, dropout="0.5")),
+    cases=(sized(B=2, H=3, T=4, D=5, dropout="0.5"),),
 )
 def test_something_is_dropped(attempt, sizes):
     weights, other = weights_of(sizes), weights_of(sizes)

@@ -123,7 +123,7 @@ def test_mask_values(attempt, sizes):
 def test_mask_device(attempt, sizes):
     for device in (None, "cpu:0", torch.device("cpu:0")):  # not "cpu", which an attempt may have written itself
         args = sizes.Tq, sizes.Tk, sizes.window, sizes.sinks, device
-        result = attempt.sliding_window_mask.run(*args, record=True)
+        result = attempt.sliding_window_mask.run(*args, devices=True)
 
         assert_equal(result.output, may_attend(sizes), what=f"mask with device={device}: mask")
         strays = result.recording.strays if device is not None else ()

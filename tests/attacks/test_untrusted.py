@@ -58,9 +58,8 @@ def run(attempt: Path, *arguments: str, before: str = "") -> subprocess.Complete
     )
 
 
-def test_no_format_shows_an_input_or_a_print(attempt):
-    with Engine() as engine:
-        full = engine.grade("sdpa", TALKS.encode(), attempt="sdpa.py")
+def test_no_format_shows_an_input_or_a_print(attempt, shared_engine):
+    full = shared_engine.grade("sdpa", TALKS.encode(), attempt="sdpa.py")
     shown = without_hidden_inputs(full)
     numbers = {number for finding in full.findings for number in re.findall(r"\d+\.\d{3,}", finding.message or "")}
     assert numbers
@@ -112,11 +111,10 @@ def test_what_rests_on_its_own_word_is_said_where_it_holds(engine_report):
 
 
 @pytest.fixture(scope="module")
-def engine_report():
-    with Engine() as engine:
-        return engine.grade(
-            "sdpa", b"def scaled_dot_product_attention(q, k, v): return v", attempt="sdpa.py", diagnose=False
-        )
+def engine_report(shared_engine):
+    return shared_engine.grade(
+        "sdpa", b"def scaled_dot_product_attention(q, k, v): return v", attempt="sdpa.py", diagnose=False
+    )
 
 
 def test_below_tier_1_nothing_of_the_attempt_is_run(tmp_path):

@@ -31,9 +31,8 @@ HARMLESS = BY_HAND.replace("def attention_", "@torch.no_grad()\ndef attention_")
 
 
 @pytest.mark.parametrize(("source", "outcome"), [(BY_HAND + HIDDEN, "failed"), (HARMLESS, "passed")])
-def test_autograd_is_refused_and_no_grad_is_harmless(source: str, outcome: str) -> None:
-    with Engine() as engine:
-        report = engine.grade("attention_backward", source.encode(), attempt="attempt.py", diagnose=False)
+def test_autograd_is_refused_and_no_grad_is_harmless(shared_engine: Engine, source: str, outcome: str) -> None:
+    report = shared_engine.grade("attention_backward", source.encode(), attempt="attempt.py", diagnose=False)
 
     found = {finding.property: finding for finding in report.findings}
     assert report.outcome == outcome

@@ -39,7 +39,7 @@ def strays(body: str) -> list[str]:
     executor = Executor()
     source = wire.source_tensor(f"import torch\ndef call(x):\n    {body}\n".encode())
     executor.execute(Load(filename="a.py", wanted=("call",), tensors=(source,)))
-    call = Call(name="call", args=(("tensor", 0),), record=True, tensors=(torch.ones(3),))
+    call = Call(name="call", args=(("tensor", 0),), devices=True, tensors=(torch.ones(3),))
     status, texts, _ = executor.execute(call)
     assert status == wire.OK, texts
     return [text for text in texts if text.startswith("stray ")]

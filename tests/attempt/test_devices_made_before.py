@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from attn_kata.engine.client import Engine
@@ -39,10 +37,9 @@ def root(d, device):
 """
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as running:
-        yield running
+@pytest.fixture
+def engine(shared_engine: Engine) -> Engine:
+    return shared_engine
 
 
 def device(engine: Engine, kept: str, root: str) -> str:

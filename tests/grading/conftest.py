@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from attn_kata.engine.client import Engine
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as running:
-        yield running
+@pytest.fixture
+def engine(shared_engine: Engine) -> Engine:
+    return shared_engine

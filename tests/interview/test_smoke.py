@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from attn_kata import resources
@@ -13,10 +11,9 @@ from attn_kata.interview import smoke
 SLUGS = ["sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention", "split_heads"]
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as engine:
-        yield engine
+@pytest.fixture
+def engine(shared_engine: Engine) -> Engine:
+    return shared_engine
 
 
 @pytest.mark.parametrize("slug", SLUGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +20,8 @@ KATA = catalog.find("sdpa")
 
 
 @pytest.fixture(scope="module")
-def grade() -> Iterator[Callable[[str, bytes], Report]]:
-    with Engine() as engine:
-        yield lambda slug, source: engine.grade(slug, source, attempt="hunt.py")
+def grade(shared_engine: Engine) -> Callable[[str, bytes], Report]:
+    return lambda slug, source: shared_engine.grade(slug, source, attempt="hunt.py")
 
 
 @pytest.fixture(scope="module")

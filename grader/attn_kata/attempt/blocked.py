@@ -116,6 +116,13 @@ def autograd_off_if_blocked() -> Iterator[None]:
         yield
 
 
+def prepare() -> None:
+    """Find now what `block` needs to know of torch, in this process and in those that are forked from it. It takes 10 ms."""
+    for name in filter(recorder.named_like_attention, operation_names()):
+        _other_keys(name)
+    functions_in_python()
+
+
 @functools.cache
 def operation_names() -> tuple[str, ...]:
     """Every operation that the dispatcher knows, as namespace::name. The first call takes 3 ms: make it early."""
@@ -141,6 +148,17 @@ def _functions(modules: Iterable[str]) -> dict[types.FunctionType, str]:
     return found
 
 
+@functools.cache
+def _other_keys(operation: str) -> tuple[str, ...]:
+    """The dispatch keys, beyond those of CPU tensors, at which an operation has a kernel."""
+    found = []
+    for key in _OTHER_KEYS:
+        with contextlib.suppress(RuntimeError):  # this version of torch does not know the key
+            if torch._C._dispatch_has_kernel_for_dispatch_key(operation, key):
+                found.append(key)
+    return tuple(found)
+
+
 def _override(space: str, name: str) -> None:
     """Override an operation's kernels with one that refuses.
 
@@ -151,12 +169,8 @@ def _override(space: str, name: str) -> None:
         _refuse(f"{space}::{name}")
 
     registration = torch._C._dispatch_library("IMPL", space, "", "blocked", 0)
-    for key in _CPU_KEYS:
+    for key in (*_CPU_KEYS, *_other_keys(f"{space}::{name}")):
         registration.impl(name, key, refuse)
-    for key in _OTHER_KEYS:
-        with contextlib.suppress(RuntimeError):  # this version of torch does not know the key
-            if torch._C._dispatch_has_kernel_for_dispatch_key(f"{space}::{name}", key):
-                registration.impl(name, key, refuse)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(registration))
 
 

@@ -67,7 +67,7 @@ class Devices(TorchFunctionMode):
         self, *, reads_device_type: bool, made_before: Iterable[Tensor] = (), inputs: Iterable[Tensor] = ()
     ) -> None:
         super().__init__()
-        self.mixed: list[str] = []
+        self._mixed: list[str] = []
         self._reads_device_type = reads_device_type
         moves_along = {id(value) for value in inputs}
         # By id; keeping the tensor keeps its id unique.
@@ -83,6 +83,11 @@ class Devices(TorchFunctionMode):
 
     def is_stray(self, value: Any) -> bool:
         return id(value) in self._stray
+
+    def told(self, results: Iterable[Tensor]) -> tuple[str, ...]:
+        """`stray NAME` for each operation that would mix devices, and "stray the result" if one of `results` is stray."""
+        mixed = [*self._mixed, "the result"] if any(map(self.is_stray, results)) else self._mixed
+        return tuple(f"stray {name}" for name in mixed[:8])
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -127,7 +132,7 @@ class Devices(TorchFunctionMode):
         strays = [value for value in tensors if self.is_stray(value)]
         if strays and func not in _CROSS_DEVICE:
             if any(value.dim() > 0 and not self.is_stray(value) for value in tensors):
-                self.mixed.append(getattr(func, "__name__", "an operation"))
+                self._mixed.append(getattr(func, "__name__", "an operation"))
             else:
                 for value in tensors_in(out):
                     self._mark_stray(value)

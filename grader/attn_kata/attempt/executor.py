@@ -44,6 +44,9 @@ _READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
 # As in torch.FloatTensor([1.0]): no function mode sees it.
 _LEGACY_CONSTRUCTOR = re.compile(rb"\b(?:Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)?Tensor\s*\(")
 
+_HOLDERS = frozenset((Tensor, list, tuple, dict))  # what may be or hold a plain tensor
+_MOVE_ALONG = frozenset(("_parameters", "_buffers", "_modules"))  # the attributes of a module that move with it
+
 MODULE_NAME = "attempt"
 
 Tensors = tuple[tuple[Tensor, int], ...]
@@ -169,8 +172,9 @@ class Executor:
         built = _Built(module=module, contract=request.weights)
         self._modules[request.module] = built
         for part in module.modules():  # a plain attribute does not move with its module, whatever made it
-            plain = [value for name, value in vars(part).items() if name not in ("_parameters", "_buffers", "_modules")]
-            self._made_on_default += _kept_tensors(plain)
+            self._made_on_default += _kept_tensors(
+                value for name, value in vars(part).items() if type(value) in _HOLDERS and name not in _MOVE_ALONG
+            )
         if request.weights:
             weights = _weights(request)
             found = {name: value.shape for name, value in built.parameters()}
@@ -200,9 +204,13 @@ class Executor:
         lenient = _lenient_views() if request.lenient_views else contextlib.nullcontext()
         with lenient, blocked.autograd_off_if_blocked():
             moves_along: list[Tensor] = []
-            if built is not None and (request.record or request.measure):
+            if built is not None and (request.devices or request.measure):
                 moves_along = [*built.module.parameters(), *built.module.buffers()]
             if request.record:
+                with Recorder() as recorder:
+                    output = target(*arguments)
+                texts = recorder.told()
+            elif request.devices:
                 devices = Devices(
                     reads_device_type=self._reads_device_type,
                     made_before=self._made_on_default,
@@ -210,9 +218,9 @@ class Executor:
                 )
                 if self._calls_legacy_constructors:
                     devices.look_for_legacy_constructors()
-                with Recorder(devices) as recorder:
+                with devices:
                     output = target(*arguments)
-                texts = recorder.told(tensors_in(output))
+                texts = devices.told(tensors_in(output))
             elif request.measure:
                 with torch.no_grad(), Meter([*tensors_in(arguments), *moves_along]) as meter:
                     output = target(*arguments)
@@ -313,6 +321,8 @@ def _kept_tensors(values: Iterable[Any]) -> list[Tensor]:
     """The plain tensors among values, and one level down in their lists, tuples and dictionaries."""
     found = []
     for value in values:
+        if type(value) not in _HOLDERS:
+            continue
         if type(value) is dict:
             value = list(value.values())
         found += [part for part in (value if type(value) in (list, tuple) else [value]) if type(part) is Tensor]

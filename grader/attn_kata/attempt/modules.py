@@ -39,10 +39,22 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
     """Convert a module to the dtype of the weights, and copy them into its parameters."""
     dtype = next(iter(weights.values())).dtype
     held = dict(module.named_parameters(remove_duplicate=False))
-    if any(value.dtype is not dtype for value in (*held.values(), *module.buffers())):
-        module.to(dtype)  # this keeps the parameter objects, unless the module overrides it
-        if any(value.dtype is not dtype for value in held.values()):
-            held = dict(module.named_parameters(remove_duplicate=False))
+    buffers = list(module.buffers())
+    if any(value.dtype is not dtype for value in (*held.values(), *buffers)):
+        if not buffers and all(map(_converts_like_torch, module.modules())):
+            for value in held.values():  # the same as `to`, which asks a lot about each parameter before
+                value.data = value.data.to(dtype)
+        else:
+            module.to(dtype)  # this keeps the parameter objects, unless the module overrides it
+            if any(value.dtype is not dtype for value in held.values()):
+                held = dict(module.named_parameters(remove_duplicate=False))
     with torch.no_grad():
         for name, weight in weights.items():
             held[name].copy_(weight)
+
+
+def _converts_like_torch(module: nn.Module) -> bool:
+    """Whether the module converts its parameters, all floating ones, as every module does by default."""
+    kind = type(module)
+    floating = all(value is None or value.is_floating_point() for value in module._parameters.values())
+    return floating and kind.to is nn.Module.to and kind._apply is nn.Module._apply

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from attn_kata.attempt.blocked import functions_in_python, operation_names
+from attn_kata.attempt import blocked
 from attn_kata.attempt.executor import Executor
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Build, Call, Load, LoadWeights, Request
@@ -66,8 +66,7 @@ def prewarm() -> None:
         _answer(executor, replace(call, name="single", record=dtype is torch.float64))
     rows = torch.ones(2, _LONG, 6, dtype=torch.float64)
     _answer(executor, Call(name="long", args=args[:1], cotangents=(1,), tensors=(rows, torch.ones(2, _LONG, _LONG))))
-    operation_names()
-    functions_in_python()
+    blocked.prepare()
     torch.default_generator.set_state(state)
 
 

@@ -1,11 +1,11 @@
-"""Records what runs during a call: torch operations, ready-made attentions, matrix products, stray tensors.
+"""Records what runs during a call: torch operations, ready-made attentions, matrix products.
 
 The record is made in the attempt process, so it is not trusted. It can fail an attempt, but never pass one.
 
-There are three watchers, because none sees everything. The autograd profiler sees every dispatcher operation by name, through
+There are two watchers, because none sees everything. The autograd profiler sees every dispatcher operation by name, through
 aliases, `torch.ops` and scripted functions. A Python profile function sees ready-made modules that are written in Python
-(`nn.MultiheadAttention` with `need_weights` runs only matrix products). A function mode sees on which device a new tensor was
-created (see `devices`).
+(`nn.MultiheadAttention` with `need_weights` runs only matrix products). On which device a new tensor is created is seen by
+`devices`, in calls of its own: the two in one call take longer than both of them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch._C._autograd import _disable_profiler_legacy
 from torch.nn import functional
-
-from attn_kata.attempt.devices import Devices
 
 # Ready-made attentions that are written in Python, and softmax modules for the kata that forbids them. They are found by their
 # code objects, so that an alias or a subclass is seen too.
@@ -57,7 +54,7 @@ FLEX = "torch.nn.attention.flex_attention"
 # Other ready-made functions that torch has written in Python (decompositions, references, flex_attention) are known by their
 # file and their name.
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_NAMED_ATTENTION = re.compile("attention|sdp|transformer|softm", re.IGNORECASE).search
+named_like_attention = re.compile("attention|sdp|transformer|softm", re.IGNORECASE).search
 
 # The innermost operations that multiply matrices.
 PRODUCTS = frozenset(
@@ -88,28 +85,24 @@ class Recorder:
     """A context that records everything that runs in it. `told()` returns the record.
 
     Texts: `op NAME` per dispatcher operation, `call NAME` per ready-made attention, `product NAME SIZES` per matrix product
-    in order, `stray NAME` per operation that would mix devices if the inputs were not on the default device.
-    `devices` follows stray tensors.
+    in order.
     """
 
-    def __init__(self, devices: Devices) -> None:
+    def __init__(self) -> None:
         self._ops: set[str] = set()
         self._products: list[str] = []
         self._calls: set[str] = set()
-        self._devices = devices
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
         # By code object: the name of a ready-made function, "" for any other that was called.
         self._named: dict[types.CodeType, str] = dict(_CODE)
 
     def __enter__(self) -> Recorder:
         self._profile.__enter__()
-        self._devices.__enter__()  # type: ignore[no-untyped-call]
         sys.setprofile(self._python_call)
         return self
 
     def __exit__(self, *error: Any) -> None:
         sys.setprofile(None)
-        self._devices.__exit__(*error)  # type: ignore[no-untyped-call]
         for records in _disable_profiler_legacy():
             self._read(records)
 
@@ -144,13 +137,10 @@ class Recorder:
             if name:
                 self._calls.add(name)
 
-    def told(self, results: Iterable[Tensor]) -> tuple[str, ...]:
-        """The record, one fact per text. `results` are the tensors that the call returned."""
-        if any(map(self._devices.is_stray, results)):
-            self._devices.mixed.append("the result")
+    def told(self) -> tuple[str, ...]:
+        """The record, one fact per text."""
         return (
             *(f"call {name}" for name in sorted(self._calls)),
-            *(f"stray {name}" for name in self._devices.mixed[:8]),
             *self._products[:200],
             *(f"op {name}" for name in sorted(self._ops)),
         )
@@ -160,7 +150,7 @@ def name_of(code: types.CodeType) -> str:
     """The full name of a function of torch whose name says attention or softmax; "" for other functions."""
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no co_qualname
     is_function = code.co_flags & inspect.CO_OPTIMIZED  # and not the body of a class or module during an import
-    if not is_function or not code.co_filename.startswith(_TORCH) or not _NAMED_ATTENTION(name):
+    if not is_function or not code.co_filename.startswith(_TORCH) or not named_like_attention(name):
         return ""
     module = code.co_filename[len(_TORCH) :].removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")
     return f"torch.{module}.{name}"[:200]

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from attn_kata import sandbox
+from attn_kata.attempt import blocked
 from attn_kata.engine import memory
 from attn_kata.engine.attempt_pool import AttemptPool, close
 from attn_kata.engine.fork_worker import serve_job
@@ -88,6 +89,7 @@ class ForkServer:
         if self._zygote is not None and self._zygote.key != zygote_key(job):
             self._drop_zygote()
         if self._zygote is None:
+            blocked.prepare()  # once here, and not in every attempt process
             _import_pytest()
             with contextlib.suppress(OSError):
                 self._zygote = GraderZygote(job, self._detach_zygote, self._serve_job)

@@ -7,7 +7,7 @@ requests of the case, from its first one on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,17 +28,15 @@ class _Exchange:
 
     def copy_of_reply(self) -> wire.Reply:
         """A copy of the reply, which the test may write into."""
-        parts = tuple(
-            replace(part, data=None if part.data is None else part.data.clone()) for part in self.reply.tensors
-        )
-        return replace(self.reply, tensors=parts)
+        parts = tuple(part if part.data is None else part.copied() for part in self.reply.tensors)
+        return wire.Reply(status=self.reply.status, texts=self.reply.texts, tensors=parts)
 
 
 @dataclass(kw_only=True)
 class _CaseState:
-    """The state of the current case: its requests so far, and whether they are computed."""
+    """The state of the current case: how many requests were answered from the cache, and whether they are computed now."""
 
-    requests: list[Request] = field(default_factory=list)
+    answered: int = 0
     computes: bool = False
 
 
@@ -67,11 +65,10 @@ class ReferenceCache:
         state = self._state
         if not state.computes and self._case is not None:
             known = self._known[self._case]
-            place = len(state.requests)
-            state.requests.append(_copied(request))  # the test may write into its inputs later
-            if place < len(known) and _same(known[place].request, request):
-                return known[place].copy_of_reply()
-            self._compute_skipped()
+            if state.answered < len(known) and _same(known[state.answered].request, request):
+                state.answered += 1
+                return known[state.answered - 1].copy_of_reply()
+            self._compute_skipped(known[: state.answered])
             return self._transport.ask(request)
         reply = self._transport.ask(request)
         if self._keeps and self._case is not None:
@@ -82,23 +79,20 @@ class ReferenceCache:
     def block(self, words: tuple[str, ...]) -> None:
         """Do nothing: no operation is blocked for the reference."""
 
-    def _compute_skipped(self) -> None:
+    def _compute_skipped(self, skipped: list[_Exchange]) -> None:
         """Compute the requests that were answered from the cache, so that the modules of this case exist."""
         self._state.computes = True
-        for request in self._state.requests[:-1]:
-            self._transport.ask(request)
+        for exchange in skipped:
+            self._transport.ask(exchange.request)
 
 
 def _copied(request: Request) -> Request:
+    """A copy whose tensors the test cannot write into."""
     return replace(request, tensors=tuple(map(same_strides, request.tensors)))
 
 
 def _same(one: Request, other: Request) -> bool:
-    return (
-        replace(one, tensors=()) == replace(other, tensors=())
-        and len(one.tensors) == len(other.tensors)
-        and all(map(_equal, one.tensors, other.tensors))
-    )
+    return one == other and len(one.tensors) == len(other.tensors) and all(map(_equal, one.tensors, other.tensors))
 
 
 def _equal(one: Tensor, other: Tensor) -> Any:

@@ -170,7 +170,7 @@ def check_stays_on_device(ours: Target, *args: Any) -> None:
 
     There is only one device here. So this check relies on the record of the attempt process: no number shows the mistake.
     """
-    recording = ours.run(*args, record=True).recording
+    recording = ours.run(*args, devices=True).recording
     assert recording is not None
     if recording.strays:
         raise PropertyFailed(

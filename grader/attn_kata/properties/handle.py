@@ -112,6 +112,7 @@ class Target:
         weights: dict[str, Tensor] | None = None,
         inputs_after: bool = False,
         record: bool = False,
+        devices: bool = False,
         measure: bool = False,
         training: bool | None = None,
         seed: int | None = None,
@@ -126,7 +127,8 @@ class Target:
         a tensor by name for each part that is differentiated; `labels`, one for each row of
         the output, for those of the mean cross-entropy; `weights`, made of answers, are loaded first; `training` sets the
         module's mode first; `seed` is that of torch's generator during the call, one of its own unless given; `record` asks
-        for what ran, `measure` for what it cost (not both); `lenient_views` has `view` copy where it would raise.
+        for what ran, `devices` for what would mix devices, `measure` for what it cost (only one of them); `lenient_views`
+        has `view` copy where it would raise.
         Raises AttemptRaised, Refused, PropertyFailed for a result that is no tensor, AttemptDied.
         """
         name, module = self._called()
@@ -155,6 +157,7 @@ class Target:
             seed=next(_numbers) if seed is None else seed,
             inputs_after=inputs_after,
             record=record,
+            devices=devices,
             measure=measure,
             returns=self._returns,
             number=next(_numbers) if len(names) < len(self._returns) else None,
@@ -190,7 +193,7 @@ class Target:
             inputs_after=after,
             input_gradients=gradients[:floating],
             parameter_gradients=dict(zip(parameters, gradients[floating:], strict=True)) if differentiated else {},
-            recording=recording(tuple(texts)) if record else None,
+            recording=recording(tuple(texts)) if record or devices else None,
             cost=cost(tuple(texts)) if measure else None,
         )
 

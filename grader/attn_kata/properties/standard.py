@@ -40,6 +40,8 @@ Calls = Callable[[Sizes], Iterable[Arguments]]
 Pair = Callable[..., tuple[Target, Target]]
 HiddenTest = Callable[..., None]
 
+LONG = 128  # a ready-made attention may be used for what is longer only
+
 
 @dataclass(frozen=True, kw_only=True)
 class EntryPoint:
@@ -139,9 +141,13 @@ def from_scratch(
     """No operation runs whose name contains one of the words in `blocks`. This is the first test in a kata's file.
 
     It calls the attempt in float64 and in float32, because an attempt may use a ready-made attention for one of them only.
-    It calls a module in train() and in eval(), because eval() may use a faster implementation.
+    It calls a module in train() and in eval(), because eval() may use a faster implementation. Long inputs are recorded in
+    float32 alone: the other properties ask for them in float64, and then what is forbidden is blocked.
     """
+    long = any(isinstance(size, int) and size > LONG for size in sizes.as_dict().values())
     for place, dtype in enumerate((torch.float64, torch.float32)):
+        if long and dtype is torch.float64:
+            continue
         ours, _ = entry.pair(attempt, reference, sizes, dtype)
         mode = entry.modes[place % len(entry.modes)]
         for args in entry.arguments(sizes):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -59,9 +59,12 @@ OPAQUE = "opaque "  # the first word of the name of a part that stays in the att
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One request to an attempt process. `tensors` are sent as bytes with their strides, all other fields as JSON."""
+    """One request to an attempt process. `tensors` are sent as bytes with their strides, all other fields as JSON.
 
-    tensors: tuple[Tensor, ...] = ()
+    Requests are equal if all other fields are.
+    """
+
+    tensors: tuple[Tensor, ...] = field(default=(), compare=False)  # what == of tensors says is no bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,8 @@ class Call(Request):
     training         set the module's mode first
     inputs_after     also return the arguments as the call left them
     record           also return a record of the operations
-    measure          also return what the operations cost; runs without gradients
+    devices          also return which operations would mix devices if the inputs were not on the default one
+    measure          also return what the operations cost; runs without gradients. Only one of the three can be asked for
     lenient_views    `Tensor.view` copies instead of raising
     of_answers       its tensors are made from earlier answers, so it cannot be prefetched
     """
@@ -144,6 +148,7 @@ class Call(Request):
     training: bool | None = None
     inputs_after: bool = False
     record: bool = False
+    devices: bool = False
     measure: bool = False
     lenient_views: bool = False
     of_answers: bool = False
@@ -152,9 +157,17 @@ class Call(Request):
 REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Load, Adapt, Block, Build, LoadWeights, Call)}
 
 
+# The fields of each request that go into its JSON, with their defaults.
+_DEFAULTS = {kind: [(each.name, each.default) for each in fields(kind) if each.compare] for kind in REQUESTS.values()}
+
+
 def request_to_json(request: Request, tensors: list[list[Any]]) -> bytes:
-    """A request's fields and the descriptions of its tensors, as JSON."""
-    values = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "tensors"}
+    """A request's fields, except those that have their default, and the descriptions of its tensors, as JSON."""
+    values = {}
+    for name, default in _DEFAULTS[type(request)]:
+        value = getattr(request, name)
+        if value != default or type(value) is not type(default):
+            values[name] = value
     return json.dumps([type(request).__name__, values, tensors]).encode()
 
 
@@ -394,13 +407,13 @@ def decode(kind: bytes, payload: bytes) -> Message:
 
 def _fields(value: Any) -> dict[str, Any]:
     values = {}
-    for field in fields(value):
-        part = getattr(value, field.name)
+    for each in fields(value):
+        part = getattr(value, each.name)
         if isinstance(part, Job):
             part = _fields(part)
         elif isinstance(part, bytes):
             part = base64.b64encode(part).decode()
-        values[field.name] = part
+        values[each.name] = part
     return values
 
 

@@ -38,7 +38,7 @@ def _answers_call(request: Call, reply: wire.Reply) -> bool:
     opaque = sum(name.startswith(OPAQUE) for name in request.returns)
     results = len(request.returns or "1") - opaque
     parts, forms = reply.tensors, reply.texts[:opaque]
-    told = len(reply.texts) == opaque or request.record or request.measure
+    told = len(reply.texts) == opaque or request.record or request.devices or request.measure
     if len(forms) < opaque or not all(map(_FORM.fullmatch, forms)) or not told:
         return False
     described = sum(form_items(form).count("tensor") for form in forms)

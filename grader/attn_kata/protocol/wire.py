@@ -78,6 +78,13 @@ class TensorReply:
     shares_input: bool
     data: Tensor | None
 
+    def copied(self) -> TensorReply:
+        """The same with a copy of its data."""
+        data = None if self.data is None else self.data.clone()
+        return TensorReply(
+            shape=self.shape, dtype=self.dtype, device=self.device, shares_input=self.shares_input, data=data
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:

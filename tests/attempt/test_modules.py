@@ -1,0 +1,44 @@
+"""Weights that are copied into a module of another dtype."""
+
+import pytest
+import torch
+from torch import nn
+
+from attn_kata.attempt.modules import copy_weights
+
+
+class Plain(nn.Linear):
+    pass
+
+
+class WithBuffer(nn.Linear):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.register_buffer("scale", torch.ones(3))
+
+
+class WithItsOwnConversion(nn.Linear):
+    def to(self, *args):
+        self.converted = True
+        return super().to(*args)
+
+
+@pytest.mark.parametrize("kind", [Plain, WithBuffer, WithItsOwnConversion])
+def test_a_module_is_converted_as_torch_does_and_keeps_its_parameters_and_their_strides(kind):
+    module = kind(2, 3)
+    module.weight = nn.Parameter(torch.ones(2, 3).T)
+    before, alike = dict(module.named_parameters()), kind(2, 3)
+    alike.weight = nn.Parameter(torch.ones(2, 3).T)
+    weights = {"weight": torch.randn(3, 2).double(), "bias": torch.randn(3).double()}
+
+    copy_weights(module, weights)
+    alike.to(torch.float64)
+
+    assert {name: id(value) for name, value in module.named_parameters()} == {
+        name: id(value) for name, value in before.items()
+    }
+    assert {name: (value.dtype, value.stride()) for name, value in module.state_dict().items()} == {
+        name: (value.dtype, value.stride()) for name, value in alike.state_dict().items()
+    }
+    assert all(torch.equal(module.state_dict()[name], weight) for name, weight in weights.items())
+    assert getattr(module, "converted", False) == (kind is WithItsOwnConversion)
