@@ -124,3 +124,24 @@ def test_mla_is_what_torch_gives_for_its_queries_and_keys_side_by_side() -> None
     ready = F.scaled_dot_product_attention(q, k, heads(module.v_up, latent, H), is_causal=True)
 
     close(module(x), module.o_proj(ready.transpose(1, 2).flatten(2)))
+
+
+@pytest.mark.parametrize(("H", "G", "S"), [(6, 2, 4), (4, 1, 1), (3, 3, 5)])
+def test_paged_attention_is_what_torch_gives_for_each_sequence_alone(H: int, G: int, S: int) -> None:
+    """The texts are written into pages, in any order, and torch attends to the texts."""
+    lengths, table = [2 * S, S + 1, 1], torch.full((3, 4), -1)
+    k_pages, v_pages = 9 * randn(8, S, G, 7), 9 * randn(8, S, G, 5)
+    free, q, expected = torch.randperm(8).tolist(), randn(3, H, 7), []
+    for b, length in enumerate(lengths):
+        k, v = randn(length, G, 7), randn(length, G, 5)
+        for m, start in enumerate(range(0, length, S)):
+            page = int(free.pop())
+            table[b, m] = page
+            for pages, text in ((k_pages, k), (v_pages, v)):
+                part = text[start : start + S]
+                pages[page, : len(part)] = part
+        heads_first = q[b][:, None], k.transpose(0, 1), v.transpose(0, 1)
+        expected.append(F.scaled_dot_product_attention(*heads_first, enable_gqa=True)[:, 0])
+
+    out = solution("paged_attention").paged_attention(q, k_pages, v_pages, table, torch.tensor(lengths))
+    close(out, torch.stack(expected))

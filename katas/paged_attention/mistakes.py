@@ -361,6 +361,7 @@ WEIGHTS = (
         {"normalise": over(1, groups=True)},
         {"normalise": over(2, groups=True)},
         {"normalise": s.softmax_over_heads},
+        {"normalise": s.softmax_over(0)},
     ),
     *variants("softmax.flattened", {"normalise": over(1, 3)}, {"normalise": over(2, 3, groups=True)}),
     *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
@@ -449,9 +450,11 @@ def raised_saying(words):
 SYMPTOMS = (
     Symptom(
         id="paged.absent_page",
-        shows=raised_saying("index -1 is out of|index out of range in self|must be non-negative"),
+        shows=raised_saying("index -1 is out of|index out of range in self|non-negative"),
     ),
-    Symptom(id="paged.index_dtype", shows=raised_saying("[Ee]xpected .*(int64|Int64)|LongTensor|should be Long")),
+    Symptom(
+        id="paged.index_dtype", shows=raised_saying("LongTensor|should be Long|xpected (a long tensor|dtype int64)")
+    ),
 )
 
 
