@@ -248,6 +248,12 @@ def last_page(p, m, last):
     return p * page / sums(p * (m - last).exp())
 
 
+def by_the_maximum_of_each_page(state):
+    scores = state.scores.unflatten(-1, (state.M, state.S))
+    counts = (scores - scores.amax(-1, keepdim=True)).exp().nan_to_num(0.0)
+    state.weights = (counts / sums(counts)).flatten(-2)
+
+
 def softmax_per_page(*, mean):
     def stage(state):
         scores = state.scores.unflatten(-1, (state.M, state.S))
@@ -326,13 +332,19 @@ MEMORY = (
 )
 LENGTHS = (
     *variants("paged.length_ignored", {"length": read(lambda state: state.t >= 0)}),
+    *variants("paged.length_in_pages", {"length": read(lambda state: state.t < state.lengths * state.S)}),
     *variants("paged.longest", {"length": read(lambda state: state.t < state.lengths.max())}),
-    *variants("paged.last_page_whole", {"length": read(whole_pages)}),
+    *variants(
+        "paged.last_page_whole",
+        {"length": read(whole_pages)},
+        {"length": read(lambda state: state.t < (state.lengths // state.S + 1) * state.S)},
+    ),
     *variants("paged.last_page_dropped", {"length": read(full_pages)}),
     *variants("paged.full_page_lost", {"length": read(remainder_of_last)}),
     *variants(
         "paged.off_by_one",
         {"length": read(lambda state: state.t <= state.lengths)},
+        {"length": read(lambda state: (state.t <= state.lengths) & whole_pages(state))},
         {"length": read(lambda state: state.t < state.lengths - 1)},
         {"length": read(lambda state: state.right & (state.t > 0))},
     ),
@@ -373,6 +385,7 @@ WEIGHTS = (
         {"normalise": by_page(lambda p, m, last: p / sums(p * (m - last).exp()))},
         {"normalise": by_page(lambda p, m, last: p * (m - last).exp() / sums(p))},
         {"normalise": by_page(lambda p, m, last: p / sums(p))},
+        {"normalise": by_the_maximum_of_each_page},
     ),
     *variants(
         "flash.rescaled_inversely",
