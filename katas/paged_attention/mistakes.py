@@ -479,10 +479,10 @@ def pictures():
     return (
         Picture(
             entry="paged_attention",
-            what="the weights of slots; page p has the columns 2p and 2p + 1; pages [2, 0], [1, -1], [3, 1]; lengths 3, 1, 4",
+            what="weights; the pages are 2 0, 1 and 3 1, the lengths 3, 1, 4",
             read=lambda out: out[:, 0],
             args=(randn(3, 1, 4), randn(4, 2, 1, 4), v_pages, table, lengths),
             rows="sequence",
-            columns="slot of the memory",
+            columns="slot of the memory, two a page",
         ),
     )
