@@ -436,3 +436,22 @@ def transformer_block(ours: ModuleType, draw: random.Random) -> None:
     later = torch.full((T, T), -torch.inf, dtype=F64).triu(1)
 
     close(block(x), layer(x, src_mask=later, is_causal=True))
+
+
+@kata
+def paged_attention(ours: ModuleType, draw: random.Random) -> None:
+    """The tokens are written into pages, in any order, and torch attends to the tokens of each sequence alone."""
+    G, each, S, D, Dv = (draw.randint(1, 4) for _ in range(5))
+    lengths = [draw.randint(1, 3 * S) for _ in range(3)]
+    q, table = randn(3, G * each, D), torch.full((3, 4), -1)
+    k_pages, v_pages = 9 * randn(12, S, G, D), 9 * randn(12, S, G, Dv)  # what no sequence uses is large
+    free, expected = draw.sample(range(12), 12), []
+    for b, length in enumerate(lengths):
+        k, v = randn(length, G, D), randn(length, G, Dv)
+        for place, (some_k, some_v) in enumerate(zip(k.split(S), v.split(S), strict=True)):
+            page = table[b, place] = free.pop()
+            k_pages[page, : len(some_k)], v_pages[page, : len(some_v)] = some_k, some_v
+        parts = q[b][:, None], k.transpose(0, 1), v.transpose(0, 1)
+        expected.append(attend(*parts, enable_gqa=True)[:, 0])
+
+    close(ours.paged_attention(q, k_pages, v_pages, table, torch.tensor(lengths)), torch.stack(expected))

@@ -248,6 +248,12 @@ def last_page(p, m, last):
     return p * page / sums(p * (m - last).exp())
 
 
+def by_the_maximum_of_each_page(state):
+    scores = state.scores.unflatten(-1, (state.M, state.S))
+    counts = (scores - scores.amax(-1, keepdim=True)).exp().nan_to_num(0.0)
+    state.weights = (counts / sums(counts)).flatten(-2)
+
+
 def softmax_per_page(*, mean):
     def stage(state):
         scores = state.scores.unflatten(-1, (state.M, state.S))
@@ -326,13 +332,19 @@ MEMORY = (
 )
 LENGTHS = (
     *variants("paged.length_ignored", {"length": read(lambda state: state.t >= 0)}),
+    *variants("paged.length_in_pages", {"length": read(lambda state: state.t < state.lengths * state.S)}),
     *variants("paged.longest", {"length": read(lambda state: state.t < state.lengths.max())}),
-    *variants("paged.last_page_whole", {"length": read(whole_pages)}),
+    *variants(
+        "paged.last_page_whole",
+        {"length": read(whole_pages)},
+        {"length": read(lambda state: state.t < (state.lengths // state.S + 1) * state.S)},
+    ),
     *variants("paged.last_page_dropped", {"length": read(full_pages)}),
     *variants("paged.full_page_lost", {"length": read(remainder_of_last)}),
     *variants(
         "paged.off_by_one",
         {"length": read(lambda state: state.t <= state.lengths)},
+        {"length": read(lambda state: (state.t <= state.lengths) & whole_pages(state))},
         {"length": read(lambda state: state.t < state.lengths - 1)},
         {"length": read(lambda state: state.right & (state.t > 0))},
     ),
@@ -361,6 +373,7 @@ WEIGHTS = (
         {"normalise": over(1, groups=True)},
         {"normalise": over(2, groups=True)},
         {"normalise": s.softmax_over_heads},
+        {"normalise": s.softmax_over(0)},
     ),
     *variants("softmax.flattened", {"normalise": over(1, 3)}, {"normalise": over(2, 3, groups=True)}),
     *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
@@ -372,6 +385,7 @@ WEIGHTS = (
         {"normalise": by_page(lambda p, m, last: p / sums(p * (m - last).exp()))},
         {"normalise": by_page(lambda p, m, last: p * (m - last).exp() / sums(p))},
         {"normalise": by_page(lambda p, m, last: p / sums(p))},
+        {"normalise": by_the_maximum_of_each_page},
     ),
     *variants(
         "flash.rescaled_inversely",
@@ -449,9 +463,11 @@ def raised_saying(words):
 SYMPTOMS = (
     Symptom(
         id="paged.absent_page",
-        shows=raised_saying("index -1 is out of|index out of range in self|must be non-negative"),
+        shows=raised_saying("index -1 is out of|index out of range in self|non-negative"),
     ),
-    Symptom(id="paged.index_dtype", shows=raised_saying("[Ee]xpected .*(int64|Int64)|LongTensor|should be Long")),
+    Symptom(
+        id="paged.index_dtype", shows=raised_saying("LongTensor|should be Long|xpected (a long tensor|dtype int64)")
+    ),
 )
 
 
@@ -463,10 +479,10 @@ def pictures():
     return (
         Picture(
             entry="paged_attention",
-            what="the weights of slots; page p has the columns 2p and 2p + 1; pages [2, 0], [1, -1], [3, 1]; lengths 3, 1, 4",
+            what="weights; the pages are 2 0, 1 and 3 1, the lengths 3, 1, 4",
             read=lambda out: out[:, 0],
             args=(randn(3, 1, 4), randn(4, 2, 1, 4), v_pages, table, lengths),
             rows="sequence",
-            columns="slot of the memory",
+            columns="slot of the memory, two a page",
         ),
     )

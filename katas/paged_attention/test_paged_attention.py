@@ -155,21 +155,6 @@ def test_integer_dtypes(attempt, sizes):
             assert_close(out, before, atol=1e-5, what=what, rows="head")
 
 
-@claims(
-    "Calls with other sizes and other numbers of pages may follow one another.",
-    look_at="what you store from one call to the next",
-    needs="values",
-    cases=SMALL[:1],
-)
-def test_sizes_may_change(attempt, reference, sizes):
-    for other in (sizes, SIZES[2], SIZES[8], SIZES[0], sizes):
-        args = memory(other)
-        what = f"out for {other!r}: out"
-        assert_close(
-            attempt.paged_attention(*args), reference.paged_attention(*args), atol=1e-5, what=what, rows="head"
-        )
-
-
 # ------------------------------------------------------------------------------------------------------ the memory
 
 
