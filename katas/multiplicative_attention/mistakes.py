@@ -63,16 +63,13 @@ def keys_by_query_length(state):
 def mask_as_it_is(state):
     """keep (B, Tk) broadcast to (B, Tq, Tk): its samples fall on queries."""
     if state.given is not None:
-        state.scores = state.scores.masked_fill(~state.given, float("-inf"))
-        s.note_empty(state, state.given.expand(state.scores.shape))
+        s.fill(state, state.given)
 
 
 def causal_too(state):
     """A causal mask besides keep."""
     s.mask(state)
     s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
-    if state.keep is not None:
-        s.note_empty(state, state.keep & torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
 
 
 def raw_keys_mixed(state):

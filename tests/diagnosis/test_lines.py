@@ -350,6 +350,34 @@ MASK = [
         padded("s = q @ k.mT\ns.masked_fill_(~keep[:, None, None, :], -1e-9)  # HERE\nreturn s.softmax(-1) @ v"),
     ),
     ("mask.zero_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None, :], -1e9)\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.weak_fill",
+        padded("s = q @ k.mT\ns = s + (1 - keep[:, None, None].float()) * -10  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    ("mask.weak_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.fill_sign",
+        padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None], 1e9)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (  # taken away, a positive number hides
+        "mask.fill_sign",
+        padded("s = q @ k.mT\ns = s - (1 - keep[:, None, None].float()) * 1e9\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.raised",
+        padded("s = q @ k.mT\ns = s + keep[:, None, None].float() * 1e9  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    ("mask.raised", padded("s = q @ k.mT\ns = s - keep[:, None, None].float() * 1e9\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.integer_not",
+        padded("m = ~keep[:, None, None].to(torch.uint8)  # HERE\nreturn (q @ k.mT + m * -1e9).softmax(-1) @ v"),
+    ),
+    ("mask.integer_not", padded("m = ~keep[:, None, None].bool()\nreturn (q @ k.mT + m * -1e9).softmax(-1) @ v")),
+    (
+        "numerics.small_fill",
+        padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e4)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    ("numerics.small_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)\nreturn s.softmax(-1) @ v")),
     ("mask.after_softmax", padded("w = (q @ k.mT).softmax(-1)\nw = w * keep[:, None, None, :]  # HERE\nreturn w @ v")),
     (
         "mask.after_softmax",

@@ -190,6 +190,7 @@ def _smallest(
     pipeline: Pipeline, begun: list[State], answers: list[Answer], finite: float, most: int
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
+    nearly_right = False
     for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
@@ -202,13 +203,16 @@ def _smallest(
                     continue
                 for states in together:
                     worst = _farthest(pipeline, states, answers, chosen, first)
-                    if EQUAL < worst < RIVAL:
+                    if EQUAL < worst < RIVAL and count:
                         return []  # a near miss: no diagnosis
+                    nearly_right = nearly_right or EQUAL < worst < RIVAL
                     if worst <= EQUAL:
                         matched.add(frozenset(variant.id for variant in chosen))
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
+        if nearly_right and count:  # one mistake may change little, and is then told by all its digits
+            return []
     return None
 
 

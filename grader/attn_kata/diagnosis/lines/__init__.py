@@ -223,6 +223,7 @@ FINDERS: dict[str, Finder] = {
     "numerics.forced_float32": tensors.forced_float32,
     "numerics.default_dtype": tensors.default_dtype,
     "numerics.large_fill": masks.large_fill,
+    "numerics.small_fill": masks.small_fill,
     "device.default": tensors.default_device,
     "inputs.modified": tensors.modified,
     "gradient.detached": tensors.detached,

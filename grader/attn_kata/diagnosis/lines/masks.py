@@ -300,6 +300,14 @@ def large_fill(program: Program) -> int | None:
     return only_line([node for node, fill in fills if fill is not None and 65504 < abs(fill) < float("inf")])
 
 
+def small_fill(program: Program) -> int | None:
+    """The line of the one fill value that large scores are not far above."""
+    return only_line([use.node for use in uses(program) if 1e-3 < -(_given(program, use) or 0.0) <= SMALL])
+
+
+SMALL = 1e5  # scores of 1e4 are asked for
+
+
 def either(program: Program) -> int | None:
     """The line of the one `or` of masks."""
     return only_line([node for node in program.nodes if _or(program, node)])
