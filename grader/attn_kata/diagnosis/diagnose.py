@@ -90,11 +90,11 @@ def diagnose(
     smallest = min((len(ids) for ids in found), default=0)
     raised_lines = {raised.line for raised in evidence.raised}
     raised_line = raised_lines.pop() if len(raised_lines) == 1 else None  # several exceptions: whose is not known
+    found = _plausible([ids for ids in found if len(ids) == smallest], source, raised_line)
     entries = catalogue.load()
     diagnoses = [
         Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id) or raised_line) for id in sorted(ids)])
         for ids in found
-        if len(ids) == smallest
     ]
     notes = ["two calls with equal inputs gave different results"] if evidence.unsteady else []
     core = {finding.property for finding in findings if finding.tier == "core"}
@@ -120,6 +120,18 @@ def diagnose(
         reproduced=any(ids for one in sets for ids in one),
         unexplained=[] if shown or not diagnoses else _unexplained(asked, findings, failures),
     )
+
+
+def _plausible(found: list[frozenset[str]], source: bytes, raised_line: int | None) -> list[frozenset[str]]:
+    """The sets without those that the source plainly does not make, where it shows a line for each mistake of another set."""
+
+    def line(id: str) -> int | None:
+        return lines.find(id, source, raised_line=raised_line)
+
+    shown = [ids for ids in found if all(line(id) is not None for id in ids)]
+    if not shown:
+        return found
+    return [ids for ids in found if ids in shown or not any(id in lines.FINDERS and line(id) is None for id in ids)]
 
 
 _NOT_BY_NUMBERS = re.compile(r"has shape|does not raise|was changed by the call|default device|give an output of")
