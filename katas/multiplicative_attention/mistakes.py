@@ -66,12 +66,6 @@ def mask_as_it_is(state):
         s.fill(state, state.given)
 
 
-def causal_too(state):
-    """A causal mask besides keep."""
-    s.mask(state)
-    s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
-
-
 def raw_keys_mixed(state):
     """The keys mixed instead of the values, as they came."""
     state.out = state.weights @ state.keys
@@ -118,7 +112,7 @@ PIPELINES = (
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}),
             *variants("mask.broadcast", {"mask": mask_as_it_is}),
-            *variants("mask.causal", {"mask": causal_too}),
+            *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(None)}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),

@@ -199,10 +199,12 @@ def _smallest(
         for together in walks:
             tried = _sets(pipeline, together[0][0], count)
             for chosen, first in itertools.islice(tried, TRIPLES // len(walks)) if count == MOST else tried:
-                if distance(answers[0], first) >= RIVAL:
+                hides = len(together) > 1 and _holds_nan(first)  # a mistake hides keys where there is no mask
+                if distance(answers[0], first) >= RIVAL and not hides:
                     continue
                 for states in together:
-                    worst = _farthest(pipeline, states, answers, chosen, first)
+                    begins = outcome(pipeline, states[0], chosen) if hides else first
+                    worst = _farthest(pipeline, states, answers, chosen, begins)
                     if EQUAL < worst < RIVAL and count:
                         return []  # a near miss: no diagnosis
                     nearly_right = nearly_right or EQUAL < worst < RIVAL
@@ -239,6 +241,10 @@ def _farthest(
             return float("inf")
         evidence = evidence or (answer.output is not None and comparable(other))
     return worst if evidence else float("inf")
+
+
+def _holds_nan(result: State | str) -> bool:
+    return not isinstance(result, str) and any(bool(part.isnan().any()) for part in tensors(result.out))
 
 
 def _masked(begun: list[State]) -> bool:

@@ -24,6 +24,7 @@ class Evidence:
     parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
     gradients_differ: bool = False  # from those of the mistakes that reproduce its values
     nan_where_masked: bool = False  # all probes with a masked key gave only NaN
+    explained: bool = False  # sets of mistakes give all its values, or they are right
     fixed_rank: bool = False  # all probes with one number of dimensions were answered, and no others
 
     def all_raised(self) -> tuple[Raised, ...]:
@@ -135,6 +136,8 @@ def _fixed_rank(evidence: Evidence) -> int | None:
     """Right for one number of dimensions (the property needs that), and for no other."""
     if not evidence.fixed_rank and "any_leading_dimensions" not in evidence.failures:
         return None
+    if _transposed_by_T(evidence) is not None or _squeezed(evidence) is not None:  # they say more
+        return None
     return next((raised.line or 0 for raised in evidence.all_raised()), 0)
 
 
@@ -185,9 +188,10 @@ def _default_device(evidence: Evidence) -> int | None:
 
 
 def _squeezed(evidence: Evidence) -> int | None:
-    """Right where no size is 1, as in the probes; a shape is wrong, or an exception raised, where one is."""
+    """As told where no size is 1, as in the probes; a shape is wrong, or an exception raised, where one is."""
     shapes = [name for name in evidence.failures if name.endswith("shape")]
-    return 0 if shapes and evidence.values_right and lines.squeezes_all(evidence.source.encode()) else None
+    told = evidence.values_right or evidence.explained
+    return 0 if shapes and told and lines.squeezes_all(evidence.source.encode()) else None
 
 
 def _tuple_returned(evidence: Evidence) -> int | None:

@@ -149,6 +149,21 @@ def mask_and_causal(state: State) -> None:
     fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
 
 
+def mask_and_causal_with(value: float) -> Stage:
+    """As `mask_and_causal`; the causal mask fills with `value`, however the other one is applied."""
+
+    def stage(state: State) -> None:
+        mask(state)
+        later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
+        state.scores = state.scores.masked_fill(later, value)
+
+    return stage
+
+
+# Either mask may fill with the other's number or with its own: that tells in the rows that both together empty.
+MASKS_AND_CAUSAL = (mask_and_causal, mask_and_causal_with(FINITE), mask_and_causal_with(float("-inf")))
+
+
 def hide_later_keys(state: State) -> None:
     """A causal mask that the contract does not ask for; no row becomes empty."""
     later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
