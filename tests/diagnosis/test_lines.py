@@ -351,6 +351,18 @@ MASK = [
     ),
     ("mask.zero_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None, :], -1e9)\nreturn s.softmax(-1) @ v")),
     (
+        "mask.fixed_size",
+        padded(
+            "m = torch.ones(128, 128).tril()  # HERE\ns = q @ k.mT\ns = s.masked_fill(m[:4, :4] == 0, -1e9)\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.fixed_size",
+        padded(
+            "m = torch.ones(q.size(2), k.size(2)).tril()\ns = (q @ k.mT).masked_fill(m == 0, -1e9)\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
         "mask.weak_fill",
         padded("s = q @ k.mT\ns = s + (1 - keep[:, None, None].float()) * -10  # HERE\nreturn s.softmax(-1) @ v"),
     ),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from attn_kata.diagnosis import lines
+from attn_kata.diagnosis.search import about_shapes
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
 
 
@@ -130,6 +131,25 @@ def _raised_scores(evidence: Evidence) -> int | None:
     """Right in float64: a large number beside a score leaves it few digits."""
     rounded = evidence.values_right and evidence.failures.keys() & {"float32", "large_scores", "half_precision"}
     return 0 if rounded and lines.raises_kept_scores(evidence.source.encode()) else None
+
+
+def _fixed_size(evidence: Evidence) -> int | None:
+    """It raises for a size beyond that of its triangle; where it answers, the values are right."""
+    raised = any(isinstance(one, AttemptRaised) and about_shapes(one.raised.text) for one in evidence.failures.values())
+    return lines.find("mask.fixed_size", evidence.source.encode()) if evidence.values_right and raised else None
+
+
+def _kept_mask(evidence: Evidence) -> int | None:
+    """The first call is right, and a later one with another mask or other sizes is not."""
+    told = evidence.failures.keys() & {
+        "mask",
+        "output_shape",
+        "sizes_may_change",
+        "values_with_keep",
+        "lengths_are_free",
+    }
+    first = evidence.values_right or not evidence.held & {"values"}
+    return lines.find("mask.kept", evidence.source.encode()) if told and first else None
 
 
 def _fixed_rank(evidence: Evidence) -> int | None:
@@ -285,6 +305,8 @@ EVERYWHERE = (
     Symptom(id="mask.integer_not", shows=_integer_not),
     Symptom(id="mask.raised", shows=_raised_scores),
     Symptom(id=FIXED_RANK, shows=_fixed_rank),
+    Symptom(id="mask.fixed_size", shows=_fixed_size),
+    Symptom(id="mask.kept", shows=_kept_mask),
     Symptom(id="gradient.detached", shows=_detached),
     Symptom(id="mask.cut", shows=_mask_cut),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),
