@@ -181,7 +181,7 @@ PIPELINES = (
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
             *variants("mask.query_axis", {"mask": mask_by(lambda keep: keep[:, :, None])}),
             *variants("mask.broadcast", {"mask": mask_by(lambda keep: keep)}),
-            *variants("mask.causal", {"mask": s.mask_and_causal}),
+            *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(0)}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),

@@ -184,7 +184,7 @@ PIPELINES = (
             ),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}, {"sense": real_first}),
-            *variants("mask.causal", {"mask": s.mask_and_causal}),
+            *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants(
                 "mask.broadcast",
                 *({"mask": mask_by(lambda state: state.real, always)} for always in (False, True)),

@@ -136,7 +136,7 @@ PIPELINES = (
                 {"shape": s.mask_reshaped(lambda keep: keep[:, 0])},
             ),
             *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
-            *variants("mask.causal", {"mask": s.mask_and_causal}),
+            *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(
                 "softmax.head_axis",

@@ -63,16 +63,7 @@ def keys_by_query_length(state):
 def mask_as_it_is(state):
     """keep (B, Tk) broadcast to (B, Tq, Tk): its samples fall on queries."""
     if state.given is not None:
-        state.scores = state.scores.masked_fill(~state.given, float("-inf"))
-        s.note_empty(state, state.given.expand(state.scores.shape))
-
-
-def causal_too(state):
-    """A causal mask besides keep."""
-    s.mask(state)
-    s.fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
-    if state.keep is not None:
-        s.note_empty(state, state.keep & torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+        s.fill(state, state.given)
 
 
 def raw_keys_mixed(state):
@@ -121,7 +112,7 @@ PIPELINES = (
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}),
             *variants("mask.broadcast", {"mask": mask_as_it_is}),
-            *variants("mask.causal", {"mask": causal_too}),
+            *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(None)}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),

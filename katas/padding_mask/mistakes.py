@@ -133,7 +133,7 @@ PIPELINES = (
             ),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
-            *variants("mask.causal", {"mask": s.mask_and_causal}),
+            *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("mask.folded_order", {"mask": folded_in_turn}),
             *variants("mask.query_axis", {"mask": s.mask_on_queries}, {"mask": mask_both}),
             *variants(

@@ -159,6 +159,11 @@ def divide_where_not_zero(state: State) -> None:
     state.out = (state.exps / state.total).masked_fill(state.total == 0, 0.0)
 
 
+def divide_clamped(state: State) -> None:
+    """Each slice by its sum, or by the smallest number of the dtype where the sum is less."""
+    state.out = state.exps / state.total.clamp_min(torch.finfo(state.total.dtype).tiny)
+
+
 def divide_and_hide_nan(state: State) -> None:
     """Each slice by its sum, and 0 for every NaN."""
     state.out = (state.exps / state.total).nan_to_num(nan=0.0)
@@ -229,9 +234,20 @@ PIPELINES = (
                 *({"shift": cut_off(bound)} for bound in (20, 30, 50, 80, 88, 100, 500, 700)),
                 *({"shift": cut_off_above(bound)} for bound in (50, 80, 88, 100)),
             ),
-            *variants("softmax.negated", {"shift": shift_upside_down}, {"shift": negated}),
+            *variants(
+                "softmax.negated",
+                {"shift": shift_upside_down},
+                {"shift": negated},
+                {"shift": shift_upside_down, "divide": divide_unguarded},
+            ),
             *variants("softmax.whole_tensor", {"total": total_of_whole_tensor}),
-            *variants("softmax.keepdim", {"total": total_without_keepdim}, {"shift": shift_without_keepdim}),
+            *variants(
+                "softmax.keepdim",
+                {"total": total_without_keepdim},
+                {"shift": shift_without_keepdim},
+                {"total": total_without_keepdim, "divide": divide_where_not_zero},
+                {"total": total_without_keepdim, "divide": divide_clamped},
+            ),
             *variants(
                 "softmax.empty_slice",
                 {"shift": shift_unguarded, "divide": divide_unguarded},

@@ -52,6 +52,21 @@ def test_a_property_is_said_with_its_katas_and_what_breaks_it(run: Run) -> None:
     assert "softmax.query_axis" in done.stdout
 
 
+def test_where_a_kata_is_current_the_explanation_is_about_it_and_short(run: Run, tmp_path: Path) -> None:
+    assert run("start", "padding_mask", "--dir", str(tmp_path)).returncode == 0
+    claim, everywhere = run("explain", "values").stdout, run("explain", "values", "--all").stdout
+    mistake = run("explain", "scale.missing").stdout
+
+    assert claim.startswith("values: a property of padding_mask\n")
+    assert "sdpa" not in claim
+    assert "rope." not in claim
+    assert "scale.missing" in claim
+    assert "attn-kata explain values --all" in claim
+    assert len(claim.splitlines()) < len(everywhere.splitlines()) / 3
+    assert "in sdpa (core)" in everywhere
+    assert "in padding_mask\n" in mistake
+
+
 def test_without_a_name_every_mistake_is_listed_by_family(run: Run) -> None:
     done = run("explain")
 

@@ -350,6 +350,46 @@ MASK = [
         padded("s = q @ k.mT\ns.masked_fill_(~keep[:, None, None, :], -1e-9)  # HERE\nreturn s.softmax(-1) @ v"),
     ),
     ("mask.zero_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None, :], -1e9)\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.fixed_size",
+        padded(
+            "m = torch.ones(128, 128).tril()  # HERE\ns = q @ k.mT\ns = s.masked_fill(m[:4, :4] == 0, -1e9)\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.fixed_size",
+        padded(
+            "m = torch.ones(q.size(2), k.size(2)).tril()\ns = (q @ k.mT).masked_fill(m == 0, -1e9)\nreturn s.softmax(-1) @ v"
+        ),
+    ),
+    (
+        "mask.weak_fill",
+        padded("s = q @ k.mT\ns = s + (1 - keep[:, None, None].float()) * -10  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    ("mask.weak_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.fill_sign",
+        padded("s = q @ k.mT\ns = s.masked_fill(~keep[:, None, None], 1e9)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    (  # taken away, a positive number hides
+        "mask.fill_sign",
+        padded("s = q @ k.mT\ns = s - (1 - keep[:, None, None].float()) * 1e9\nreturn s.softmax(-1) @ v"),
+    ),
+    (
+        "mask.raised",
+        padded("s = q @ k.mT\ns = s + keep[:, None, None].float() * 1e9  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    ("mask.raised", padded("s = q @ k.mT\ns = s - keep[:, None, None].float() * 1e9\nreturn s.softmax(-1) @ v")),
+    (
+        "mask.integer_not",
+        padded("m = ~keep[:, None, None].to(torch.uint8)  # HERE\nreturn (q @ k.mT + m * -1e9).softmax(-1) @ v"),
+    ),
+    ("mask.integer_not", padded("m = ~keep[:, None, None].bool()\nreturn (q @ k.mT + m * -1e9).softmax(-1) @ v")),
+    (
+        "numerics.small_fill",
+        padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e4)  # HERE\nreturn s.softmax(-1) @ v"),
+    ),
+    ("numerics.small_fill", padded("s = (q @ k.mT).masked_fill(~keep[:, None, None], -1e9)\nreturn s.softmax(-1) @ v")),
     ("mask.after_softmax", padded("w = (q @ k.mT).softmax(-1)\nw = w * keep[:, None, None, :]  # HERE\nreturn w @ v")),
     (
         "mask.after_softmax",

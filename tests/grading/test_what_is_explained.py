@@ -61,6 +61,25 @@ def test_right_values_with_another_failure_say_what_was_looked_for(engine: Engin
     ]
 
 
+def test_a_pass_says_why_an_edge_property_fails(engine: Engine) -> None:
+    report = graded(engine, ('float("-inf")', "-1e4"))
+
+    assert report.passed
+    assert report.diagnosis == []
+    assert report.notes == [
+        "empty_rows: A query with no keys left does not get 0 (mask.empty_row)",
+        "large_scores: A fill value that large scores are below (numerics.small_fill), line 28",
+    ]
+
+
+def test_a_shape_beside_a_mistake_of_value_has_its_own_name(engine: Engine) -> None:
+    lost = ("scores = scores.masked_fill", "scores.masked_fill")
+    report = graded(engine, lost, (".reshape(B, T, E)", ".reshape(B, T, E).squeeze()"))
+
+    assert {finding.property for finding in report.findings if finding.outcome == "failed"} == {"output_shape"}
+    assert named(report) == ["layout.squeeze", "mask.lost"]
+
+
 def test_other_parameters_are_not_said_to_give_no_known_numbers(engine: Engine) -> None:
     report = graded(engine, ("= nn.Dropout(dropout)", "= nn.Dropout(dropout); self.extra = nn.Linear(2, 2)"))
 

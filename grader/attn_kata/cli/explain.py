@@ -11,13 +11,14 @@ from functools import lru_cache
 import click
 from click.shell_completion import CompletionItem
 
-from attn_kata import catalog
+from attn_kata import catalog, specimens
 from attn_kata.cli.arguments import json_option
-from attn_kata.cli.output import emit, paragraph, width
+from attn_kata.cli.output import emit, paragraph, warn, width
 from attn_kata.diagnosis import catalogue, examples
 from attn_kata.diagnosis.catalogue import Entry
 from attn_kata.diagnosis.examples import Example
 from attn_kata.errors import UsageError
+from attn_kata.history import History
 from attn_kata.resources import katas_folder
 from attn_kata.specimens import Specimen
 
@@ -47,29 +48,39 @@ def known() -> list[str]:
 
 @click.command("explain")
 @click.argument("name", metavar="[MISTAKE | PROPERTY]", required=False, shell_complete=_complete)
+@click.option("--all", "of_all", is_flag=True, help="Say it for all katas, not only for the current one.")
 @json_option()
-def command(name: str | None, as_json: bool) -> None:
+def command(name: str | None, of_all: bool, as_json: bool) -> None:
     """Explain a mistake or a property, and why it matters.
 
-    A report names properties (values) and mistakes (scale.embed_dim). Without a name, it lists all mistakes.
+    A report names properties (values) and mistakes (scale.embed_dim). Without a name, it lists all mistakes. Where a kata is
+    current, examples and claims are its own; JSON has those of all katas.
     """
-    emit(explained(name or "", as_json=as_json))
+    emit(explained(name or "", as_json=as_json, kata=None if of_all else _current()))
 
 
-def explained(name: str, *, as_json: bool) -> str:
-    """The explanation of a mistake, a family of mistakes or a property; without a name, the list. Raises UsageError."""
+def _current() -> str | None:
+    known = History(warn).current()
+    return known.kata if known is not None and known.kata in catalog.slugs() else None
+
+
+def explained(name: str, *, as_json: bool, kata: str | None = None) -> str:
+    """The explanation of a mistake, a family of mistakes or a property; without a name, the list. Raises UsageError.
+
+    With `kata`, the text is about this kata wherever it has the mistake or the property.
+    """
     entries = catalogue.load()
     plain = catalog.normal(name).removeprefix("test_")
     plain = next((id for id in entries if id.lower() == plain), plain)  # some ids have capitals: layout.T_of_batch
     if plain in entries:
         entry = entries[plain]
-        return _mistake_json(entry) if as_json else _mistake_text(entry)
+        return _mistake_json(entry) if as_json else _mistake_text(entry, kata)
     if not plain or any(entry.family == plain for entry in entries.values()):
         chosen = [entry for entry in entries.values() if plain in ("", entry.family)]
         return _list_json(chosen) if as_json else _list_text(chosen)
     if plain in _properties():
         claims = _properties()[plain]
-        return _property_json(claims) if as_json else _property_text(claims)
+        return _property_json(claims) if as_json else _property_text(claims, kata)
     raise _unknown(name, plain, entries)
 
 
@@ -176,14 +187,21 @@ def _literal(node: ast.expr) -> object:
         return None
 
 
-def _example(entry: Entry) -> tuple[Example, Specimen] | None:
-    """An attempt that makes this mistake and nothing else; None where no kata has one."""
+def _example(entry: Entry, kata: str | None = None) -> tuple[Example, Specimen] | None:
+    """An attempt that makes this mistake and nothing else, of `kata` if it has one; None where no kata has one."""
+    for own in specimens.read(katas_folder() / kata) if kata else ():
+        if own.mistakes == {entry.id} and own.edits and examples.wrong_lines(own):
+            return Example(kata=str(kata), name=own.name, breaks=tuple(sorted(own.breaks))), own
     example = examples.load().get(entry.id)
     return None if example is None else (example, example.specimen())
 
 
-def _breaking(claims: list[_Claim]) -> list[str]:
-    """The ids of the mistakes that are known to break a property, in the catalogue's order."""
+def _breaking(claims: list[_Claim], kata: str | None = None) -> list[str]:
+    """The ids of the mistakes that are known to break a property, or to break it in `kata`, in the catalogue's order."""
+    if kata is not None:
+        rows = specimens.read(katas_folder() / kata)
+        alone = {id for row in rows if len(row.mistakes) == 1 and claims[0].name in row.breaks for id in row.mistakes}
+        return [id for id in catalogue.load() if id in alone]
     known = examples.load()
     return [id for id in catalogue.load() if id in known and claims[0].name in known[id].breaks]
 
@@ -195,7 +213,7 @@ def _section(heading: str, *parts: str) -> str:
     return "\n".join([heading, *parts])
 
 
-def _mistake_text(entry: Entry) -> str:
+def _mistake_text(entry: Entry, kata: str | None) -> str:
     sections = [
         paragraph(f"{entry.id}: {entry.title}"),
         _section("What it is", paragraph(entry.plain, "  ")),
@@ -203,7 +221,7 @@ def _mistake_text(entry: Entry) -> str:
         _section("How to see it", paragraph(entry.see, "  ")),
         _section("What to ask yourself", paragraph(entry.question, "  ")),
     ]
-    found = _example(entry)
+    found = _example(entry, kata)
     if found is not None:
         example, specimen = found
         code = [_code(line) for line in examples.wrong_lines(specimen).splitlines()]
@@ -215,8 +233,10 @@ def _mistake_text(entry: Entry) -> str:
     return "\n\n".join(sections)
 
 
-def _property_text(claims: list[_Claim]) -> str:
-    sections = [f"{claims[0].name}: a property"]
+def _property_text(every: list[_Claim], kata: str | None) -> str:
+    claims = [claim for claim in every if claim.kata == kata] or every
+    only = kata if len(claims) < len(every) else None
+    sections = [f"{claims[0].name}: a property" + (f" of {only}" if only else "")]
     by_claim: dict[str, list[_Claim]] = {}
     for claim in claims:
         by_claim.setdefault(claim.claim, []).append(claim)
@@ -239,10 +259,14 @@ def _property_text(claims: list[_Claim]) -> str:
     needs = dict.fromkeys(need for claim in claims for need in claim.needs)
     if needs:
         sections.append(_section("Tested only when these hold", _item(", ".join(needs))))
-    mistakes = _breaking(claims)
+    mistakes = _breaking(claims, kata if claims[0].kata == kata else None)
     if mistakes:
         entries = catalogue.load()
         sections.append(_section("Known mistakes that break it", _table([entries[id] for id in mistakes])))
+    if only:
+        others = len(every) - len(claims)
+        katas = "1 other kata" if others == 1 else f"{others} other katas"
+        sections.append(paragraph(f"In {katas} too: attn-kata explain {claims[0].name} --all"))
     return "\n\n".join(sections)
 
 

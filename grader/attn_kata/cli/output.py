@@ -48,7 +48,8 @@ def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
     def say() -> None:
         said.set()
         with contextlib.suppress(OSError):
-            print(sentence, end="", file=sys.stderr, flush=True)
+            said_so = in_ascii(sentence) if _is_ascii_terminal() else sentence
+            print(said_so, end="", file=sys.stderr, flush=True)
 
     timer = threading.Timer(after, say)
     timer.daemon = True

@@ -56,6 +56,8 @@ def diagnose(
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
     fixed_rank = any(one.fixed_rank() for one in asked)
     asked = [one.without_raised() if one.fixed_rank() else one for one in asked]
+    if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
+        asked = [one.without_ones() for one in asked]
     sets = [_explain(pipeline, one, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
     evidence = Evidence(
         failures=failures,
@@ -68,6 +70,7 @@ def diagnose(
         parameters={name: shape for one in asked for name, shape in one.parameters.items()},
         gradients_differ=_gradients_differ(pipelines, asked, sets, attempt, source),
         nan_where_masked=any(one.nan_where_masked() for one in asked),
+        explained=all(sets),
         fixed_rank=fixed_rank,
     )
     shown: dict[str, int | None] = {}
@@ -88,13 +91,12 @@ def diagnose(
         if together and together not in found:
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)
-    raised_lines = {raised.line for raised in evidence.raised}
-    raised_line = raised_lines.pop() if len(raised_lines) == 1 else None  # several exceptions: whose is not known
+    raised_line = _raising_line(evidence)
+    found = _plausible([ids for ids in found if len(ids) == smallest], source, raised_line)
     entries = catalogue.load()
     diagnoses = [
         Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id) or raised_line) for id in sorted(ids)])
         for ids in found
-        if len(ids) == smallest
     ]
     notes = ["two calls with equal inputs gave different results"] if evidence.unsteady else []
     core = {finding.property for finding in findings if finding.tier == "core"}
@@ -120,6 +122,26 @@ def diagnose(
         reproduced=any(ids for one in sets for ids in one),
         unexplained=[] if shown or not diagnoses else _unexplained(asked, findings, failures),
     )
+
+
+def _raising_line(evidence: Evidence) -> int | None:
+    """The line that raised in the probes; of several, the one that changes a shape. None where that is not known."""
+    raised = {one.line for one in evidence.raised}
+    if len(raised) > 1:
+        raised = {line for line in raised if re.search(r"\b(?:view|reshape)\(", evidence.line_text(line))}
+    return raised.pop() if len(raised) == 1 else None
+
+
+def _plausible(found: list[frozenset[str]], source: bytes, raised_line: int | None) -> list[frozenset[str]]:
+    """The sets without those that the source plainly does not make, where it shows a line for each mistake of another set."""
+
+    def line(id: str) -> int | None:
+        return lines.find(id, source, raised_line=raised_line)
+
+    shown = [ids for ids in found if all(line(id) is not None for id in ids)]
+    if not shown:
+        return found
+    return [ids for ids in found if ids in shown or not any(id in lines.FINDERS and line(id) is None for id in ids)]
 
 
 _NOT_BY_NUMBERS = re.compile(r"has shape|does not raise|was changed by the call|default device|give an output of")

@@ -46,9 +46,7 @@ class ProbeResults:
 
     def fixed_rank(self) -> bool:
         """Whether all probes with one number of dimensions were answered, and all others raised for a shape."""
-        ranks = [
-            next((one.dim() for one in call.probe.args if isinstance(one, torch.Tensor)), 0) for call in self.calls
-        ]
+        ranks = [len(self._first_shape(call)) for call in self.calls]
         told = {rank for rank, answer in zip(ranks, self.answers, strict=True) if answer.output is not None}
         raised = [
             (rank, answer.raised) for rank, answer in zip(ranks, self.answers, strict=True) if answer.output is None
@@ -58,6 +56,14 @@ class ProbeResults:
     def without_raised(self) -> ProbeResults:
         """The probes that were answered."""
         return self._only([answer.output is not None for answer in self.answers])
+
+    def without_ones(self) -> ProbeResults:
+        """The probes without a size of 1 in their first tensor."""
+        return self._only([1 not in self._first_shape(call) for call in self.calls])
+
+    @staticmethod
+    def _first_shape(call: ProbeCall) -> tuple[int, ...]:
+        return next((tuple(one.shape) for one in call.probe.args if isinstance(one, torch.Tensor)), ())
 
     def without_nan(self) -> ProbeResults:
         """The probes whose answers are not entirely NaN."""

@@ -191,6 +191,7 @@ def _smallest(
     pipeline: Pipeline, begun: list[State], answers: list[Answer], finite: float, most: int
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
+    nearly_right = False
     for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
@@ -201,17 +202,22 @@ def _smallest(
         for together, one in itertools.product(walks, computing):
             tried = _sets(one, together[0][0], count)
             for chosen, first in itertools.islice(tried, most_tried) if count == MOST else tried:
-                if distance(answers[0], first) >= RIVAL:
+                hides = len(together) > 1 and _holds_nan(first)  # a mistake hides keys where there is no mask
+                if distance(answers[0], first) >= RIVAL and not hides:
                     continue
                 for states in together:
-                    worst = _farthest(one, states, answers, chosen, first)
-                    if EQUAL < worst < RIVAL:
+                    begins = outcome(one, states[0], chosen) if hides else first
+                    worst = _farthest(one, states, answers, chosen, begins)
+                    if EQUAL < worst < RIVAL and count:
                         return []  # a near miss: no diagnosis
+                    nearly_right = nearly_right or EQUAL < worst < RIVAL
                     if worst <= EQUAL:
                         matched.add(frozenset(variant.id for variant in chosen))
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
+        if nearly_right and count:  # one mistake may change little, and is then told by all its digits
+            return []
     return None
 
 
@@ -238,6 +244,10 @@ def _farthest(
             return float("inf")
         evidence = evidence or (answer.output is not None and comparable(other))
     return worst if evidence else float("inf")
+
+
+def _holds_nan(result: State | str) -> bool:
+    return not isinstance(result, str) and any(bool(part.isnan().any()) for part in tensors(result.out))
 
 
 def _masked(begun: list[State]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from attn_kata.diagnosis import lines
+from attn_kata.diagnosis.search import about_shapes
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
 
 
@@ -24,6 +25,7 @@ class Evidence:
     parameters: dict[str, tuple[int, ...]]  # of a built module; empty for functions
     gradients_differ: bool = False  # from those of the mistakes that reproduce its values
     nan_where_masked: bool = False  # all probes with a masked key gave only NaN
+    explained: bool = False  # sets of mistakes give all its values, or they are right
     fixed_rank: bool = False  # all probes with one number of dimensions were answered, and no others
 
     def all_raised(self) -> tuple[Raised, ...]:
@@ -131,9 +133,30 @@ def _raised_scores(evidence: Evidence) -> int | None:
     return 0 if rounded and lines.raises_kept_scores(evidence.source.encode()) else None
 
 
+def _fixed_size(evidence: Evidence) -> int | None:
+    """It raises for a size beyond that of its triangle; where it answers, the values are right."""
+    raised = any(isinstance(one, AttemptRaised) and about_shapes(one.raised.text) for one in evidence.failures.values())
+    return lines.find("mask.fixed_size", evidence.source.encode()) if evidence.values_right and raised else None
+
+
+def _kept_mask(evidence: Evidence) -> int | None:
+    """The first call is right, and a later one with another mask or other sizes is not."""
+    told = evidence.failures.keys() & {
+        "mask",
+        "output_shape",
+        "sizes_may_change",
+        "values_with_keep",
+        "lengths_are_free",
+    }
+    first = evidence.values_right or not evidence.held & {"values"}
+    return lines.find("mask.kept", evidence.source.encode()) if told and first else None
+
+
 def _fixed_rank(evidence: Evidence) -> int | None:
     """Right for one number of dimensions (the property needs that), and for no other."""
     if not evidence.fixed_rank and "any_leading_dimensions" not in evidence.failures:
+        return None
+    if _transposed_by_T(evidence) is not None or _squeezed(evidence) is not None:  # they say more
         return None
     return next((raised.line or 0 for raised in evidence.all_raised()), 0)
 
@@ -185,9 +208,10 @@ def _default_device(evidence: Evidence) -> int | None:
 
 
 def _squeezed(evidence: Evidence) -> int | None:
-    """Right where no size is 1, as in the probes; a shape is wrong, or an exception raised, where one is."""
+    """As told where no size is 1, as in the probes; a shape is wrong, or an exception raised, where one is."""
     shapes = [name for name in evidence.failures if name.endswith("shape")]
-    return 0 if shapes and evidence.values_right and lines.squeezes_all(evidence.source.encode()) else None
+    told = evidence.values_right or evidence.explained
+    return 0 if shapes and told and lines.squeezes_all(evidence.source.encode()) else None
 
 
 def _tuple_returned(evidence: Evidence) -> int | None:
@@ -281,6 +305,8 @@ EVERYWHERE = (
     Symptom(id="mask.integer_not", shows=_integer_not),
     Symptom(id="mask.raised", shows=_raised_scores),
     Symptom(id=FIXED_RANK, shows=_fixed_rank),
+    Symptom(id="mask.fixed_size", shows=_fixed_size),
+    Symptom(id="mask.kept", shows=_kept_mask),
     Symptom(id="gradient.detached", shows=_detached),
     Symptom(id="mask.cut", shows=_mask_cut),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),

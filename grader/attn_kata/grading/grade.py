@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from attn_kata import __version__, catalog
+from attn_kata.diagnosis import beyond
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading import foreign, hidden_tests, processors, runner
@@ -183,6 +184,8 @@ class _Grading:
             except Exception as error:  # the verdict is valid without a diagnosis
                 diagnosed = Diagnosed(notes=[f"the diagnosis itself failed, please report it: {error!r}"])
             self._seconds["diagnosis"] = time.perf_counter() - started
+        elif outcome == "passed" and self._read is None and len(self._source) <= MAX_SOURCE_FOR_LINES:
+            diagnosed = Diagnosed(notes=beyond.notes(failures, self._source))
         if outcome == "failed" and self._read is not None and not diagnosed.diagnoses and self._read.no_verdict:
             return self._ungraded(self._read.no_verdict)
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)

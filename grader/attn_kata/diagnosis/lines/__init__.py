@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, scores, tensors
+from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, scores, tensors, triangles
 from attn_kata.diagnosis.lines.program import Program
 
 Finder = Callable[[Program], int | None]
@@ -170,6 +170,8 @@ FINDERS: dict[str, Finder] = {
     "mask.zero_times_inf": masks.zero_times_inf,
     "mask.weak_fill": masks.weak_fill,
     "mask.fill_sign": masks.fill_sign,
+    "mask.fixed_size": triangles.fixed_size,
+    "mask.kept": triangles.kept,
     "mask.raised": masks.raised,
     "mask.integer_not": masks.integer_not,
     "mask.after_softmax": masks.after_softmax,
@@ -177,14 +179,14 @@ FINDERS: dict[str, Finder] = {
     "mask.broadcast": masks.only_application,
     "mask.added": masks.added,
     "mask.folded_order": tensors.called("repeat", "repeat_interleave", "tile"),
-    "mask.right_padding_only": masks.lengths,
+    "mask.right_padding_only": triangles.lengths,
     "mask.either": masks.either,
-    "mask.shifted": masks.triangle,
-    "mask.top_left": masks.top_left,
-    "mask.offset_sign": masks.triangle,
-    "mask.upper_triangle": masks.triangle,
-    "mask.causal": masks.triangle,
-    "mask.padding_off_by_one": masks.lengths,
+    "mask.shifted": triangles.triangle,
+    "mask.top_left": triangles.top_left,
+    "mask.offset_sign": triangles.triangle,
+    "mask.upper_triangle": triangles.triangle,
+    "mask.causal": triangles.triangle,
+    "mask.padding_off_by_one": triangles.lengths,
     "split.no_transpose": heads.split_no_transpose,
     "split.interleaved": heads.split_interleaved,
     "merge.no_transpose": heads.merge_no_transpose,
@@ -223,6 +225,7 @@ FINDERS: dict[str, Finder] = {
     "numerics.forced_float32": tensors.forced_float32,
     "numerics.default_dtype": tensors.default_dtype,
     "numerics.large_fill": masks.large_fill,
+    "numerics.small_fill": masks.small_fill,
     "device.default": tensors.default_device,
     "inputs.modified": tensors.modified,
     "gradient.detached": tensors.detached,

@@ -9,7 +9,6 @@ from attn_kata.diagnosis.lines.program import Binding, Program
 from attn_kata.diagnosis.lines.scores import softmaxes
 from attn_kata.diagnosis.lines.syntax import (
     callee,
-    keyword,
     line,
     number,
     only_line,
@@ -17,6 +16,7 @@ from attn_kata.diagnosis.lines.syntax import (
     position,
     subject,
 )
+from attn_kata.diagnosis.lines.triangles import comparisons, triangle
 from attn_kata.diagnosis.lines.uses import Use, fill_number, sense, use_at, uses
 from attn_kata.diagnosis.lines.values import is_mask, is_range
 
@@ -300,6 +300,14 @@ def large_fill(program: Program) -> int | None:
     return only_line([node for node, fill in fills if fill is not None and 65504 < abs(fill) < float("inf")])
 
 
+def small_fill(program: Program) -> int | None:
+    """The line of the one fill value that large scores are not far above."""
+    return only_line([use.node for use in uses(program) if 1e-3 < -(_given(program, use) or 0.0) <= SMALL])
+
+
+SMALL = 1e5  # scores of 1e4 are asked for
+
+
 def either(program: Program) -> int | None:
     """The line of the one `or` of masks."""
     return only_line([node for node in program.nodes if _or(program, node)])
@@ -311,56 +319,3 @@ def _or(program: Program, node: ast.AST) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.Add):
         return is_mask(program, node.left) and is_mask(program, node.right)
     return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.BitOr)
-
-
-def comparisons(program: Program) -> list[ast.Compare]:
-    """The live comparisons with positions (such as an arange)."""
-    return [
-        node
-        for node in program.nodes
-        if isinstance(node, ast.Compare)
-        and len(node.ops) == 1
-        and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
-        and (is_range(program, node.left) or is_range(program, node.comparators[0]))
-    ]
-
-
-def triangle(program: Program) -> int | None:
-    """The line of the one triangle: tril, triu, or a comparison of positions with positions."""
-    return only_line(_triangles(program))
-
-
-def top_left(program: Program) -> int | None:
-    """The line of the one triangle that ignores the difference of the lengths."""
-    return only_line([node for node in _triangles(program) if not _aligned(program, node)])
-
-
-def _triangles(program: Program) -> list[ast.AST]:
-    names = ("tril", "triu", "tril_indices", "triu_indices")
-    made = [call for call in program.calls() if callee(call).rstrip("_") in names]
-    return [*made, *(node for node in comparisons(program) if _both_count(program, node))]
-
-
-def _both_count(program: Program, node: ast.Compare) -> bool:
-    return is_range(program, node.left) and is_range(program, node.comparators[0])
-
-
-def _aligned(program: Program, node: ast.AST) -> bool:
-    """Whether a diagonal is a difference of sizes, or positions are shifted by one."""
-    if isinstance(node, ast.Call):
-        diagonal = keyword(node, "diagonal", "offset") or (other_arguments(node)[0] if other_arguments(node) else None)
-        return diagonal is not None and number(diagonal) is None
-    assert isinstance(node, ast.Compare)
-    for side in (node.left, node.comparators[0]):
-        made = program.resolved(side)
-        if any(isinstance(part, ast.BinOp) and number(part.right) is None for part in ast.walk(made)):
-            return True
-        ranges = [part for part in ast.walk(made) if isinstance(part, ast.Call) and callee(part) == "arange"]
-        if any(len(part.args) > 1 for part in ranges):
-            return True
-    return False
-
-
-def lengths(program: Program) -> int | None:
-    """The line of the one comparison of positions with lengths."""
-    return only_line([node for node in comparisons(program) if not _both_count(program, node)])

@@ -11,7 +11,7 @@ from attn_kata.diagnosis.pipeline import Stage, State
 
 
 def mask(state: State) -> None:
-    """Scores of masked keys become -inf; rows with nothing to attend to are noted."""
+    """Scores of masked keys become -inf."""
     fill(state, state.keep)
 
 
@@ -24,8 +24,8 @@ def fill(state: State, keep: Tensor | None, value: float = float("-inf")) -> Non
         state.scores = state.scores.masked_fill(~keep, value)
     elif way == "fill":
         state.scores = state.scores.masked_fill(~keep, finite)
-        if finite == value:
-            note_empty(state, keep)
+    elif way == "guard":
+        state.scores = state.scores.masked_fill(~keep, value)
     elif way == "add":
         state.scores = state.scores + finite * (~keep).to(state.scores.dtype)
     else:
@@ -35,17 +35,20 @@ def fill(state: State, keep: Tensor | None, value: float = float("-inf")) -> Non
 
 # The right ways to mask but -inf in the scores. They give the same result until another mistake is made: after a softmax along
 # another axis, say, a column of -inf is NaN, a column of -1e9 is even, and with -1e9 added it is as if nothing were masked.
+# So it is with a row that a wrong mask empties: NaN, even, as if nothing were masked, or 0 where NaN is guarded against.
 FINITE = -1e9
-MASKING = ("fill", "add", "after")
+MASKING = ("fill", "guard", "add", "after")
 
 
 def weigh_later(state: State) -> None:
-    """Mask the weights and divide by what is left, where a stage before has put that off (`MASKING`: "after")."""
+    """What a right way of masking does with the weights: a guard against NaN, or all of the masking (`MASKING`: "after")."""
+    way, _ = getattr(state, "masking", None) or ("", 0.0)
+    if way == "guard" and hasattr(state, "weights"):
+        state.weights = state.weights.masked_fill(state.weights.isnan(), 0.0)
     keep = getattr(state, "mask_later", None)
     if keep is not None and hasattr(state, "weights"):
         kept = state.weights * keep
         state.weights = kept / kept.sum(dim=-1, keepdim=True)
-        note_empty(state, keep.expand(state.weights.shape))
         state.mask_later = None
 
 
@@ -144,6 +147,21 @@ def mask_and_causal(state: State) -> None:
     """A causal mask that the contract does not ask for, beside the one that it does."""
     mask(state)
     fill(state, torch.ones(state.scores.shape[-2:], dtype=torch.bool).tril())
+
+
+def mask_and_causal_with(value: float) -> Stage:
+    """As `mask_and_causal`; the causal mask fills with `value`, however the other one is applied."""
+
+    def stage(state: State) -> None:
+        mask(state)
+        later = torch.ones(state.scores.shape[-2:], dtype=torch.bool).triu(1)
+        state.scores = state.scores.masked_fill(later, value)
+
+    return stage
+
+
+# Either mask may fill with the other's number or with its own: that tells in the rows that both together empty.
+MASKS_AND_CAUSAL = (mask_and_causal, mask_and_causal_with(FINITE), mask_and_causal_with(float("-inf")))
 
 
 def hide_later_keys(state: State) -> None:
