@@ -19,12 +19,12 @@ def power_below(heads):
     return 1 << (heads.bit_length() - 1)
 
 
-def slopes(of_power=plain, others=lambda double: double[::2]):
+def slopes(of_power=plain, others=lambda double: double[::2], of_double=None):
     """The stage that makes `slopes` (H,): those of the power of two below, then `others` of twice as many heads."""
 
     def stage(state):
         power = power_below(state.H)
-        state.slopes = torch.cat([of_power(power), others(of_power(2 * power))])[: state.H]
+        state.slopes = torch.cat([of_power(power), others((of_double or of_power)(2 * power))])[: state.H]
 
     return stage
 
@@ -38,9 +38,17 @@ def of_the_power_above(state):
     state.slopes = plain(power if power == state.H else 2 * power)[: state.H]
 
 
-def halves(state):
+def halves(heads, ratio=1.0):
     """1/2, 1/4, … whatever the number of heads."""
-    state.slopes = 2.0 ** -(torch.arange(state.H, dtype=torch.float64) + 1)
+    return 2.0 ** (-ratio * (torch.arange(heads, dtype=torch.float64) + 1))
+
+
+def half_ratio(heads):
+    return halves(heads, ratio=0.5)
+
+
+def always_halves(state):
+    state.slopes = halves(state.H)
 
 
 def reversed_heads(state):
@@ -49,7 +57,12 @@ def reversed_heads(state):
 
 
 WRONG_SLOPES = (
-    *variants("alibi.from_zero", {"slopes": slopes(lambda heads: plain(heads, first=0))}),
+    *variants(
+        "alibi.from_zero",
+        {"slopes": slopes(lambda heads: plain(heads, first=0))},
+        {"slopes": slopes(lambda heads: plain(heads, first=0), of_double=plain)},
+        {"slopes": slopes(of_double=lambda heads: plain(heads, first=0))},
+    ),
     *variants("alibi.plain_slopes", {"slopes": for_any_number}),
     *variants("alibi.first_of_double", {"slopes": of_the_power_above}),
     *variants(
@@ -57,7 +70,12 @@ WRONG_SLOPES = (
         {"slopes": slopes(others=lambda double: double[1::2])},
         {"slopes": slopes(others=lambda double: double)},
     ),
-    *variants("alibi.fixed_ratio", {"slopes": halves}),
+    *variants(
+        "alibi.fixed_ratio",
+        {"slopes": always_halves},
+        {"slopes": slopes(halves)},
+        {"slopes": slopes(halves, of_double=half_ratio)},
+    ),
     *variants("alibi.reversed", {"slopes": reversed_heads}),
 )
 
@@ -87,6 +105,16 @@ def bias_by(rule):
 
     def stage(state):
         state.scores = state.scores + rule(state.slopes[:, None, None], state.distance)
+
+    return stage
+
+
+def penalty_of_weights(*, everywhere):
+    """The penalty taken off the weights; those of later keys stay 0, unless `everywhere`."""
+
+    def stage(state):
+        distance = state.distance if everywhere else state.distance.clamp(min=0)
+        state.weights = state.weights - state.slopes[:, None, None] * distance
 
     return stage
 
@@ -146,15 +174,30 @@ PIPELINES = (
             *variants(
                 "alibi.absolute", {"bias": bias_by(lambda slope, distance: -slope * distance.abs()), "mask": s.nothing}
             ),
-            *variants("alibi.not_causal", {"mask": s.nothing}),
+            *variants(
+                "alibi.not_causal",
+                {"mask": s.nothing},
+                {"bias": bias_by(lambda slope, distance: -slope * distance.clamp(min=0)), "mask": s.nothing},
+            ),
             *variants("alibi.missing", {"bias": s.nothing}),
-            *variants("alibi.one_slope", {"bias": bias_by(lambda slope, distance: -distance)}),
+            *variants(
+                "alibi.one_slope",
+                {"bias": bias_by(lambda slope, distance: -distance)},
+                {"bias": bias_by(lambda slope, distance: -slope[0] * distance)},
+                {"bias": bias_by(lambda slope, distance: -slope[-1] * distance)},
+            ),
+            *variants(
+                "alibi.after_softmax",
+                {"bias": s.nothing, "rescale": penalty_of_weights(everywhere=True)},
+                {"bias": s.nothing, "rescale": penalty_of_weights(everywhere=False)},
+            ),
             *variants("alibi.squared", {"bias": bias_by(lambda slope, distance: -slope * distance**2)}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.shifted", {"mask": self_hidden}, {"mask": next_seen}),
             *MASKINGS,
             *SCORES,
             *SCALES,
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
             *SOFTMAXES,
             *VALUES,
         ),

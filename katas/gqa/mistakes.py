@@ -39,6 +39,27 @@ def merge_groups_in_turn(state):
     s.merge_heads(state)
 
 
+def put_groups_in_turn(state):
+    """The heads (H / G, G) merged as (G, H / G)."""
+    state.out = state.out.unflatten(1, (state.n, state.G)).transpose(1, 2).flatten(1, 2)
+    s.merge_heads(state)
+
+
+def in_the_einsum(dim):
+    """The softmax over a dimension of the scores (B, G, H / G, T, T), as an einsum makes them."""
+
+    def stage(state):
+        state.weights = state.scores.unflatten(1, (state.G, state.n)).softmax(dim).flatten(1, 2)
+
+    return stage
+
+
+def softmax_over_folded_queries(state):
+    """Over all queries of a group, which lie in one dimension: (B, G, H / G * T, T)."""
+    folded = state.scores.unflatten(1, (state.G, state.n)).flatten(2, 3)
+    state.weights = folded.softmax(2).view_as(state.scores)
+
+
 def some(*shape):
     """Random booleans, the diagonal True where there is one: no row is empty, also transposed."""
     keep = torch.rand(*shape) > 0.35
@@ -89,17 +110,21 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
+            *variants("project.weight_transposed", {"output": s.project_out_transposed}),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
             *variants("split.interleaved", {"split": split_by(interleaved)}),
             *GROUPS,
             *SCORES,
             *SCALES,
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
             *variants("scale.kv_width", {"scale": s.scale(lambda state: math.sqrt(state.q.shape[-1] * state.G))}),
             *GIVEN_MASKS,
             *MASKINGS,
             *SOFTMAXES,
+            *variants("softmax.query_axis", {"normalise": softmax_over_folded_queries}),
+            *variants("softmax.head_axis", {"normalise": in_the_einsum(1)}, {"normalise": in_the_einsum(2)}),
             *MERGES,
-            *variants("merge.group_order", {"merge": merge_groups_in_turn}),
+            *variants("merge.group_order", {"merge": merge_groups_in_turn}, {"merge": put_groups_in_turn}),
         ),
         probes=probes,
     ),

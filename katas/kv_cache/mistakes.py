@@ -1,10 +1,16 @@
 """kv_cache as a pipeline of one call, and the ways each stage goes wrong. A probe cuts a text into chunks."""
 
+import ast
+from dataclasses import replace
+
 import torch
 
+from attn_kata.diagnosis import lines
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
-from attn_kata.diagnosis.symptoms import breaks
+from attn_kata.diagnosis.symptoms import Symptom, breaks
 from attn_kata.properties import randn
 
 
@@ -20,8 +26,8 @@ def probe(*chunks, B, E, H):
 
 def probes():
     return [
+        probe(5, B=2, E=10, H=2),  # one call: the search tries every set of mistakes on the first probe
         probe(3, 2, 1, B=2, E=12, H=3),
-        probe(5, B=2, E=10, H=2),
         probe(1, 1, 1, 1, B=3, E=12, H=2),
         probe(2, 2, 3, B=2, E=8, H=4),  # as many new tokens as past ones, and as features in a head
     ]
@@ -61,30 +67,31 @@ def added(past, new):
     return past + new
 
 
-def causal(offset, *, with_past=True):
-    """The stage that hides later keys; `offset(state)` is the position of the first new token among the keys."""
+def place(offset):
+    """The stage that says what is seen; `offset(past)` is the position of the first new token among the keys."""
 
     def stage(state):
-        if state.cache is not None and not with_past:
-            return
-        queries, keys = state.scores.shape[-2:]
-        seen = torch.arange(keys) <= offset(state) + torch.arange(queries)[:, None]
-        state.scores = state.scores.masked_fill(~seen, float("-inf"))
-        s.note_empty(state, seen)
+        queries, keys = state.q.shape[-2], state.k.shape[-2]
+        positions = offset(keys - queries) + torch.arange(queries)[:, None]
+        state.keep = torch.arange(keys) <= positions
 
     return stage
 
 
-def past_of(state):
-    return state.scores.shape[-1] - state.scores.shape[-2]
+def the_first_sees_itself(state):
+    """A new token does not see itself, but the first of a text, which would see nothing, does."""
+    place(lambda past: past - 1)(state)
+    state.keep = state.keep | (torch.arange(state.keep.shape[-1]) == 0)
+
+
+def no_mask_with_a_past(state):
+    place(lambda past: past)(state)
+    state.keep = None if state.cache is not None else state.keep
 
 
 def give(state):
     state.out = (state.out, state.kept)
 
-
-joined = join(after)
-hidden = causal(past_of)
 
 PIPELINES = (
     Pipeline(
@@ -92,14 +99,19 @@ PIPELINES = (
         module=True,
         begin=begin,
         ask=ask,
+        hides=True,
         stages={
             "project": s.project(),
             "split": s.split_heads,
-            "join": joined,
+            "join": join(after),
             "score": s.score,
             "scale": s.scale_by_head_dim,
-            "mask": hidden,
+            "place": place(lambda past: past),
+            "sense": s.nothing,
+            "mask": s.mask,
             "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": s.nothing,
             "mix": s.mix,
             "merge": s.merge_heads,
             "output": s.project_out,
@@ -115,38 +127,76 @@ PIPELINES = (
                 *({"join": join(lambda past, new, dim=dim: torch.cat([past, new], dim=dim))} for dim in (0, 1, 3)),
             ),
             *variants("cache.added", {"join": join(added)}),
-            *variants("cache.top_left", {"mask": causal(lambda state: 0)}),
+            *variants("cache.top_left", {"place": place(lambda past: 0)}),
             *variants("cache.not_causal", {"mask": s.nothing}),
-            *variants("cache.chunk_not_causal", {"mask": causal(past_of, with_past=False)}),
+            *variants("cache.chunk_not_causal", {"place": no_mask_with_a_past}),
             *variants(
                 "mask.shifted",
-                {"mask": causal(lambda state: past_of(state) + 1)},
-                {"mask": causal(lambda state: past_of(state) - 1)},
+                {"place": place(lambda past: past + 1)},
+                {"place": place(lambda past: past - 1)},
+                {"place": the_first_sees_itself},
             ),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants(
+                "project.weight_transposed",
+                {"project": s.project(by=s.linear_transposed)},
+                {"output": s.project_out_transposed},
+                {"project": s.project(by=s.linear_transposed), "output": s.project_out_transposed},
+            ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *variants("split.interleaved", {"split": s.split_interleaved}),
-            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
-            *variants("scale.missing", {"scale": s.nothing}),
-            *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
-            *variants("scale.key_length", {"scale": s.scale_by_key_length}),
-            *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}),
-            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
-            *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)}),
-            *variants("softmax.missing", {"normalise": s.softmax_missing}),
-            *variants("output.missing", {"output": s.nothing}),
+            *SCORES,
+            *SCALES,
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
+            *MASKINGS,
+            *SOFTMAXES,
+            *MERGES,
         ),
         probes=probes,
     ),
 )
 
+
+def remembers(evidence):
+    """Two equal calls differ, and `forward` stores something on the module that is no layer."""
+    if not evidence.unsteady or lines.makes_layers_when_called(evidence.source.encode()):
+        return None
+    try:
+        tree = ast.parse(evidence.source)
+    except SyntaxError:
+        return None
+    called = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "__init__"]
+    kept = [
+        node.lineno
+        for function in called
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+    ]
+    return kept[0] if kept else None
+
+
 SYMPTOMS = (
+    Symptom(id="cache.remembered", shows=remembers),
     breaks("cache.remembered", "texts_take_turns", saying="take turns|^raised"),
     breaks("cache.in_place", "cache_not_modified", unless=("texts_take_turns",), saying="continuation"),
-    breaks("cache.recomputed", "cost", saying="multiplications more"),
+    breaks("cache.recomputed", "cost", saying="the layers read"),
     breaks("arguments.unchecked", "heads_must_divide"),
 )
+
+
+def pictures():
+    """What three new tokens see of three past ones and of each other: the weights, computed from the output."""
+    picture = of_heads("CachedSelfAttention", (14, 2), heads=2, head_dim=7, length=6, mask=None)
+    return (
+        replace(
+            picture,
+            what="the weights of 3 new tokens after a past of 3 (the keys: 3 of the cache, 3 new)",
+            ask=lambda module, x: module(x[:, 3:].contiguous(), module(x[:, :3].contiguous())[1])[0],
+            rows="new token",
+            columns="key, past ones first",
+        ),
+    )

@@ -17,8 +17,18 @@ RULES = {
     "turn": s.rotary_rules(turn=s.turn_neighbours),
 }
 POSITIONS = (
-    *variants("rope.positions_ignored", {"places": s.rotary_rules(places=s.places_of_tokens)}),
+    *variants(
+        "rope.positions_ignored",
+        {"places": s.rotary_rules(places=s.places_of_tokens)},
+        {"places": s.rotary_rules(places=lambda positions, x: s.places_of_tokens(positions, x) + 1)},
+    ),
     *variants("rope.first_sample", {"places": s.rotary_rules(places=s.places_of_the_first_sample)}),
+)
+# In attention it looks like rope.direction: both turn q and k so that only the sign of the distance changes.
+EXCHANGED = variants("rope.exchanged", {"turn": s.rotary_rules(turn=s.turn_exchanged)})
+# Not 100: with it, 10000 ** (-i / D) is the same.
+OTHER_BASES = variants(
+    "rope.other_base", *({"base": s.rotary_rules(base=base)} for base in (10.0, 1000.0, 1e5, 5e5, 1e6))
 )
 SAMPLES = torch.tensor([[3, 0, 7, 12], [5, 9, 1, 2]])
 ANY = torch.tensor([4, 11, 0, 2, 9])
@@ -39,12 +49,10 @@ def untouched(state):
     state.out = state.x
 
 
-def base_of(base):
-    return s.rotary_rules(base=base)
-
-
 def rotation_probes():
-    cases = ((2, 3, SAMPLES, 8, 10000.0), (3, 2, ANY, 6, 10000.0), (2, 2, SAMPLES, 12, 500.0))
+    # Small bases and near positions: also frequencies that grow are then right in float32, in which many make them.
+    near = torch.tensor([[3, 0, 5, 4], [1, 5, 2, 3]])
+    cases = ((2, 3, near, 8, 20.0), (3, 2, torch.tensor([4, 5, 0, 2, 3]), 6, 30.0), (2, 2, near, 12, 20.0))
     return [
         Probe(
             args=(randn(B, H, places.shape[-1], D), places, base),
@@ -92,11 +100,13 @@ PIPELINES = (
         stages={"base": s.nothing, **RULES, "rotate": rotation},
         variants=(
             *ROTATIONS,
+            *EXCHANGED,
             *POSITIONS,
             *variants("rope.missing", {"rotate": untouched}),
             *variants("rope.from_one", {"places": s.rotary_rules(places=s.moved_places(1))}),
             *variants("rope.concatenated", {"turn": s.rotary_rules(turn=s.turn_and_concatenate)}),
-            *variants("rope.base_ignored", {"base": base_of(10000.0)}),
+            *variants("rope.base_ignored", {"base": s.rotary_rules(base=10000.0)}),
+            *OTHER_BASES,
         ),
         probes=rotation_probes,
     ),
@@ -104,6 +114,7 @@ PIPELINES = (
         entry="rope_attention",
         begin=begin,
         stages={
+            "base": s.nothing,
             **RULES,
             "rotate": turned("q", "k"),
             "score": s.score,
@@ -115,7 +126,9 @@ PIPELINES = (
         },
         variants=(
             *ROTATIONS,
+            *EXCHANGED,
             *POSITIONS,
+            *OTHER_BASES,
             *variants("rope.values_rotated", {"rotate": values_too}),
             *variants("rope.keys_only", {"rotate": turned("k")}),
             *variants("rope.queries_only", {"rotate": turned("q")}),
@@ -123,6 +136,7 @@ PIPELINES = (
             *variants("mask.causal", {"causal": s.hide_later_keys}),
             *SCORES,
             *SCALES,
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
             *SOFTMAXES,
             *VALUES,
         ),

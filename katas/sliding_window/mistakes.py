@@ -23,6 +23,11 @@ def at_the_first_keys(state):
     place(state, first=0)
 
 
+def may_as_if_square(state):
+    """What is hidden counts from the first key, the window from the query's own position."""
+    state.may = state.j <= state.p - state.p[0]
+
+
 def near(rule):
     """By the query's distance to the key, the window and the number of sinks."""
 
@@ -30,6 +35,11 @@ def near(rule):
         state.near = rule(state.p - state.j, state.window, state.sinks)
 
     return stage
+
+
+def near_as_if_square(state):
+    """The window counts from the first key, what is hidden from the query's own position."""
+    state.near = state.p - state.p[0] - state.j < state.window
 
 
 def in_blocks(state):
@@ -71,7 +81,7 @@ STAGES = {
     "sense": s.nothing,
 }
 WRONG = (
-    *variants("mask.top_left", {"place": at_the_first_keys}),
+    *variants("mask.top_left", {"place": at_the_first_keys}, {"own": may_as_if_square}, {"near": near_as_if_square}),
     *variants("mask.shifted", {"own": own_hidden}),
     *variants(
         "window.off_by_one",
@@ -147,7 +157,15 @@ PIPELINES = (
             "remask": s.nothing,
             "mix": s.mix,
         },
-        variants=(*WRONG, *MASKINGS, *SCORES, *SCALES, *SOFTMAXES, *VALUES),
+        variants=(
+            *WRONG,
+            *MASKINGS,
+            *SCORES,
+            *SCALES,
+            *variants("scale.heads", {"scale": s.scale_by_heads}),
+            *SOFTMAXES,
+            *VALUES,
+        ),
         probes=probes,
     ),
 )

@@ -97,6 +97,63 @@ def test_the_cost_of_a_call_counts_new_storage_and_multiplications(attempt: Hand
     assert (cost.made, cost.largest, cost.multiplied) == (48 + 16 + 3, 48, 48 + 48)
 
 
+LAYERS = """
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.one, self.two = way, nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x):
+        one, two = self.one, self.two
+        if self.way == "layers":
+            return one(x) + two(x)
+        if self.way == "side by side":
+            weights, biases = torch.cat([one.weight, two.weight]), torch.cat([one.bias, two.bias])
+            return sum(nn.functional.linear(x, weights, biases).chunk(2, dim=-1))
+        if self.way == "slices":
+            parts = [(layer, slice(at, at + 2)) for layer in (one, two) for at in (0, 2, 4)]
+            made = [x @ layer.weight[rows].t() + layer.bias[rows] for layer, rows in parts]
+            return torch.cat(made[:3], -1) + torch.cat(made[3:], -1)
+        if self.way == "columns":
+            return (one.weight @ x.mT + one.bias[:, None]).mT + two(x)
+        if self.way == "batched":
+            return torch.bmm(x, one.weight.t().expand(len(x), -1, -1)) + one.bias + two(x)
+        if self.way == "elementwise":
+            return sum((layer.weight * x[:, :, None]).sum(-1) + layer.bias for layer in (one, two))
+        kept = one.weight.new_zeros(x.shape)  # of the dtype of a weight, and no weight
+        kept[:] = x
+        similar = torch.ones_like(one.weight)
+        return one(kept) + two(kept) + 0 * (kept @ kept.mT @ kept @ similar)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "products"),
+    [
+        ("layers", 2),
+        ("side by side", 1),
+        ("slices", 6),
+        ("columns", 2),
+        ("batched", 2),
+        ("elementwise", 2),
+        ("kept", 2),
+    ],
+)
+def test_the_rows_that_are_multiplied_with_a_weight_are_counted_however_the_layer_is_written(
+    tmp_path: Path, way: str, products: int
+) -> None:
+    path = tmp_path / "layers.py"
+    path.write_text(LAYERS)
+    layer = local_handle(path).Layer(way)
+
+    cost = layer.run(randn(2, 5, 6).float(), measure=True).cost
+
+    assert cost.rows == products * 2 * 5
+
+
 def test_measuring_imports_nothing_more() -> None:
     code = (
         "import sys, torch; from attn_kata.attempt.meter import Meter; before = set(sys.modules)\n"

@@ -222,7 +222,8 @@ class Executor:
                     output = target(*arguments)
                 texts = devices.told(tensors_in(output))
             elif request.measure:
-                with torch.no_grad(), Meter([*tensors_in(arguments), *moves_along]) as meter:
+                weights_of = [] if built is None else list(built.module.parameters())
+                with torch.no_grad(), Meter([*tensors_in(arguments), *moves_along], weights_of) as meter:
                     output = target(*arguments)
                 texts = meter.texts()
             else:

@@ -101,8 +101,14 @@ ROTATIONS: tuple[Variant, ...] = (
         "rope.exponent",
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=1.0))},
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=4.0))},
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies_to_the_end)},
     ),
-    *variants("rope.frequencies_from_one", {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0))}),
+    *variants("rope.exponent_sign", {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=-2.0))}),
+    *variants(
+        "rope.frequencies_from_one",
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0))},
+        {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=1.0))},
+    ),
     *variants(
         "rope.one_frequency",
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=0.0))},
@@ -110,7 +116,11 @@ ROTATIONS: tuple[Variant, ...] = (
     ),
     *variants("rope.half_split", {"turn": s.rotary_rules(turn=s.turn_halves)}),
     *variants("rope.direction", {"turn": s.rotary_rules(turn=s.turn_backwards)}),
-    *variants("rope.sign_lost", {"turn": s.rotary_rules(turn=s.turn_without_minus)}),
+    *variants(
+        "rope.sign_lost",
+        {"turn": s.rotary_rules(turn=s.turn_without_minus)},
+        {"turn": s.rotary_rules(turn=s.turn_without_plus)},
+    ),
     *variants(
         "rope.mixed_conventions",
         {"turn": s.rotary_rules(turn=s.turn_halves_with_doubled_angles)},

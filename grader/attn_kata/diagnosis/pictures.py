@@ -36,6 +36,9 @@ class Picture:
     columns: str = "key"
     numbered: bool = False  # the numbers are places: shown only if each of them is a valid place
     of_weights: bool = True  # the numbers are weights; where an attempt's are not, the picture says so
+    ask: Callable[..., Tensor] | None = (
+        None  # for a module that is called several times: `ask(module, *args)` gives the output
+    )
 
 
 def of_function(entry: str, args: tuple[Any, ...], *, what: str = "the weights") -> Picture:
@@ -88,6 +91,8 @@ def _ask(picture: Picture, handle: Handle) -> Tensor:
     if picture.parameters:
         module: Module = getattr(handle, picture.entry)(*picture.build)
         module.load(picture.parameters)
+        if picture.ask is not None:
+            return picture.ask(module._with({"training": False, "lenient_views": True}), *picture.args)
         return module.run(*picture.args, training=False, lenient_views=True).output
     return target.run(*picture.args, lenient_views=True).output
 

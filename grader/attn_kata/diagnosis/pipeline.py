@@ -80,7 +80,8 @@ class Pipeline:
     A renormalisation after dropout changes nothing in eval, unless the softmax is wrong too.
     `ask` is for probes that take several calls, of a module with a cache, say: `ask(target, *args)` makes them and returns what
     is compared. `target` is the module; for functions it has every function of the kata. `stages` compute one call, and
-    `others` has the kata's other functions, without mistakes, by name.
+    `others` has the kata's other functions, without mistakes, by name. `hides` says that a call of such a probe hides keys, by
+    `stages.fill`: each right way of masking is then tried.
     `ways` are other right ways to compute, as the stages that they replace. Each gives the same result until a mistake is made
     in another stage: where every key of a query is hidden by mistake, a small epsilon decides between 0 and NaN.
     """
@@ -95,30 +96,36 @@ class Pipeline:
     ask: Callable[..., Output] | None = None
     others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     ways: tuple[Mapping[str, Stage], ...] = ()
+    hides: bool = False
 
     def first_state(self, weights: Mapping[str, Tensor], probe: Probe) -> State:
         """The state of a probe before the first stage. `weights` are those of the module."""
         if self.ask is not None:
-            return State(weights=weights, probe=probe)
+            return State(weights=weights, probe=probe, keep=True if self.hides else None)
         return self._begin(weights, probe.build, probe.args)
 
     def _begin(self, weights: Mapping[str, Tensor], build: tuple[Any, ...], args: tuple[Any, ...]) -> State:
         return self.begin(weights, build, *args) if self.module else self.begin(*args)
 
-    def result(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
-        """The final state of a probe with these mistakes made; `.out` is the output. Raises what a stage raises."""
+    def result(self, begun: State, mistakes: Iterable[Variant] = (), *, after: Stage | None = None) -> State:
+        """The final state of a probe with these mistakes made; `.out` is the output. Raises what a stage raises.
+
+        `after` runs after each stage.
+        """
         if self.ask is None:
-            return self.call(begun, mistakes)
+            return self.call(begun, mistakes, after=after)
         chosen = tuple(mistakes)
         weights, probe = begun.weights, begun.probe
 
         def call(*args: Any) -> Any:
-            return self.call(self._begin(weights, probe.build, args), chosen).out
+            state = self._begin(weights, probe.build, args)
+            state.masking = getattr(begun, "masking", None)
+            return self.call(state, chosen, after=after).out
 
         target = call if self.module else SimpleNamespace(**{**self.others, self.entry: call})
         return State(out=self.ask(target, *probe.args))
 
-    def call(self, begun: State, mistakes: Iterable[Variant] = ()) -> State:
+    def call(self, begun: State, mistakes: Iterable[Variant] = (), *, after: Stage | None = None) -> State:
         """The state after all stages of one call, with these mistakes made."""
         stages = dict(self.stages)
         for mistake in mistakes:
@@ -126,6 +133,8 @@ class Pipeline:
         state = copy.copy(begun)
         for stage in stages.values():
             stage(state)
+            if after is not None:
+                after(state)
         return state
 
     def assuming(self, id: str) -> Pipeline:

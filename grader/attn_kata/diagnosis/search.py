@@ -266,7 +266,7 @@ def outcome(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> St
     """The pipeline's result with these mistakes made, or the kind of error that they raise."""
     if pipeline.ask is not None:
         try:
-            return pipeline.result(begun, chosen)
+            return pipeline.result(begun, chosen, after=weigh_later)
         except (RuntimeError, IndexError, ValueError) as error:
             return error_kind(str(error))
     return _advance(pipeline, begun, list(pipeline.stages), chosen)

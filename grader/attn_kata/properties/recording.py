@@ -23,16 +23,18 @@ class Cost:
     made: the elements of all tensors with new storage. Views, `expand`, slices and writing in place make none.
     largest: the elements of the largest of them.
     multiplied: the multiplications of matrix products and of elementwise products.
+    rows: the rows that are multiplied with a weight of the module, one product after another.
     """
 
     made: int
     largest: int
     multiplied: int
+    rows: int
 
 
 def cost(texts: tuple[str, ...]) -> Cost:
     """What the texts of a reply tell. What they do not tell is 0."""
-    told = {"made": 0, "largest": 0, "multiplied": 0}
+    told = {"made": 0, "largest": 0, "multiplied": 0, "rows": 0}
     for text in texts:
         name, _, number = text.partition(" ")
         if name in told and number.isdecimal() and len(number) < 19:

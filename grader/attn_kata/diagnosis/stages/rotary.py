@@ -48,6 +48,12 @@ def frequencies(first: float = 0.0, step: float = 2.0) -> Callable[[int, float],
     return rule
 
 
+def frequencies_to_the_end(size: int, base: float) -> Tensor:
+    """base ** -(i / (D / 2 - 1)): from 1 to exactly 1 / base, as in some code for sinusoids."""
+    made: Tensor = float(base) ** -torch.linspace(0, 1, size // 2, dtype=torch.float64)
+    return made
+
+
 def own_places(positions: Tensor, x: Tensor) -> Tensor:
     """(T,) -> (T, 1), (B, T) -> (B, 1, T, 1): right."""
     return (positions if positions.dim() == 1 else positions[:, None]).double()[..., None]
@@ -94,6 +100,16 @@ def turn_without_minus(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x0 cos + x1 sin, x0 sin + x1 cos: no rotation."""
     first, second = x[..., 0::2], x[..., 1::2]
     return torch.stack([first * cos + second * sin, first * sin + second * cos], dim=-1).flatten(-2)
+
+
+def turn_without_plus(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x0 cos - x1 sin, x1 cos - x0 sin: no rotation."""
+    return turn_without_minus(x, cos, -sin)
+
+
+def turn_exchanged(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Cosine and sine in each other's place."""
+    return turn_neighbours(x, sin, cos)
 
 
 def turn_and_concatenate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
