@@ -234,7 +234,7 @@ PIPELINES = (
     ),
 )
 
-SYMPTOMS = (breaks("linear.whole_matrix", "cost", saying=r"T \* T or more$"),)
+SYMPTOMS = (breaks("linear.whole_matrix", "cost", saying=r"; T \* T is"),)
 
 
 def pictures():

@@ -239,7 +239,6 @@ PIPELINES = (
             *variants(
                 "block.eps",
                 *(both_norms(eps=eps) for eps in (1e-3, 1e-6, 1e-12)),
-                both_norms(eps=1e-6, outside=True),
             ),
             *variants(
                 "block.unbiased_variance", both_norms(unbiased=True), both_norms(unbiased=True, eps=1e-6, outside=True)
