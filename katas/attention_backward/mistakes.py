@@ -69,6 +69,10 @@ def grad_v_of_scores(state):
     state.grad_v = turned(state.scores.masked_fill(state.scores == float("-inf"), 0.0)) @ state.grad_out
 
 
+def grad_v_scaled(state):
+    state.grad_v = turned(state.weights) @ state.grad_out * state.q.shape[-1] ** -0.5
+
+
 def grad_v_of_ones(state):
     state.grad_v = turned(state.weights) @ torch.ones_like(state.grad_out)
 
@@ -90,6 +94,32 @@ def row(by):
     return stage
 
 
+def masked(state):
+    return state.scores if state.keep is None else state.scores.masked_fill(~state.keep, float("-inf"))
+
+
+def by_saved_total(state):
+    """Weights of unmasked scores with the masked sum of the forward pass: masked keys get weights beside the others."""
+    state.weights = (state.scores - masked(state).logsumexp(-1, keepdim=True)).exp()
+
+
+def row_of_out(state):
+    """What is subtracted, made of grad_out and the forward pass's out."""
+    state.row = (state.grad_out * (masked(state).softmax(-1) @ state.v)).sum(-1, keepdim=True)
+
+
+def of_last_query(*names):
+    """The stage that keeps only the last query's share of the gradients of keys or of values."""
+
+    def stage(state):
+        if "grad_v" in names:
+            state.grad_v = turned(state.weights[..., -1:, :]) @ state.grad_out[..., -1:, :]
+        if "grad_k" in names:
+            state.grad_k = turned(state.of_k[..., -1:, :]) @ state.q[..., -1:, :]
+
+    return stage
+
+
 def through_softmax(state):
     state.grad_scores = state.weights * (state.grad_weights - state.row)
 
@@ -99,15 +129,24 @@ def elementwise(state):
     state.grad_scores = state.weights * (1 - state.weights) * state.grad_weights
 
 
+def with_signs(grad, row):
+    """The stage with other signs of the gradient of the weights and of what is subtracted."""
+
+    def stage(state):
+        state.grad_scores = state.weights * (grad * state.grad_weights + row * state.row)
+
+    return stage
+
+
 def without_weights(state):
     state.grad_scores = state.grad_weights - state.row
 
 
-def factors(query, key):
-    """The stage that scales the gradients of q and of k: powers of 1 / sqrt(D)."""
+def factors(query, key, of="q"):
+    """The stage that scales the gradients of q and of k: powers of 1 / sqrt(D), or of 1 / sqrt(Dv) with of="v"."""
 
     def stage(state):
-        root = state.q.shape[-1] ** -0.5
+        root = getattr(state, of).shape[-1] ** -0.5
         state.of_q, state.of_k = state.grad_scores * root**query, state.grad_scores * root**key
 
     return stage
@@ -177,6 +216,7 @@ PIPELINES = (
             "factors": factors(1, 1),
             "grad_q": grad_q,
             "grad_k": grad_k,
+            "last": s.nothing,
             "give": give("qkv"),
         },
         variants=(
@@ -184,22 +224,40 @@ PIPELINES = (
             *variants("scale.missing", {"scale": s.nothing, "factors": factors(0, 0)}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt, "factors": factors(2, 2)}),
             *variants("scale.inverted", {"scale": s.scale_inverted, "factors": factors(-1, -1)}),
+            *variants("scale.value_dim", {"scale": s.scale_by_value_dim, "factors": factors(1, 1, of="v")}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
+            *variants("mask.lost", {"mask": s.nothing}),
+            *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
+            *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(
                 "backward.no_scale", {"factors": factors(0, 0)}, {"factors": factors(0, 1)}, {"factors": factors(1, 0)}
             ),
-            *variants("backward.scaled_twice", {"factors": factors(2, 2)}),
+            *variants(
+                "backward.scaled_twice",
+                {"factors": factors(2, 2)},
+                {"factors": factors(1, 2)},
+                {"factors": factors(2, 1)},
+            ),
+            *variants("backward.value_scaled", {"grad_v": grad_v_scaled}),
+            *variants("backward.sign", {"softmax": with_signs(1, 1)}, {"softmax": with_signs(-1, 1)}),
+            *variants(
+                "backward.last_query_only",
+                *({"last": of_last_query(*names)} for names in (("grad_v",), ("grad_k",), ("grad_v", "grad_k"))),
+            ),
+            *variants("backward.row_mean", {"row": row(lambda weights, grad: (weights * grad).mean(-1, keepdim=True))}),
             *variants("backward.row_sum_missing", {"row": row(lambda weights, grad: 0.0)}),
             *variants(
                 "backward.row_sum_axis",
                 {"row": row(lambda weights, grad: (weights * grad).sum(-2, keepdim=True))},
+                {"row": row(lambda weights, grad: (weights * grad).sum((-2, -1), keepdim=True))},
             ),
             *variants(
                 "backward.row_sum_unweighted",
                 {"row": row(lambda weights, grad: grad.sum(-1, keepdim=True))},
                 {"row": row(lambda weights, grad: grad.mean(-1, keepdim=True))},
             ),
-            *variants("backward.elementwise_softmax", {"softmax": elementwise}, {"softmax": without_weights}),
+            *variants("backward.elementwise_softmax", {"softmax": elementwise}),
+            *variants("backward.weights_missing", {"softmax": without_weights}),
             *variants(
                 "backward.weights_not_transposed",
                 {"grad_v": grad_v_not_transposed},
@@ -207,7 +265,13 @@ PIPELINES = (
                 {"grad_v": grad_v_not_transposed, "grad_k": grad_k_not_transposed},
             ),
             *variants("backward.scores_for_weights", {"grad_v": grad_v_of_scores}),
-            *variants("backward.mask_ignored", {"mask": s.nothing}),
+            *variants(
+                "backward.mask_ignored",
+                {"mask": s.nothing},
+                {"mask": s.nothing, "row": row_of_out},
+                {"mask": s.nothing, "normalise": by_saved_total},
+                {"mask": s.nothing, "normalise": by_saved_total, "row": row_of_out},
+            ),
             *variants(
                 "backward.dropped_grad_out",
                 {"grad_v": grad_v_of_ones},

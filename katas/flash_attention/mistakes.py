@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional
 
-from attn_kata.diagnosis.pictures import of_function
+from attn_kata.diagnosis.pictures import of_function, of_tiles
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
 from attn_kata.properties import randn
@@ -338,7 +338,11 @@ PIPELINES = (
             ),
         ),
         probes=probes,
-        ways=({"skip": chosen(skips=wholly_later)},),
+        ways=(
+            {"skip": chosen(skips=wholly_later)},
+            {"mask": chosen(hides=later, fill=-1e30)},
+            {"skip": chosen(skips=wholly_later), "mask": chosen(hides=later, fill=-1e30)},
+        ),
     ),
 )
 
@@ -347,4 +351,8 @@ SYMPTOMS = (breaks("flash.whole_matrix", "memory", saying="the contract allows")
 
 def pictures():
     given = (randn(1, 1, 4, 6), randn(1, 1, 6, 6), randn(1, 1, 6, 3))
-    return (of_function("flash_attention", (*given, 2, 2, True)),)
+    longer = (randn(1, 1, 7, 6), randn(1, 1, 9, 6), randn(1, 1, 9, 3))
+    return (
+        of_tiles("flash_attention", (*longer, 2, 2, True), block_q=2, block_k=2),
+        of_function("flash_attention", (*given, 2, 2, True)),
+    )

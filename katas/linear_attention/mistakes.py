@@ -36,6 +36,15 @@ def both_scaled(state):
     state.q, state.k = state.q / root, state.k / root
 
 
+def scaled_by(queries, keys):
+    """The stage that divides q and k by powers of D."""
+
+    def stage(state):
+        state.q, state.k = state.q / state.q.shape[-1] ** queries, state.k / state.k.shape[-1] ** keys
+
+    return stage
+
+
 def hide(diagonal):
     """The stage that sets the weights of later keys to 0, from this diagonal on."""
 
@@ -77,6 +86,49 @@ def keys_summed_along(dim):
     return by
 
 
+def over_heads_too(state):
+    """The keys' features summed over tokens and heads."""
+    summed = state.k.cumsum(2) if state.causal else state.k.sum(2, keepdim=True)
+    return (state.q * summed.sum(1, keepdim=True)).sum(-1, keepdim=True)
+
+
+def of_other_keys(diagonal_above=None, diagonal_below=None):
+    """The stage that divides sums over other keys than the contract's: None is over all."""
+
+    def stage(state):
+        products = state.q @ state.k.transpose(-2, -1)
+        above, below = (
+            products if diagonal is None or not state.causal else products.tril(diagonal)
+            for diagonal in (diagonal_above, diagonal_below)
+        )
+        state.out = above @ state.v / below.sum(-1, keepdim=True)
+
+    return stage
+
+
+def one(state):
+    return 1.0
+
+
+def length(state):
+    return float(state.k.shape[-2])
+
+
+def running_length(state):
+    """How many keys a query has."""
+    count = torch.arange(1.0, state.q.shape[-2] + 1, dtype=torch.float64)[:, None]
+    return count if state.causal else length(state)
+
+
+def in_one_branch(by):
+    """`by` for causal calls only, and for the others only: people write the two apart."""
+
+    def only(causal):
+        return {"divide": divide(lambda state: by(state) if bool(state.causal) == causal else own_sum(state))}
+
+    return {"divide": divide(by)}, only(True), only(False)
+
+
 def added(value):
     return lambda state: own_sum(state) + value
 
@@ -99,6 +151,18 @@ def probes():
     return [probe(2, 3, 5, 7, 4, 6, False), probe(2, 3, 5, 5, 4, 6, True), probe(3, 2, 6, 6, 5, 3, True)]
 
 
+OTHER_MAPS = (
+    functional.softplus,
+    torch.sigmoid,
+    torch.square,
+    lambda x: functional.relu(x).square(),
+    lambda x: functional.selu(x) + 1,
+    lambda x: functional.leaky_relu(x) + 1,
+    lambda x: functional.gelu(x) + 1,
+    lambda x: functional.silu(x) + 1,
+    lambda x: torch.tanh(x) + 1,
+)
+
 PIPELINES = (
     Pipeline(
         entry="linear_attention",
@@ -111,22 +175,30 @@ PIPELINES = (
             "divide": divide(own_sum),
         },
         variants=(
-            *variants("linear.no_normaliser", {"divide": divide(lambda state: 1.0)}),
-            *variants("linear.divided_by_length", {"divide": divide(lambda state: float(state.k.shape[-2]))}),
+            *variants("linear.no_normaliser", *in_one_branch(one)),
+            *variants("linear.divided_by_length", *in_one_branch(length), *in_one_branch(running_length)[:2]),
             *variants("linear.normaliser_not_causal", {"divide": divide(sum_of_all_keys)}),
+            *variants("linear.values_not_causal", {"divide": of_other_keys(None, 0)}),
             *variants(
                 "linear.normaliser_axis",
                 {"divide": divide(keys_summed_along(1))},
                 {"divide": divide(keys_summed_along(0))},
+                *in_one_branch(over_heads_too),
             ),
             *variants("linear.over_queries", {"divide": sum_over_queries}),
-            *variants("linear.large_epsilon", {"divide": divide(added(1.0))}),
+            *variants("linear.large_epsilon", {"divide": divide(added(1.0))}, {"divide": divide(added(0.1))}),
             *variants(
                 "linear.relu",
                 {"features": features(functional.relu)},
                 {"features": features(lambda x: functional.relu(x) + 1)},
             ),
-            *variants("linear.no_plus_one", {"features": features(functional.elu)}),
+            *variants(
+                "linear.no_plus_one",
+                {"features": features(functional.elu)},
+                {"features": features(functional.elu, phi)},
+                {"features": features(phi, functional.elu)},
+            ),
+            *variants("linear.other_features", *({"features": features(map)} for map in OTHER_MAPS)),
             *variants("linear.exp", {"features": features(torch.exp)}),
             *variants(
                 "linear.softmax_features",
@@ -137,9 +209,19 @@ PIPELINES = (
                 "linear.one_side", {"features": features(phi, lambda x: x)}, {"features": features(lambda x: x, phi)}
             ),
             *variants("linear.no_features", {"features": s.nothing}),
-            *variants("linear.scaled", {"scale": scaled}, {"scale": both_scaled}),
+            *variants(
+                "linear.scaled",
+                {"scale": scaled},
+                {"scale": both_scaled},
+                *({"scale": scaled_by(*powers)} for powers in ((0.5, 0.5), (0, 0.5), (1, 0))),
+            ),
             *variants("linear.not_causal", {"causal": s.nothing}),
-            *variants("linear.exclusive", {"causal": hide(-1)}),
+            *variants(
+                "linear.exclusive",
+                {"causal": hide(-1)},
+                {"divide": of_other_keys(-1, 0)},
+                {"divide": of_other_keys(0, -1)},
+            ),
             *variants("mask.shifted", {"causal": hide(1)}),
             *variants(
                 "linear.softmax",
@@ -148,10 +230,11 @@ PIPELINES = (
             *variants("score.reshaped", {"score": s.score_reshaped}),
         ),
         probes=probes,
+        ways=({"divide": divide(added(1e-9))},),  # with an epsilon, no keys give 0, and without one NaN
     ),
 )
 
-SYMPTOMS = (breaks("linear.whole_matrix", "cost", saying=r"T \* T or more$"),)
+SYMPTOMS = (breaks("linear.whole_matrix", "cost", saying=r"; T \* T is"),)
 
 
 def pictures():

@@ -159,12 +159,17 @@ def test_cost(attempt, sizes):
     for causal in (False, True):
         whole = attempt.linear_attention.run(*args, causal, measure=True).cost
         part = attempt.linear_attention.run(*half, causal, measure=True).cost
-        told = f"with causal={causal} and T={sizes.Tk}"
-
         square = sizes.Tk * sizes.Tk
-        assert_holds(whole.largest < square, f"{told} a tensor of {whole.largest} elements is made: T * T or more")
+        called = f"with causal={causal} and T={sizes.Tk:,}"
+
+        told = f"{called}, a tensor of {whole.largest:,} elements is made; T * T is {square:,}"
+        assert_holds(whole.largest < square, told)
         ratio = whole.made / part.made
-        assert_holds(ratio <= 2.2, f"{told} {ratio:.2f} times as many elements are made as with T={sizes.Tk // 2}")
+        told = (
+            f"{called}, {whole.made:,} elements are made, {ratio:.2f} times the {part.made:,} of T={sizes.Tk // 2}; "
+            "the contract allows 2.2 times"
+        )
+        assert_holds(ratio <= 2.2, told)
 
 
 test_gradients = standard.gradients(attention, needs=("values", "causal"), cases=SIZES[:6])

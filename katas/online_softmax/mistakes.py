@@ -64,6 +64,36 @@ def log2(state):
     state.lse = state.lse / math.log(2)
 
 
+def log2_of_the_sum(state):
+    """The maximum in one base, the sum in the other."""
+    largest = state.scores.amax(-1, keepdim=True)
+    state.lse = (largest + (state.scores - largest).exp().sum(-1, keepdim=True).log2()).squeeze(-1)
+
+
+def total_masked(state):
+    """Over the keys that the mask leaves, though the scores were not masked."""
+    scores = state.scores if state.keep is None else state.scores.masked_fill(~state.keep, float("-inf"))
+    state.lse = scores.logsumexp(-1)
+
+
+def key_by_key(rescales_total, rescales_out):
+    """The stage that adds key after key to a running sum and result, and may forget to rescale them."""
+
+    def stage(state):
+        largest = torch.full_like(state.scores[..., :1], float("-inf"))
+        total, out = torch.zeros_like(largest), torch.zeros_like(state.q[..., :1] * state.v[..., :1, :])
+        for place in range(state.scores.shape[-1]):
+            score = state.scores[..., place : place + 1]
+            new = torch.maximum(largest, score)
+            shrink, count = (largest - new).exp().nan_to_num(0.0), (score - new).exp().nan_to_num(0.0)
+            total = total * (shrink if rescales_total else 1) + count
+            out = out * (shrink if rescales_out else 1) + count * state.v[..., place : place + 1, :]
+            largest = new
+        state.out, state.lse = out / total, (largest + total.log()).squeeze(-1)
+
+    return stage
+
+
 def mean_of_keys(state):
     state.lse = state.scores.logsumexp(-1) - math.log(state.scores.shape[-1])
 
@@ -143,6 +173,8 @@ PIPELINES = (
             "sense": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
+            "rescale": s.nothing,
+            "remask": s.nothing,
             "mix": s.mix,
             "total": total,
             "base": s.nothing,
@@ -152,11 +184,19 @@ PIPELINES = (
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}),
+            *variants("scale.key_length", {"scale": s.scale_by_key_length}),
+            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.query_axis", {"mask": s.mask_transposed}),
+            *variants("mask.added", {"mask": s.mask_added}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.mask_weights, "total": total_masked},
+            ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("lse.unscaled", {"total": total_of_unscaled}),
             *variants("lse.unmasked", {"total": total_unmasked}),
@@ -164,8 +204,15 @@ PIPELINES = (
             *variants("lse.max", {"total": maximum}),
             *variants("lse.not_logged", {"total": total_not_logged}),
             *variants("lse.mean", {"total": mean_of_keys}),
-            *variants("merge.log2", {"base": log2}),
+            *variants("merge.log2", {"base": log2}, {"total": log2_of_the_sum}),
             *variants("partial.not_divided", {"mix": numerator}),
+            *variants(
+                "flash.no_rescale",
+                *(
+                    {"mix": key_by_key(total, out), "total": s.nothing}
+                    for total, out in ((False, True), (True, False), (False, False))
+                ),
+            ),
         ),
         probes=probes,
     ),

@@ -17,11 +17,19 @@ def begin(parameters, build, x):
     return State(parameters=parameters, stream=x, branch=x, start=x, H=H, p=(*p, 0.0)[0], keep=causal)
 
 
-def layer_norm(state, name, value, eps=1e-5, unbiased=False):
-    centred = value - value.mean(-1, keepdim=True)
-    size = value.var(-1, keepdim=True, unbiased=unbiased)
-    weight, bias = state.parameters[f"{name}.weight"], state.parameters[f"{name}.bias"]
-    return centred / torch.sqrt(size + eps) * weight + bias
+def layer_norm(state, name, value, eps=1e-5, unbiased=False, outside=False, dims=(-1,), without=(), centres=True):
+    """A norm as the contract's but for what is given. `outside`: eps is added to the deviation; `without`: weight, bias."""
+    mean = value.mean(dims, keepdim=True) if centres else torch.zeros_like(value[..., :1])
+    centred = value - mean
+    size = value.var(dims, keepdim=True, unbiased=unbiased) if centres else value.square().mean(dims, keepdim=True)
+    normed = centred / (torch.sqrt(size) + eps if outside else torch.sqrt(size + eps))
+    if "weight" not in without:
+        normed = normed * state.parameters[f"{name}.weight"]
+    return normed if "bias" in without else normed + state.parameters[f"{name}.bias"]
+
+
+def both_norms(**how):
+    return {"norm1": norm("norm1", **how), "norm2": norm("norm2", **how)}
 
 
 def norm(name, **how):
@@ -70,11 +78,25 @@ def output_missing(state):
     state.branch = state.out
 
 
-def mlp(name):
+def mlp(name, bias=True):
     def stage(state):
-        state.branch = s.linear(state, name, state.branch)
+        weight = state.parameters[f"{name}.weight"]
+        state.branch = s.linear(state, name, state.branch) if bias else state.branch @ weight.T
 
     return stage
+
+
+def output_without_bias(state):
+    state.branch = state.out @ state.parameters["attention.o_proj.weight"].T
+
+
+def without_bias(state, name, value):
+    return value @ state.parameters[f"{name}.weight"].T
+
+
+def mlp_out_activated(state):
+    mlp("mlp_out")(state)
+    state.branch = functional.gelu(state.branch)
 
 
 def activate(by):
@@ -99,6 +121,33 @@ def add(state):
 
 def no_sum(state):
     state.out = state.stream = state.branch
+
+
+def add_to_the_start(state):
+    """The second branch added to the block's input: the first one is lost."""
+    state.out = state.stream = state.start + state.branch
+
+
+def norm_and_add(name):
+    """The branch's result is normalised, not its input."""
+
+    def stage(state):
+        state.out = state.stream = state.stream + layer_norm(state, name, state.branch)
+
+    return stage
+
+
+def shifted(by):
+    """The causal mask with its diagonal moved."""
+
+    def stage(state):
+        s.fill(state, torch.ones_like(state.keep).tril(by))
+
+    return stage
+
+
+def upper_triangle(state):
+    s.fill(state, state.keep.transpose(-2, -1))
 
 
 def add_and_norm(name):
@@ -182,13 +231,35 @@ PIPELINES = (
                 {"norm1": unchanged, "norm2": unchanged},
             ),
             *variants("block.parallel", {"norm2": norm_of_the_start}),
+            *variants("block.first_branch_lost", {"add2": add_to_the_start}),
             *variants(
-                "block.eps",
-                *({"norm1": norm("norm1", eps=eps), "norm2": norm("norm2", eps=eps)} for eps in (1e-6, 1e-12)),
+                "block.norm_of_branch",
+                {"norm1": unchanged, "add1": norm_and_add("norm1"), "norm2": unchanged, "add2": norm_and_add("norm2")},
             ),
             *variants(
-                "block.unbiased_variance",
-                {"norm1": norm("norm1", unbiased=True), "norm2": norm("norm2", unbiased=True)},
+                "block.eps",
+                *(both_norms(eps=eps) for eps in (1e-3, 1e-6, 1e-12)),
+            ),
+            *variants(
+                "block.unbiased_variance", both_norms(unbiased=True), both_norms(unbiased=True, eps=1e-6, outside=True)
+            ),
+            *variants(
+                "block.norm_parameters",
+                both_norms(without=("bias",)),
+                both_norms(without=("weight",)),
+                both_norms(without=("weight", "bias")),
+            ),
+            *variants("block.norm_axis", both_norms(dims=(-2, -1)), both_norms(dims=(-2,))),
+            *variants("block.rms_norm", both_norms(centres=False), both_norms(centres=False, without=("bias",))),
+            *variants("block.activation_twice", {"mlp_out": mlp_out_activated}),
+            *variants(
+                "block.bias_lost",
+                {"mlp_in": mlp("mlp_in", bias=False)},
+                {"mlp_out": mlp("mlp_out", bias=False)},
+                {"output": output_without_bias},
+                {"mlp_in": mlp("mlp_in", bias=False), "mlp_out": mlp("mlp_out", bias=False)},
+                {"project": project_by(by=without_bias)},
+                {"project": project_by(by=without_bias), "output": output_without_bias},
             ),
             *variants("block.relu", {"gelu": activate(functional.relu)}),
             *variants("block.tanh_gelu", {"gelu": activate(lambda h: functional.gelu(h, approximate="tanh"))}),
@@ -200,6 +271,8 @@ PIPELINES = (
                 {"gelu": activate(lambda h: h)},
             ),
             *variants("block.not_causal", {"mask": s.nothing}),
+            *variants("mask.shifted", {"mask": shifted(1)}, {"mask": shifted(-1)}),
+            *variants("mask.upper_triangle", {"mask": upper_triangle}),
             *variants("project.key_for_value", {"project": project_by(v="k")}),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),

@@ -62,10 +62,13 @@ def test_a_right_attempt_is_given_no_mistake(kata: catalog.Kata, pipeline: Pipel
     assert explain(pipeline, begun, answers) == [frozenset()]
 
 
-# Mistakes that one entry point of a kata cannot tell apart, and another can. A turn that is the same for all tokens of a head
-# leaves every score as it is.
-# Cosine and sine exchanged is a turn backwards from a quarter.
-ALIKE = {"rope_attention": [{"rope.head_axis", "rope.missing"}, {"rope.direction", "rope.exchanged"}]}
+# Mistakes that one entry point of a kata cannot tell apart, at least in one of their variants, and another can. A turn that is
+# the same for all tokens of a head leaves every score as it is; cosine and sine exchanged is a turn backwards from a quarter; a
+# forward pass without a mask has a backward pass without it.
+ALIKE = {
+    "rope_attention": [{"rope.head_axis", "rope.missing"}, {"rope.direction", "rope.exchanged"}],
+    "attention_backward": [{"backward.mask_ignored", "mask.lost"}],
+}
 
 
 @pytest.mark.parametrize(("kata", "pipeline"), PIPELINES, ids=IDS)
@@ -80,7 +83,8 @@ def test_every_mistake_is_named_and_told_apart_from_every_other(kata: catalog.Ka
         states, ordered = steered(begun, answers)
         alike = next((ids for ids in ALIKE.get(pipeline.entry, ()) if variant.id in ids), {variant.id})
 
-        assert explain(pipeline, states, ordered) == [frozenset({id}) for id in sorted(alike)]
+        told_apart, alike_too = [frozenset({variant.id})], [frozenset({id}) for id in sorted(alike)]
+        assert explain(pipeline, states, ordered) in (told_apart, alike_too)
 
 
 def makes_booleans(kata: catalog.Kata, pipeline: Pipeline) -> bool:

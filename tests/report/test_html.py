@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from attn_kata.report.formats import render
 from attn_kata.report.heatmaps import draw
 from attn_kata.report.listing import lines
+from attn_kata.report.model import Example
 
 ALLOWED = {
     "html",
@@ -140,3 +141,22 @@ def test_lines_are_numbered_as_python_numbers_them():
     ]
     assert ("number", "1") in shown[2].parts
     assert lines(b"") == []
+
+
+def test_tiles_are_drawn_as_shares_and_a_lost_one_is_hatched():
+    whole, lost = [[1.0, 0.75], [1.0, 1.0]], [[1.0, 0.75], [1.0, 0.0]]
+    tiles = Example(
+        what="tiles: the share of query-key pairs that reach the output",
+        rows="block of 2 queries",
+        columns="key block of 2",
+        expected=whole,
+        got=lost,
+    )
+    (drawing,) = draw(tiles)
+    contract, yours = drawing.panels
+
+    assert [square.text for square in contract.squares] == ["100%", "75%", "100%", "100%"]
+    assert [square.text for square in yours.squares] == ["100%", "75%", "100%", "none"]
+    assert [square.hidden for square in yours.squares] == [square.wrong for square in yours.squares]
+    assert "Hatched: the tile was not computed" in drawing.legend
+    assert "1 of 4 cells differ from the contract, the first at block of 2 queries 1, key block of 2 1" in yours.summary

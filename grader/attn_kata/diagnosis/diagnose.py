@@ -86,8 +86,10 @@ def diagnose(
             sets[place] = _explain(pipeline.assuming(id), asked[place], finite)
     _drop_doubtful(pipelines, asked, sets)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
+    for name in getattr(kata, "UNSAID_SIZES", ()):
+        sizes.pop(name, None)
     found: list[frozenset[str]] = []
-    for combination in itertools.product(*(one or [frozenset()] for one in sets)):
+    for combination in _consistent(pipelines, list(itertools.product(*(one or [frozenset()] for one in sets))), sets):
         together = refined(frozenset().union(*combination, shown), source)
         if together and together not in found:
             found.append(together)
@@ -143,6 +145,28 @@ def _plausible(found: list[frozenset[str]], source: bytes, raised_line: int | No
     if not shown:
         return found
     return [ids for ids in found if ids in shown or not any(id in lines.FINDERS and line(id) is None for id in ids)]
+
+
+def _consistent(
+    pipelines: tuple[Pipeline, ...],
+    combinations: list[tuple[frozenset[str], ...]],
+    sets: list[list[frozenset[str]]],
+) -> list[tuple[frozenset[str], ...]]:
+    """The combinations with the fewest mistakes that one function is said to make and another, which could, does not.
+
+    A backward pass without the mask either forgot it, or belongs to a forward pass that lost it: the forward pass tells.
+    """
+
+    def alone(combination: tuple[frozenset[str], ...]) -> int:
+        return sum(
+            id not in ids and any(variant.id == id and variant.shows_in_values for variant in pipeline.variants)
+            for pipeline, ids, one in zip(pipelines, combination, sets, strict=True)
+            for id in frozenset().union(*combination)
+            if one
+        )
+
+    counts = [alone(combination) for combination in combinations]
+    return [combination for combination, count in zip(combinations, counts, strict=True) if count == min(counts)]
 
 
 _NOT_BY_NUMBERS = re.compile(r"has shape|does not raise|was changed by the call|default device|give an output of")

@@ -6,7 +6,7 @@ If the values are the unit vectors, the output is the weight matrix: out = weigh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -46,6 +46,35 @@ def of_function(entry: str, args: tuple[Any, ...], *, what: str = "the weights")
     q, k, v, *rest = args
     unit = torch.eye(k.shape[-2], dtype=v.dtype).expand(*v.shape[:-1], k.shape[-2]).contiguous()
     return Picture(entry=entry, what=what, read=_first, args=(q, k, unit, *rest))
+
+
+def of_tiles(entry: str, args: tuple[Any, ...], *, block_q: int, block_k: int) -> Picture:
+    """Which share of the pairs of query and key of each tile reaches the output of a function whose third argument is v.
+
+    A tile that is not computed, or whose result is lost, has 0. `args` are those of the call; v becomes unit vectors.
+    """
+    weights = of_function(entry, args)
+    lengths = args[0].shape[-2], args[1].shape[-2]
+
+    def read(out: Tensor) -> Tensor:
+        found = _first(out)
+        # Queries that no block has are missing at the end.
+        whole = torch.nn.functional.pad(found, (0, 0, 0, lengths[0] - found.shape[0]))
+        if whole.shape != lengths:
+            raise IndexError("the output has no row for each query")
+        reached = torch.where(whole.isnan(), whole, (whole.abs() > ROUNDING).to(whole.dtype))
+        return torch.stack(
+            [torch.stack([tile.mean() for tile in row.split(block_k, 1)]) for row in reached.split(block_q)]
+        )
+
+    return replace(
+        weights,
+        what="tiles: the share of query-key pairs that reach the output",
+        read=read,
+        rows=f"block of {block_q} queries",
+        columns=f"key block of {block_k}",
+        of_weights=False,
+    )
 
 
 def _first(out: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """Matrices as drawings: cells with a position, a shade and a text. The page's template draws them as SVG.
 
 An Example becomes three matrices: expected, the attempt's, and their difference. Weights also show the mask: a weight of
-exactly 0 was masked. A layout (`diagnosis.pictures.of_layout`) shows where each number of a projection ended up.
+exactly 0 was masked. A layout (`diagnosis.pictures.of_layout`) shows where each number of a projection ended up, and
+tiles (`of_tiles`) which of them were computed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from attn_kata.report.plain import one_line
 
 Cell = float | None
 Matrix = list[list[Cell]]
-Kind = Literal["weights", "values", "layout"]
+Kind = Literal["weights", "values", "layout", "tiles"]
 
 MOST = 12  # rows and columns that are drawn
 SIZE = 44  # of a cell, in the units of the drawing
@@ -23,6 +24,7 @@ HEIGHT = 30
 LEFT, TOP = 44, 32  # room for the axes
 NOTHING = 1e-12  # a weight below it was masked
 SAME = 1e-5
+TILES = "tiles: "  # begins the title of an Example whose numbers are shares of tiles
 LAYOUT = "token, head, column"  # begins the title of an Example whose numbers are places of three digits
 
 
@@ -88,6 +90,8 @@ def _kind(example: Example) -> Kind:
     cells = _flat(example.expected) + _flat(example.got)
     if example.what.startswith(LAYOUT):
         return "layout"
+    if example.what.startswith(TILES):
+        return "tiles"
     weights = all(cell is not None and -1e-9 <= cell <= 1 + 1e-9 for cell in cells)
     return "weights" if example.columns.startswith("key") and weights else "values"
 
@@ -100,6 +104,16 @@ def _numbers(example: Example, expected: Matrix, got: Matrix, kind: Kind) -> Dra
             _panel(example, "yours", got, _place_of(), against=expected),
         ]
         return Drawing(what="The merged heads, side by side", panels=tuple(panels), legend=shown)
+    if kind == "tiles":
+        shown = (
+            "A cell is a tile: the share of its pairs of query and key that reach the output. "
+            "Hatched: the tile was not computed, or its result is lost. Outlined: different from the contract."
+        )
+        panels = [
+            _panel(example, "contract", expected, _share),
+            _panel(example, "yours", got, _share, against=expected),
+        ]
+        return Drawing(what="The tiles", panels=tuple(panels), legend=shown)
     largest = max((abs(cell) for cell in _flat(expected) + _flat(got) if cell is not None), default=0.0)
     look = _weight if kind == "weights" else _value(largest)
     panels = [_panel(example, "expected", expected, look), _panel(example, "got", got, look, against=expected)]
@@ -175,6 +189,12 @@ def _weight(cell: Cell) -> tuple[str, str, float]:
     if _masked(cell):
         return "0", "weight", 0.0
     return _short(cell), "weight", 0.06 + 0.94 * (cell or 0.0)
+
+
+def _share(cell: Cell) -> tuple[str, str, float]:
+    if cell is None:
+        return "n/f", "weight", 0.0
+    return (f"{cell:.0%}" if not _masked(cell) else "none"), "weight", 0.06 + 0.6 * cell
 
 
 def _value(largest: float) -> Callable[[Cell], tuple[str, str, float]]:
