@@ -20,7 +20,18 @@ from attn_kata.specimens import Edit, apply
 from . import adapter
 
 PIECES, MISTAKES = adapter.table("pieces"), adapter.table("mistakes")
-KATAS = ("mha", "gqa", "qkv_attention", "transformer_block", "sdpa", "cross_attention", "self_attention", "heads_concat", "fused_qkv", "padding_mask")
+KATAS = (
+    "mha",
+    "gqa",
+    "qkv_attention",
+    "transformer_block",
+    "sdpa",
+    "cross_attention",
+    "self_attention",
+    "heads_concat",
+    "fused_qkv",
+    "padding_mask",
+)
 
 
 class InThisProcess(Local):

@@ -29,7 +29,9 @@ from attn_kata.report.model import Finding
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _DROPS_RESULT = "left out under this reading: the code drops numbers of the result (dropout.twice, by the contract)"
-_DROPPED_WEIGHTS = "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
+_DROPPED_WEIGHTS = (
+    "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
+)
 NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
@@ -175,6 +177,8 @@ def read(
     asked = types.ModuleType("reading")
     asked.__dict__.update(vars(mistakes))
     asked.__dict__["PIPELINES"] = limited
+    # The order of its arguments and what it refuses are its own.
+    asked.__dict__["SYMPTOMS"] = tuple(one for one in mistakes.SYMPTOMS if not one.id.startswith("arguments."))
     return Read(
         source=source,
         chosen=chosen,
@@ -205,7 +209,7 @@ def _is_square(case: Sizes | Drawn) -> bool:
 
 
 def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
-    """The reference, following the conventions of `limits`; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
+    """The reference, with the conventions of `limits`; hiding later keys with `hides`. With the function that takes a mask too."""
     also = source.contract.with_mask
     namespace = types.ModuleType(source.solution.stem)
     paths = [source.solution] + ([source.solution.with_name(f"{also.kata}.py")] if also is not None else [])

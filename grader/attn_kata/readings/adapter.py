@@ -90,7 +90,18 @@ def _builder(reading: Reading) -> str:
         values = ", ".join(f"{name}={_size(value)}" for name, value in reading.globals)
         lines.append(f"    sizes = dict({values})")
         lines.append("    _theirs.forward.__globals__.update(sizes)")
-    lines.append(f"    theirs = _theirs({arguments})")
+    if (
+        reading.off
+    ):  # a ready-made attention is not there while it is built, so that the code makes what it needs without
+        lines += [
+            "    ready = _nn.functional.__dict__.pop('scaled_dot_product_attention', None)",
+            "    try:",
+            f"        theirs = _theirs({arguments})",
+            "    finally:",
+            "        _nn.functional.scaled_dot_product_attention = ready",
+        ]
+    else:
+        lines.append(f"    theirs = _theirs({arguments})")
     lines += [f"    theirs.{name} = False" for name in reading.off]
     lines += positions.build_lines(reading.unturned) if reading.unturned else []
     if reading.bypassed:
@@ -197,7 +208,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
         ]
     if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
-        lines.append(f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()")
+        lines.append(
+            f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()"
+        )
         lines += _mask(reading, f"mask.expand({first}.shape[0], H, {first}.shape[-2], {first}.shape[-2])", first)
     if "mask" in contract.inputs and reading.mask != "none":
         whole = f"mask.expand({first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2])"
@@ -239,7 +252,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("out = out.transpose(0, 1)")
     if "o" in contract.layers and not reading.o.weight and not contract.is_block:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
-    elif "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight"):  # it may be left out where H = 1
+    elif (
+        "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight")
+    ):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
         lines += [
             f"if '{owner}' not in dict(self.theirs.named_modules()):",

@@ -29,13 +29,20 @@ def block_like(structure: Structure) -> list[Definition]:
         normed = any(_is_norm(maker) for maker in made) or re.search(r"norm|\bln", one.text, re.IGNORECASE) is not None
         if not one.is_class or not one.call or not normed or _ATTENDS.search(structure.text(one)) is None:
             continue
-        if made & set(_MODEL) or not re.search(r"mlp|ff|feed|linear|fc|gelu|relu|dense", structure.text(one), re.IGNORECASE):
+        if made & set(_MODEL) or not re.search(
+            r"mlp|ff|feed|linear|fc|gelu|relu|dense", structure.text(one), re.IGNORECASE
+        ):
             continue
         found.append((place, one))
     # Neither the attention that a block uses, nor the stack that has many of them.
     users = {one.name for _, one in found if any(one.uses(other) and _NAMED.search(other.name) for _, other in found)}
     own = [(place, one) for place, one in found if len({_is_norm(made) for made in one.layers.values()} & {True})]
-    return [one for _, one in sorted(own or found, key=lambda each: (each[1].name in users, not _NAMED.search(each[1].name), each[0]))]
+    return [
+        one
+        for _, one in sorted(
+            own or found, key=lambda each: (each[1].name in users, not _NAMED.search(each[1].name), each[0])
+        )
+    ]
 
 
 def _is_norm(maker: str) -> bool:

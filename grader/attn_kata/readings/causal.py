@@ -62,7 +62,7 @@ def wrong_senses(pipeline: Pipeline) -> tuple[Variant, ...]:
 
 
 def wrong_triangles(pipeline: Pipeline) -> tuple[Variant, ...]:
-    """The wrong triangles, for a pipeline that is causal by its contract; and the right one inverted, by a mask that is given."""
+    """The wrong triangles, for a pipeline that is causal by its contract; and a given one inverted."""
 
     def moved(rule: Rule) -> Stage:
         def stage(state: State) -> None:

@@ -11,7 +11,11 @@ def layers(contract: Contract) -> list[str]:
     lines = []
     heads = [one for one in contract.layers.values() if ".*." in one.name]
     for one in contract.layers.values():
-        made = f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})" if one.inputs != "norm" else f"_nn.LayerNorm({one.outputs})"
+        made = (
+            f"_nn.Linear({one.inputs}, {one.outputs}, bias={contract.bias})"
+            if one.inputs != "norm"
+            else f"_nn.LayerNorm({one.outputs})"
+        )
         owner = one.name.rpartition(".")[0]
         if owner and one not in heads and f"self.{owner} = _nn.Module()" not in lines:
             lines.append(f"self.{owner} = _nn.Module()")

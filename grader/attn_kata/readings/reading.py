@@ -218,7 +218,9 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key == "dims":
         return {key: int(_one_of(text, ("0", "2", "3", "4")))}
     if key == "returns" and re.fullmatch(r"tensor|\d(?:,\d)?", text) is None:
-        raise ValueError("it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1")
+        raise ValueError(
+            "it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1"
+        )
     if not text.isidentifier() and key == "entry":
         raise ValueError("it is the name of a class or function")
     return {key: text}
