@@ -209,7 +209,7 @@ def _is_square(case: Sizes | Drawn) -> bool:
 
 
 def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
-    """The reference, with the conventions of `limits`; hiding later keys with `hides`. With the function that takes a mask too."""
+    """The reference, with the conventions of `limits`, hiding later keys with `hides`; and the function that takes a mask."""
     also = source.contract.with_mask
     namespace = types.ModuleType(source.solution.stem)
     paths = [source.solution] + ([source.solution.with_name(f"{also.kata}.py")] if also is not None else [])

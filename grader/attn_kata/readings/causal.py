@@ -66,7 +66,8 @@ def wrong_triangles(pipeline: Pipeline) -> tuple[Variant, ...]:
 
     def moved(rule: Rule) -> Stage:
         def stage(state: State) -> None:
-            state.keep = keeps(*state.keep.shape[-2:], rule)
+            queries, keys = state.keep.shape[-2:]
+            state.keep = keeps(queries, keys, rule)
             s.mask(state)
 
         return stage
