@@ -12,7 +12,7 @@ from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading.local import Local, load_namespace
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Adapt, Load
-from attn_kata.readings import contract, syntax
+from attn_kata.readings import contract, description, syntax
 from attn_kata.readings.reading import parse
 from attn_kata.readings.search import Chosen, NotRead, Search
 from attn_kata.specimens import Edit, apply
@@ -101,6 +101,36 @@ def test_a_reading_typed_back_gives_the_same_reading():
 
         assert again.reading == chosen.reading, name
         assert again.adapter == chosen.adapter, name
+
+
+@pytest.mark.parametrize("name", ["gqa_llama_like", "qkv_value_first", "block_mask_argument", "block_book_shortcut"])
+def test_a_reading_of_the_third_set_typed_back_gives_the_same_reading(name):
+    slug = PIECES[name]["kata"]
+    chosen = read(adapter.source(name), slug)
+    again = read(adapter.source(name), slug, *chosen.reading.flags())
+
+    assert again.reading == chosen.reading
+    assert again.adapter == chosen.adapter
+
+
+def test_a_convention_is_said_with_the_mistake_that_it_would_be_and_can_be_refused():
+    text = adapter.source("block_minimal_gpt").replace("nn.GELU()", "nn.ReLU()")
+    of_kata, _, _ = known("transformer_block")
+    read_so = read(text, "transformer_block")
+    refused = read(text, "transformer_block", "conventions=")
+
+    notes = description.described(read_so, of_kata, by_contract=None)["notes"]
+    assert (read_so.reading.conventions, read_so.mistakes) == (("relu",), 0)
+    assert "this is block.relu" in " ".join(notes)
+    assert (refused.reading.conventions, refused.mistakes) == ((), 1)
+
+
+def test_a_mask_that_is_lost_is_not_read_as_a_mask_of_keys():
+    """Narrowed to keys, a mask is that of a query that hides something. The first query of the probes sees every key."""
+    row = MISTAKES["qkv_value_first__mask_lost"]
+    edits = [Edit(old=edit["old"], new=edit["new"], place="") for edit in row["edit"]]
+
+    assert read(apply(adapter.source(row["piece"]), edits), "qkv_attention").mistakes == 1
 
 
 def test_no_reading_hides_a_mistake():

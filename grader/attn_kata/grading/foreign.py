@@ -212,6 +212,8 @@ def read(
     asked = types.ModuleType("reading")
     asked.__dict__.update(vars(mistakes))
     asked.__dict__["PIPELINES"] = limited
+    # The order of its arguments and what it refuses are its own.
+    asked.__dict__["SYMPTOMS"] = tuple(one for one in mistakes.SYMPTOMS if not one.id.startswith("arguments."))
     return Read(
         source=source,
         chosen=chosen,
@@ -250,7 +252,7 @@ def _alike(case: Sizes | None, same: dict[str, str]) -> Sizes | None:
 
 
 def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
-    """The reference, following the conventions of `limits`; with the function that takes a mask where the contract has one, and hiding later keys with `hides`."""
+    """The reference, with the conventions of `limits`, hiding later keys with `hides`; and the function that takes a mask."""
     also = source.contract.with_mask
     namespace = types.ModuleType(source.solution.stem)
     paths = [source.solution] + ([source.solution.with_name(f"{also.kata}.py")] if also is not None else [])

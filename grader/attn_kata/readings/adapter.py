@@ -90,7 +90,18 @@ def _builder(reading: Reading) -> str:
         values = ", ".join(f"{name}={_size(value)}" for name, value in reading.globals)
         lines.append(f"    sizes = dict({values})")
         lines.append("    _theirs.forward.__globals__.update(sizes)")
-    lines.append(f"    theirs = _theirs({arguments})")
+    if (
+        reading.off
+    ):  # a ready-made attention is not there while it is built, so that the code makes what it needs without
+        lines += [
+            "    ready = _nn.functional.__dict__.pop('scaled_dot_product_attention', None)",
+            "    try:",
+            f"        theirs = _theirs({arguments})",
+            "    finally:",
+            "        _nn.functional.scaled_dot_product_attention = ready",
+        ]
+    else:
+        lines.append(f"    theirs = _theirs({arguments})")
     lines += [f"    theirs.{name} = False" for name in reading.off]
     lines += positions.build_lines(reading.unturned) if reading.unturned else []
     if reading.bypassed:

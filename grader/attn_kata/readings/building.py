@@ -25,7 +25,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     # A name may be a parameter of one class, and a global for another one.
     read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
     sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
-    globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L"))
+    globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G"))
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
     if contract.is_module:
         caches = positions.caches(definition)
@@ -41,7 +41,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     known: list[tuple[str, str]] = []
     unknown: list[str] = []
     for parameter in definition.build:
-        if parameter.name == definition.config:
+        # A block may hand its config on, and ask nothing of it itself.
+        if parameter.name in {definition.config, *(one.config for one in reach if one.config)}:
             asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
             known += [(f"{parameter.name}.{name}", _config_value(name, text, contract)) for name in asked]
             continue
@@ -62,6 +63,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
+        if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
+            continue  # as many key-value heads as heads: another kata
         yield replace(common, build=_in_order(definition, whole))
         for other in _otherwise(whole, of_one_head="ModuleList" in text):
             yield replace(common, build=_in_order(definition, other))
@@ -177,6 +180,8 @@ def _bypassed(definition: Definition, structure: Structure, contract: Contract) 
     of_weights = [
         path for path, owner in dropouts if "softmax" in owner.text and not _of_result(path.rpartition(".")[2])
     ]
+    # Where the contract has no dropout, none is asked for.
+    unasked = [] if contract.has_dropout or contract.kata != "gqa" else [path for path, _ in dropouts]
     found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
     for path, owner in dropouts:
         *_, before, last = ["", *path.split(".")]
@@ -187,7 +192,7 @@ def _bypassed(definition: Definition, structure: Structure, contract: Contract) 
             or (of_weights and owner is definition and path not in of_weights and "softmax" not in owner.text)
         ):
             found.append(path)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys([*found, *unasked]))
 
 
 def _drops_result_alone(definition: Definition, structure: Structure, bypassed: tuple[str, ...]) -> bool:

@@ -62,11 +62,12 @@ def wrong_senses(pipeline: Pipeline) -> tuple[Variant, ...]:
 
 
 def wrong_triangles(pipeline: Pipeline) -> tuple[Variant, ...]:
-    """The wrong triangles, for a pipeline that is causal by its contract; and the right one inverted, by a mask that is given."""
+    """The wrong triangles, for a pipeline that is causal by its contract; and a given one inverted."""
 
     def moved(rule: Rule) -> Stage:
         def stage(state: State) -> None:
-            state.keep = keeps(*state.keep.shape[-2:], rule)
+            queries, keys = state.keep.shape[-2:]
+            state.keep = keeps(queries, keys, rule)
             s.mask(state)
 
         return stage

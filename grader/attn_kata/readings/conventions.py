@@ -1,7 +1,7 @@
-"""Conventions of code by other names that the contract calls mistakes: ReLU for GELU, halves for neighbours, an encoder's block.
+"""Conventions of code by other names that the contract calls mistakes: ReLU for GELU, a block that is not causal.
 
-A kata's `reading.toml` lists them. Where the words of a source say one, both ways are asked, and the note below the verdict names
-the mistake that it would be by the contract.
+A kata's `reading.toml` lists them. Where the words of a source say one, both ways are asked, and a note in the report
+names the mistake that it would be by the contract.
 """
 
 from __future__ import annotations

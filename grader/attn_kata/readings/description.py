@@ -51,11 +51,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
             f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
         )
-    for one in chosen.limits.conventions:
-        notes.append(
-            f"It is read so that {one.words}. If you meant it as the contract has it, this is {one.mistake}. "
-            "To settle it: --read conventions="
-        )
+    notes += [
+        f"It is read so that {one.words}. If you meant it as the contract has it, this is {one.mistake}. "
+        "To settle it: --read conventions="
+        for one in chosen.limits.conventions
+    ]
     if by_contract:
         notes.append(by_contract)
     return {

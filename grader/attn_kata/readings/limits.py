@@ -60,7 +60,7 @@ class Limits:
         if reading.shape in _ONE_FOR_ALL_SAMPLES:
             mask = _first(_first(mask, -3), -4)
         if keys_only:
-            mask = _first(mask, -2)
+            mask = _narrowest_query(mask)
         if reading.mask == "lengths":
             mask = _first_keys(mask)
         if reading.causal and mask.dim() and mask.shape[-1] > 1:
@@ -193,6 +193,15 @@ def _first(mask: Tensor, dim: int) -> Tensor:
     if mask.dim() < -dim:
         return mask
     return mask.narrow(dim, 0, 1).expand_as(mask)
+
+
+def _narrowest_query(mask: Tensor) -> Tensor:
+    """The query that keeps the fewest keys, and some, for all of them: one that keeps every key would show nothing."""
+    if mask.dim() < 2:
+        return mask
+    kept = mask.sum(-1).flatten(0, -2) if mask.dim() > 2 else mask.sum(-1)[None]  # (..., Tq)
+    counts = kept.sum(0) + mask.numel() * (kept == 0).any(0)  # (Tq,)
+    return mask.narrow(-2, int(counts.argmin()), 1).expand_as(mask)
 
 
 def _first_keys(mask: Tensor) -> Tensor:

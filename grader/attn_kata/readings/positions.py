@@ -1,4 +1,4 @@
-"""Rotary positions inside of code whose contract has none: they are switched off, and what an earlier call left behind is undone."""
+"""Rotary positions inside of code whose contract has none: they are switched off. Caches are emptied before each call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from attn_kata.readings.structure import Definition, Structure
 
 # What a parameter of a call gets, so that nothing is turned: angles of 0, and positions of 0.
 _GIVEN = {
-    "turns": "freqscis freqs freqcis poscis freqscomplex ropefreqs freqsciscomplex freqscisfull rotaryfreqs rotfreqs complexfreqs "
+    "turns": "freqscis freqs freqcis poscis freqscomplex ropefreqs freqsciscomplex freqscisfull rotaryfreqs rotfreqs "
+    "complexfreqs "
     "freq freqscisq ropecis frequencies freqscomplexform",
     "cos": "cos freqscos coscached freqcos roto cosines",
     "sin": "sin freqssin sincached freqsin sines",

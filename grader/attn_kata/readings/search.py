@@ -165,8 +165,8 @@ class Search:
         if calls.residual(definition, self.structure) and "residual" not in self.given and self.contract.is_module:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
         if "conventions" not in self.given and self.contract.conventions:
-            ways = conventions.ways(self.contract.conventions, self.structure.text(definition))
-            called = [replace(one, conventions=way) for one in called for way in ways]
+            sets = conventions.ways(self.contract.conventions, self.structure.text(definition))
+            called = [replace(one, conventions=each) for one in called for each in sets]
         of_calls = {key: value for key, value in self.given.items() if key not in _OF_MASKS}
         unmasked = list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
         parameter = calls.mask_parameter(definition, self.contract) if self._has_mask() else None

@@ -9,13 +9,19 @@ _SIZES: dict[str, str] = {
     "H": "头数 注意力头数 "
     "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
     "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numqueryheads numsqueryhead numshead",
-    "G": "numkvheads numkeyvalueheads nkvheads nkvhead kvheads numkvhead nlocalkvheads numskeyvaluehead numgroups ngroups groups "
-    "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv headskv "
+    "G": "numkvheads numkeyvalueheads nkvheads nkvhead kvheads numkvhead nlocalkvheads numskeyvaluehead numgroups "
+    "ngroups groups "
+    "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv "
+    "headskv "
     "nheadkv numkeyvaluehead",
-    "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps kvgroups",
-    "M": "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner ffnhidden "
-    "feedforwarddim ffwdim mlpwidth filtersize innersize ffhiddensize ffnhiddensize ffnsize hiddendimff ffnhiddendim dmlp nff "
-    "dimfeedforwardlayer ffhiddendim mlphiddendim ffnembeddim mlpsize ffinner dimmlp feedforwardsize ffnnum dffn nmlp dhidden "
+    "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps "
+    "kvgroups",
+    "M": "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner "
+    "ffnhidden "
+    "feedforwarddim ffwdim mlpwidth filtersize innersize ffhiddensize ffnhiddensize ffnsize hiddendimff ffnhiddendim dmlp "
+    "nff "
+    "dimfeedforwardlayer ffhiddendim mlphiddendim ffnembeddim mlpsize ffinner dimmlp feedforwardsize ffnnum dffn nmlp "
+    "dhidden "
     "ffninnerdim decoderffnembeddim encoderffnembeddim ffndimension ffnnumhiddens",
     "1e-5": "eps layernormeps layernormepsilon normeps lneps layernormeps epsilon",
     "16": "maxbatchsize maxbatch maxbsz",
