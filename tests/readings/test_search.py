@@ -28,6 +28,7 @@ KATAS = (
     "heads_concat",
     "fused_qkv",
     "padding_mask",
+    "causal_mask",
     "additive_attention",
     "multiplicative_attention",
 )

@@ -19,6 +19,10 @@ lengths = [...]                      # where it takes lengths instead of a mask
 dims = [...]                         # where it takes a fixed number of dimensions
 bias = [...]                         # where a layer has no bias and cannot be given one
 values = [...]                       # where the keys are the values
+attention = [...]                    # where there is only a function that builds a mask
+builder = [...]                      # where there is none
+
+builder = "causal_mask"              # the contract's function that builds a mask
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from pathlib import Path
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "values")
+KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "values", "attention", "builder")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,7 @@ class Contract:
     layers: dict[str, LayerOf] = field(default_factory=dict)
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     with_mask: WithMask | None = None
+    builder: str = ""
 
     @property
     def is_module(self) -> bool:
@@ -108,6 +113,7 @@ def of_kata(folder: Path) -> Contract | None:
         arguments=tuple((symbol, default if equals else None) for symbol, equals, default in arguments),
         inputs=table.texts("inputs", at_least=1),
         mask=table.text("mask", ""),
+        builder=table.text("builder", ""),
         bias=table.truth("bias") if table.has("bias") else False,
         causal=table.truth("causal") if table.has("causal") else False,
         layers={role: LayerOf(**_layer(layers.texts(role, at_least=3))) for role in layers.names()} if layers else {},

@@ -47,9 +47,10 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
     usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
     if reading.fused != usual and reading.arrangement != "beside":
         cut, meant = " | ".join(reading.fused), " | ".join(usual)
+        id = "project.swapped" if reading.fused == ("k", "q", "v") else "project.chunk_order"
         notes.append(
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
-            f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
+            f"If you meant {meant}, this is {id}. To settle it: --read fused={','.join(usual)}"
         )
     if by_contract:
         notes.append(by_contract)
@@ -79,6 +80,10 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
             + (", time first" if reading.order == "time" else ""),
         )
     )
+    if reading.builder:
+        given = "T" if reading.lengths == 1 else "Tq, Tk"
+        lines.append(("its mask", f"{reading.builder}({given}): {_MEANINGS[reading.mask]}"))
+        return lines[1:] if reading.entry == reading.builder else lines
     lines.append(("mask", _mask(reading)))
     what = "the weights of the keys" if reading.returns_weights else "the output"
     returned = f"a tuple; its part {reading.part} is {what}" if reading.part else "one tensor"
@@ -125,10 +130,13 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["one layer per head"] * any(".*." in reading.layer(role).weight for role in ("q", "k", "v"))
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask
+    found += ["a mask of one length"] * (reading.lengths == 1)
     found += ["takes no mask"] * (place is not None and reading.mask == "none")
-    found += ["takes a mask"] * (place is None and reading.mask != "none")
+    found += ["takes a mask"] * (place is None and any(value == "mask" for _, value in reading.call))
     found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")
-    found += [f"a mask {reading.shape}"] * (reading.mask not in ("none", "lengths") and reading.shape != "any")
+    found += [f"a mask {reading.shape}"] * (
+        not reading.builder and reading.mask not in ("none", "lengths") and reading.shape != "any"
+    )
     found += ["lengths in the place of a mask"] * (reading.mask == "lengths")
     found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops)
     found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
@@ -151,10 +159,16 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
 
 def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, str]:
     """The properties that make no sense under the reading, each with the reason."""
-    narrow = reading.mask != "none" and (reading.shape not in ("any", "(B, H, T, T)") or reading.mask == "lengths")
+    narrow = (
+        not reading.builder
+        and reading.mask != "none"
+        and (reading.shape not in ("any", "(B, H, T, T)") or reading.mask == "lengths")
+    )
     applies = {
         "always": (True, "it is about the contract's own names and checks"),
         "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
+        "attention": (reading.entry == reading.builder, "there is only a function that builds a mask"),
+        "builder": (bool(contract.builder) and not reading.builder, "there is no function that builds a mask"),
         "mask": (
             reading.mask == "none" or reading.hides_queries,
             "the code takes no mask"
