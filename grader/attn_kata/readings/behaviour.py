@@ -22,6 +22,7 @@ class Ranked:
     mistakes: int
     reading: Reading
     answers: bool = True  # whether the code gives any tensor
+    ties: tuple[Reading, ...] = ()  # others that need as many
 
 
 def mistakes(asked: Asked, most: int) -> int | None:

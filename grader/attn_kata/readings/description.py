@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 from attn_kata.readings.contract import Contract
@@ -10,6 +11,11 @@ from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import Layer, Reading
 from attn_kata.readings.search import Chosen
 from attn_kata.readings.structure import Structure
+
+MOST_TIES = 2  # that are shown
+# What a flag that is not shown stands for.
+EMPTY = {"causal": "no", "residual": "no", "square": "no", "alike": "no", "order": "batch", "returns": "tensor"}
+EMPTY |= {"shape": "any", "mask_type": "bool", "mask": "none", "needs_mask": "no", "hides_queries": "no", "o": "none"}
 
 _MEANINGS = {
     "keep": "True (1) = may attend",
@@ -52,6 +58,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
             f"If you meant {meant}, this is {id}. To settle it: --read fused={','.join(usual)}"
         )
+    notes += [_tie(reading, other) for other in chosen.ties[:MOST_TIES]]
     if by_contract:
         notes.append(by_contract)
     return {
@@ -63,7 +70,21 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         "settled": chosen.settled,
         "notes": notes,
         "candidates": list(chosen.candidates),
+        "ties": [_differing(other, reading) for other in chosen.ties[:MOST_TIES]],
     }
+
+
+def _tie(reading: Reading, other: Reading) -> str:
+    flags = " ".join(f"--read {shlex.quote(flag)}" for flag in _differing(other, reading))
+    taken = ", ".join(_differing(reading, other))
+    return f"Another reading explains the code with as many mistakes. Taken: {taken}. To take the other: {flags}"
+
+
+def _differing(reading: Reading, other: Reading) -> list[str]:
+    """The flags of a reading that the other does not have; with the empty value of one that only the other has."""
+    mine, theirs = (dict(flag.split("=", 1) for flag in one.flags()) for one in (reading, other))
+    found = [f"{key}={value}" for key, value in mine.items() if theirs.get(key) != value]
+    return found + [f"{key}={EMPTY[key]}" for key in theirs if key not in mine and key in EMPTY]
 
 
 def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:

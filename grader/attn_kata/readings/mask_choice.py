@@ -69,13 +69,13 @@ class MaskChoice:
         """A mask of the tokens that hides the queries that are padding, too, where that explains all."""
         hiding = (replace(one, hides_queries=True) for one, _ in fitting if one.shape in KEYS)
         found = next((one for one in hiding if mistakes(self.ask(one), 0) == 0), None)
-        return found and Ranked(mistakes=0, reading=found)
+        return None if found is None else Ranked(mistakes=0, reading=found)
 
     @staticmethod
     def _with_one_more(fitting: list[tuple[Reading, Asked]], known: frozenset[str] | None) -> Ranked | None:
         if known is None:
             return None
-        for one, asked in fitting:
-            if explanations(assuming(asked, known, only=False), 1):
-                return Ranked(mistakes=len(known) + 1, reading=one)
-        return None
+        alike = [one for one, asked in fitting if explanations(assuming(asked, known, only=False), 1)]
+        kinds = {(one.mask, one.causal): one for one in reversed(alike)}  # a mask of another shape says the same
+        ties = tuple(one for one in alike[1:] if one in kinds.values() and one.mask != alike[0].mask)
+        return Ranked(mistakes=len(known) + 1, reading=alike[0], ties=ties) if alike else None

@@ -167,7 +167,11 @@ class Reading:
         texts = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("kata", "is_class", "arrangement") or value == getattr(empty, field.name):
+            if field.name in ("kata", "is_class", "arrangement"):
+                continue
+            # The number of dimensions of a function's arguments is shown always, or it would be open again.
+            shown = field.name == "dims" and bool(self.call) and not self.k.weight
+            if value == getattr(empty, field.name) and not shown:
                 continue
             texts.append(f"{field.name}={self._text(field.name, value)}")
         return texts

@@ -52,9 +52,8 @@ class Chosen:
     mistakes: int = 0  # that the reading needs, as far as it was looked for
     settled: bool = True  # whether words or names say what the mask means
     candidates: tuple[str, ...] = ()  # other definitions that look like an attention
-    doubt: str = (
-        ""  # why a failure would be no verdict: nothing explains the code, and names and sizes do not bear it out
-    )
+    ties: tuple[Reading, ...] = ()  # others that need as many mistakes
+    doubt: str = ""  # why a failure would be no verdict: nothing explains it, and names and sizes do not bear it out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +121,7 @@ class Search:
             mistakes=best[0],
             settled=settled,
             candidates=others,
+            ties=tuple(one for one in best[2].ties if _means(one) != _means(reading)),
             doubt=self._doubt(best[2], best[3]) if best[0] > MOST_MISTAKES else "",
         )
 
@@ -339,7 +339,12 @@ class Search:
             of_tokens=self.contract.mask == "scores" and not self.contract.is_cross,
         )
         found = choice.best(self._with_forms(ranked.reading, definition))
-        return found and replace(found, mistakes=max(found.mistakes, 0 if found.mistakes <= 2 else ranked.mistakes))
+        if found is None:
+            return None
+        of_mask = {name: getattr(found.reading, name) for name in (*_OF_MASKS, "call", "hides_queries")}
+        ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
+        least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
+        return replace(found, mistakes=max(found.mistakes, least), ties=ties)
 
     def _with_forms(self, reading: Reading, definition: Definition) -> Iterator[Reading]:
         """The reading with a mask, in each form that words and names leave open."""
@@ -376,11 +381,15 @@ class Search:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
         answering.sort(key=lambda one: partly(one[1]))
-        # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
-        for most in range(1, MOST_MISTAKES + 1) if len(answering) > 1 or self._several else ():
-            for reading, asked in answering[: MOST_EXPLAINED[most]]:
-                if mistakes(asked, most) is not None:
-                    return Ranked(mistakes=most, reading=reading)
+        for most in range(1, MOST_MISTAKES + 1):
+            # Sets of two take long. Where there is one reading alone, the diagnosis of the grading looks for them.
+            if most > 1 and len(answering) == 1 and not self._several:
+                break
+            alike = [
+                reading for reading, asked in answering[: MOST_EXPLAINED[most]] if mistakes(asked, most) is not None
+            ]
+            if alike:
+                return Ranked(mistakes=most, reading=alike[0], ties=tuple(alike[1:]))
         unexplained = [reading for reading, _ in answering] or raising
         return (
             Ranked(mistakes=MOST_MISTAKES + 1, reading=unexplained[0], answers=bool(answering)) if unexplained else None
@@ -431,6 +440,11 @@ class Search:
                     asked.append(probing.ask(one, attempt, reference) if answered else first)
             self._asked[key] = asked
         return list(zip(pipelines, self._asked[key], strict=False))
+
+
+def _means(reading: Reading) -> object:
+    """What a person would want to choose; not the type or the number of dimensions of an argument."""
+    return replace(reading, dims=0, mask_type="bool", shape="any", call=(), returns="", query="")
 
 
 def _structure_of(reading: Reading) -> object:
