@@ -17,7 +17,7 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
-from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.failures import NoAnswer, PropertyFailed
 from attn_kata.properties.handle import Handle
 from attn_kata.readings import building, causal, contract, conventions, description, origin, structure, syntax
 from attn_kata.readings.contract import Contract
@@ -29,6 +29,7 @@ from attn_kata.report.model import Finding
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
+_DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _DROPPED_WEIGHTS = (
     "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
@@ -88,23 +89,31 @@ class Read:
         return description.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
 
     def settled(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
-        """The same, without the properties of dropout where the code drops something else, or nothing.
+        """The same, without the properties of dropout where the code drops something else, or nothing, and without the device.
 
         Dropout in train() is a convention of its author; that nothing is dropped in eval() is none.
         """
+        read = self._without_device(failures)
         if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
-            return replace(self, left_out=self.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
+            return replace(read, left_out=read.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
         about = [name for name in self.source.contract.left_out.get("dropout", ()) if name != _EVAL]
         failed = next((name for name in about if name in failures), None)
         if failed is None or _EVAL in failures:
-            return self
+            return read
         message = failures[failed].message
         id = "dropout.never" if message.startswith("nothing is dropped") else ""
         id = "dropout.on_output" if _RESULT_DROPPED in message else id
         note = f"Its dropout is not the contract's{f' ({id})' if id else ''}, and is not graded: in train(), {message}"
-        return replace(
-            self, left_out=self.left_out | dict.fromkeys(about, _DROPOUT_LEFT_OUT), notes=(*self.notes, note)
-        )
+        left_out = read.left_out | dict.fromkeys(about, _DROPOUT_LEFT_OUT)
+        return replace(read, left_out=left_out, notes=(*read.notes, note))
+
+    def _without_device(self, failures: dict[str, PropertyFailed]) -> Read:
+        """Where all that it does on the processor is right, a tensor on the wrong device is said and decides nothing."""
+        failure = failures.get("device")
+        if failure is None or isinstance(failure, NoAnswer):
+            return self
+        note = f"By the contract this is device.default, and it is not graded: {failure.message}"
+        return replace(self, left_out=self.left_out | {"device": _DEVICE_LEFT_OUT}, notes=(*self.notes, note))
 
     def with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]
@@ -207,7 +216,9 @@ def read(
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
         for one in pipelines
-        if one.entry == source.contract.entry or (takes_mask and also is not None and one.entry == also.entry)
+        if (one.entry == source.contract.entry and chosen.reading.entry != chosen.reading.builder)
+        or (takes_mask and also is not None and one.entry == also.entry)
+        or (chosen.reading.builder and one.entry == source.contract.builder)
     )
     asked = types.ModuleType("reading")
     asked.__dict__.update(vars(mistakes))

@@ -50,7 +50,10 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(positions.HEAD)
     if reading.is_class:
         parts.append(_builder(reading))
-    parts.append(_module(reading, contract) if contract.is_module else _functions(reading, contract))
+    if reading.builder:
+        parts.append(_mask_builder(reading, contract))
+    if reading.entry != reading.builder:
+        parts.append(_module(reading, contract) if contract.is_module else _functions(reading, contract))
     return "".join(parts)
 
 
@@ -64,11 +67,14 @@ def builder(reading: Reading) -> str:
 def below(source: str, reading: Reading, contract: Contract) -> str:
     """The code with the adapter below it, in one file. Where both have the entry's name, the code's own gets an underscore."""
     entries = {contract.entry, *([contract.with_mask.entry] if contract.with_mask is not None else [])}
+    entries |= {contract.builder} - {""}
     renamed = reading
     for name in sorted(entries):
         source = re.sub(rf"\b{name}\b", f"{name}_", source)
         if reading.entry == name:
             renamed = replace(renamed, entry=f"{name}_")
+        if reading.builder == name:
+            renamed = replace(renamed, builder=f"{name}_")
     said = "\n".join(f"#   --read '{flag}'" for flag in reading.flags())
     head = f"# The adapter that attn-kata wrote: the code above as an attempt at {contract.kata}. It was read with\n{said}\n"
     text = source_of(renamed, contract)
@@ -347,9 +353,35 @@ def _given_mask(reading: Reading, lines: list[str], shape: str, like: str) -> li
 # ---------------------------------------------------------------------------------------------------------- functions
 
 
+def _mask_builder(reading: Reading, contract: Contract) -> str:
+    """The contract's function that builds a mask, True = keep, by theirs."""
+    meant = {"keep": "mask.bool()", "hide": "~mask.bool()", "additive": "mask == 0"}[reading.mask]
+    if reading.lengths == 1:  # the queries are the last positions
+        made, rows = "_their_mask(num_keys)", "[num_keys - num_queries :]"
+    else:
+        made, rows = "_their_mask(num_queries, num_keys)", ""
+    return f"""
+
+_their_mask = {reading.builder}
+
+
+def {contract.builder}(num_queries, num_keys, device=None):
+    mask = _torch.as_tensor({made})
+    mask = {meant}
+    return mask.reshape(mask.shape[-2:]){rows}
+"""
+
+
 def _functions(reading: Reading, contract: Contract) -> str:
     called = f"{BUILDER}(D=q.shape[-1], E=q.shape[-1], p=p).train(training)" if reading.is_class else "_theirs"
     lines = ["def _attend(q, k, v, mask=None, p=0.0, training=False):", "    lead = q.shape[:-2]"]
+    if reading.builder:
+        made = (
+            "_their_mask(k.shape[-2])[..., k.shape[-2] - q.shape[-2] :, :]"
+            if reading.lengths == 1
+            else "_their_mask(q.shape[-2], k.shape[-2])"
+        )
+        lines.append(f"    mask = {made}")
     if reading.dims == 4:
         lines += [
             "    q, k, v = (",
@@ -358,7 +390,7 @@ def _functions(reading: Reading, contract: Contract) -> str:
         ]
     elif reading.dims in (2, 3):
         lines += ["    q, k, v = (part.flatten(0, -3) if part.dim() > 2 else part[None] for part in (q, k, v))"]
-    if reading.mask != "none":
+    if reading.mask != "none" and not reading.builder:
         whole = "mask.expand(*lead, q.shape[-2], k.shape[-2])"
         if reading.dims in (2, 3):  # the heads are in the batch: (B H, Tq, Tk)
             given = [f"mask = {whole}.reshape(-1, 1, q.shape[-2], k.shape[-2])"]
@@ -368,8 +400,12 @@ def _functions(reading: Reading, contract: Contract) -> str:
         lines += [f"    {line}" for line in _given_mask(reading, given, "q.shape[-2], k.shape[-2]", "q")]
     if reading.dims == 2:  # one sample and head at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
-        each = "for q, k, v in zip(q, k, v)" if reading.mask == "none" else "for q, k, v, mask in zip(q, k, v, masks)"
-        if reading.mask != "none":
+        each = (
+            "for q, k, v in zip(q, k, v)"
+            if reading.mask == "none" or reading.builder
+            else "for q, k, v, mask in zip(q, k, v, masks)"
+        )
+        if reading.mask != "none" and not reading.builder:
             lines.append("    masks = [None] * len(q) if mask is None else mask")
         lines.append(f"    out = _torch.stack([{called}({_arguments(reading)}){part} {each}])")
     else:

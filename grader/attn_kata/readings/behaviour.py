@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
-from attn_kata.diagnosis.search import explain
+from attn_kata.diagnosis.search import Answer, error_kind, explain, outcome, tensors
+from attn_kata.readings.reading import Reading
 
 MOST_PROBES = 3  # for a choice; the diagnosis asks them all
 
 Asked = list[tuple[Pipeline, ProbeResults]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """A reading with the number of mistakes that it needs; more than are looked for where nothing explains it."""
+
+    mistakes: int
+    reading: Reading
+    answers: bool = True  # whether the code gives any tensor
+    ties: tuple[Reading, ...] = ()  # others that need as many
 
 
 def mistakes(asked: Asked, most: int) -> int | None:
@@ -25,6 +36,52 @@ def mistakes(asked: Asked, most: int) -> int | None:
             return None
         counts.append(len(found[0]))
     return max(counts, default=None)
+
+
+def explanations(asked: Asked, most: int) -> list[frozenset[str]]:
+    """The sets of up to `most` mistakes that explain the answers, where there is one pipeline; [] for none."""
+    if len(asked) != 1 or asked[0][1].unsteady or not asked[0][1].answers:
+        return []
+    pipeline, one = asked[0]
+    return explain(pipeline, one.begun, one.answers, most=most)
+
+
+def assuming(asked: Asked, known: frozenset[str], *, only: bool) -> Asked:
+    """The same answers for a pipeline with the known mistakes: `only` these may be made, or they are made already."""
+    changed: Asked = []
+    for pipeline, one in asked:
+        of_known = [variant for variant in pipeline.variants if variant.id in known]
+        if only:
+            changed.append((replace(pipeline, variants=tuple(of_known)), one))
+            continue
+        stages = {name: stage for variant in reversed(of_known) for name, stage in variant.stages.items()}
+        open_to = tuple(one for one in pipeline.variants if not set(one.stages) & set(stages))
+        changed.append((replace(pipeline, stages={**pipeline.stages, **stages}, variants=open_to), one))
+    return changed
+
+
+def fits(asked: Asked) -> bool:
+    """Whether the answers have the shapes of right ones, as far as there are answers."""
+    return answers(asked) and all(
+        _like(answer, outcome(pipeline, state, ()))
+        for pipeline, one in asked
+        for state, answer in zip(one.begun, one.answers, strict=True)
+    )
+
+
+def _like(answer: Answer, right: object) -> bool:
+    if answer.output is None or isinstance(right, str):
+        return True
+    shapes = [part.shape for part in tensors(answer.output)]
+    return shapes == [part.shape for part in tensors(right.out)]  # type: ignore[attr-defined]
+
+
+def about_sizes(asked: Asked) -> bool:
+    """Whether what it raises is about sizes."""
+    return any(error_kind(one.text) == _SIZES for _, each in asked for one in each.raised)
+
+
+_SIZES = error_kind("must match the size of tensor")
 
 
 def answers(asked: Asked) -> bool:

@@ -23,6 +23,10 @@ lengths = [...]                      # where it takes lengths instead of a mask
 dims = [...]                         # where it takes a fixed number of dimensions
 bias = [...]                         # where a layer has no bias and cannot be given one
 values = [...]                       # where the keys are the values
+attention = [...]                    # where there is only a function that builds a mask
+builder = [...]                      # where there is none
+
+builder = "causal_mask"              # the contract's function that builds a mask
 """
 
 from __future__ import annotations
@@ -34,7 +38,9 @@ from attn_kata.readings.conventions import Convention
 from attn_kata.tables import Table
 
 FILE = "reading.toml"
-KINDS = ("always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values")
+KINDS = (
+    "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +77,7 @@ class Contract:
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     with_mask: WithMask | None = None
     conventions: dict[str, Convention] = field(default_factory=dict)
+    builder: str = ""
 
     @property
     def is_module(self) -> bool:
@@ -130,6 +137,7 @@ def of_kata(folder: Path) -> Contract | None:
         arguments=tuple((symbol, default if equals else None) for symbol, equals, default in arguments),
         inputs=table.texts("inputs", at_least=1),
         mask=table.text("mask", ""),
+        builder=table.text("builder", ""),
         bias=table.truth("bias") if table.has("bias") else False,
         causal=table.truth("causal") if table.has("causal") else False,
         returns=table.texts("returns", at_least=2) if table.has("returns") else (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 from attn_kata.readings.contract import Contract
@@ -10,6 +11,11 @@ from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Layer, Reading
 from attn_kata.readings.search import Chosen
 from attn_kata.readings.structure import Structure
+
+MOST_TIES = 2  # that are shown
+# What a flag that is not shown stands for.
+EMPTY = {"causal": "no", "residual": "no", "square": "no", "alike": "no", "order": "batch", "returns": "tensor"}
+EMPTY |= {"shape": "any", "mask_type": "bool", "mask": "none", "needs_mask": "no", "hides_queries": "no", "o": "none"}
 
 _MEANINGS = {
     "keep": "True (1) = may attend",
@@ -47,15 +53,17 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
     usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
     if reading.fused != usual and reading.arrangement != "beside":
         cut, meant = " | ".join(reading.fused), " | ".join(usual)
+        id = "project.swapped" if reading.fused == ("k", "q", "v") else "project.chunk_order"
         notes.append(
             f"The code cuts {reading.layer(reading.fused[0]).weight} as {cut}, and it is read so. "
-            f"If you meant {meant}, this is project.chunk_order. To settle it: --read fused={','.join(usual)}"
+            f"If you meant {meant}, this is {id}. To settle it: --read fused={','.join(usual)}"
         )
     notes += [
         f"It is read so that {one.words}. If you meant it as the contract has it, this is {one.mistake}. "
         "To settle it: --read conventions="
         for one in chosen.limits.conventions
     ]
+    notes += [_tie(reading, other) for other in chosen.ties[:MOST_TIES]]
     if by_contract:
         notes.append(by_contract)
     return {
@@ -67,7 +75,21 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         "settled": chosen.settled,
         "notes": notes,
         "candidates": list(chosen.candidates),
+        "ties": [_differing(other, reading) for other in chosen.ties[:MOST_TIES]],
     }
+
+
+def _tie(reading: Reading, other: Reading) -> str:
+    flags = " ".join(f"--read {shlex.quote(flag)}" for flag in _differing(other, reading))
+    taken = ", ".join(_differing(reading, other))
+    return f"Another reading explains the code with as many mistakes. Taken: {taken}. To take the other: {flags}"
+
+
+def _differing(reading: Reading, other: Reading) -> list[str]:
+    """The flags of a reading that the other does not have; with the empty value of one that only the other has."""
+    mine, theirs = (dict(flag.split("=", 1) for flag in one.flags()) for one in (reading, other))
+    found = [f"{key}={value}" for key, value in mine.items() if theirs.get(key) != value]
+    return found + [f"{key}={EMPTY[key]}" for key in theirs if key not in mine and key in EMPTY]
 
 
 def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
@@ -84,6 +106,10 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
             + (", time first" if reading.order == "time" else ""),
         )
     )
+    if reading.builder:
+        given = "T" if reading.lengths == 1 else "Tq, Tk"
+        lines.append(("its mask", f"{reading.builder}({given}): {_MEANINGS[reading.mask]}"))
+        return lines[1:] if reading.entry == reading.builder else lines
     lines.append(("mask", _mask(reading)))
     what = "the weights of the keys" if reading.returns_weights else "the output"
     returned = f"a tuple; its part {reading.places[0]} is {what}" if reading.places else "one tensor"
@@ -131,10 +157,13 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["one layer per head"] * any(".*." in reading.layer(role).weight for role in ("q", "k", "v"))
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask
+    found += ["a mask of one length"] * (reading.lengths == 1)
     found += ["takes no mask"] * (place is not None and reading.mask == "none")
-    found += ["takes a mask"] * (place is None and reading.mask != "none")
+    found += ["takes a mask"] * (place is None and any(value == "mask" for _, value in reading.call))
     found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")
-    found += [f"a mask {reading.shape}"] * (reading.mask not in ("none", "lengths") and reading.shape != "any")
+    found += [f"a mask {reading.shape}"] * (
+        not reading.builder and reading.mask not in ("none", "lengths") and reading.shape != "any"
+    )
     found += ["lengths in the place of a mask"] * (reading.mask == "lengths")
     found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops)
     found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
@@ -163,10 +192,16 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
 
 def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, str]:
     """The properties that make no sense under the reading, each with the reason."""
-    narrow = reading.mask != "none" and (reading.shape not in ("any", "(B, H, T, T)") or reading.mask == "lengths")
+    narrow = (
+        not reading.builder
+        and reading.mask != "none"
+        and (reading.shape not in ("any", "(B, H, T, T)") or reading.mask == "lengths")
+    )
     applies = {
         "always": (True, "it is about the contract's own names and checks"),
         "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
+        "attention": (reading.entry == reading.builder, "there is only a function that builds a mask"),
+        "builder": (bool(contract.builder) and not reading.builder, "there is no function that builds a mask"),
         "mask": (
             reading.mask == "none" or reading.hides_queries,
             "the code takes no mask"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog
-from attn_kata.readings import calls, contract, scores, structure, syntax, vocabulary
+from attn_kata.readings import builders, calls, contract, scores, structure, syntax, vocabulary
 from attn_kata.readings.structure import Definition, Structure
 
 
@@ -22,6 +22,9 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
             if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
                 return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
+    mask = builders.find(found)
+    if mask is not None and not every and "causal_mask" in catalog.slugs():
+        return "causal_mask", f"The function {mask.name} builds a causal mask, so it is read as causal_mask."
     return None
 
 

@@ -27,6 +27,8 @@
     residual   whether the input is added to the output                residual=yes
     alike      whether it takes values as wide as keys only            alike=yes
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
+    builder    the function that builds its causal mask                builder=subsequent_mask
+    lengths    how many lengths that takes                             lengths=1
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 """
@@ -141,6 +143,8 @@ class Reading:
     residual: bool = False
     alike: bool = False
     hides_queries: bool = False
+    builder: str = ""
+    lengths: int = 0
 
     def layer(self, role: str) -> Layer:
         """The layer of a role: q, k, v or o."""
@@ -174,7 +178,11 @@ class Reading:
         texts = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("kata", "is_class", "arrangement") or value == getattr(empty, field.name):
+            if field.name in ("kata", "is_class", "arrangement"):
+                continue
+            # The number of dimensions of a function's arguments is shown always, or it would be open again.
+            shown = field.name == "dims" and bool(self.call) and not self.k.weight
+            if value == getattr(empty, field.name) and not shown:
                 continue
             texts.append(f"{field.name}={self._text(field.name, value)}")
         return texts
@@ -243,7 +251,9 @@ def _value(key: str, text: str) -> dict[str, object]:
             "it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1; "
             "or weights, weights:0, weights:1, …"
         )
-    if not text.isidentifier() and key == "entry":
+    if key == "lengths":
+        return {key: int(_one_of(text, ("1", "2")))}
+    if not text.isidentifier() and key in ("entry", "builder"):
         raise ValueError("it is the name of a class or function")
     return {key: text}
 

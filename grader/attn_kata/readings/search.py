@@ -17,10 +17,11 @@ from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.handle import Handle, Transport, read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, blocks, building, calls, conventions, layers, masks, vocabulary
-from attn_kata.readings.behaviour import Asked, answers, masked_probe, mistakes, partly, some_probes
+from attn_kata.readings import adapter, blocks, builders, building, calls, conventions, layers, masks, vocabulary
+from attn_kata.readings.behaviour import Asked, Ranked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import KEYS, Limited, Limits
+from attn_kata.readings.limits import Limited, Limits
+from attn_kata.readings.mask_choice import MaskChoice
 from attn_kata.readings.reading import Reading, is_path, with_flags
 from attn_kata.readings.structure import Definition, Structure, attention_like
 
@@ -51,9 +52,8 @@ class Chosen:
     mistakes: int = 0  # that the reading needs, as far as it was looked for
     settled: bool = True  # whether words or names say what the mask means
     candidates: tuple[str, ...] = ()  # other definitions that look like an attention
-    doubt: str = (
-        ""  # why a failure would be no verdict: nothing explains the code, and names and sizes do not bear it out
-    )
+    ties: tuple[Reading, ...] = ()  # others that need as many mistakes
+    doubt: str = ""  # why a failure would be no verdict: nothing explains it, and names and sizes do not bear it out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +63,6 @@ class NotRead:
     tried: tuple[str, ...]
     candidates: tuple[str, ...] = ()
     nothing: bool = False  # whether nothing in the source looks like an attention
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ranked:
-    """A reading with the number of mistakes that it needs; more than MOST_MISTAKES where nothing explains it."""
-
-    mistakes: int
-    reading: Reading
-    answers: bool = True  # whether the code gives any tensor
 
 
 @dataclass(kw_only=True)
@@ -87,6 +78,7 @@ class Search:
     returns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in kata.toml
     tried: list[str] = field(default_factory=list)
     _several: bool = False  # whether several definitions may be meant
+    _mask_of: Ranked | None = None  # how a function that builds a causal mask is read
     _other_sizes: set[object] = field(default_factory=set)  # how code is built whose layers have other sizes
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
 
@@ -100,6 +92,13 @@ class Search:
             fitting = [named] if named is not None else []
             if named is None:
                 self.tried.append(f"there is no '{wanted}' in the file")
+        builder = builders.find(self.structure) if self.contract.builder else None
+        if "builder" in self.given:
+            builder = self.structure.find(str(self.given["builder"]))
+        if builder is not None and (not fitting or wanted == builder.name):
+            return self._only_a_mask(builder, tuple(one.name for one in fitting))
+        if builder is not None:
+            self._mask_of = self._built_mask(builder)
         self._several = len(fitting) > 1
         best: tuple[int, int, Ranked, Definition] | None = None
         for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
@@ -115,6 +114,8 @@ class Search:
             return NotRead(tried=tuple(self.tried), candidates=others, nothing=not fitting and not wanted)
         reading = best[2].reading
         settled = reading.mask not in ("keep", "hide") or "mask" in self.given or self._documented(best[3]) is not None
+        builder = self.structure.find(reading.builder) if reading.builder else None
+        settled = settled or (builder is not None and builders.documented(builder) is not None)
         return Chosen(
             reading=reading,
             adapter=adapter.source_of(reading, self.contract),
@@ -122,8 +123,35 @@ class Search:
             mistakes=best[0],
             settled=settled,
             candidates=others,
+            ties=tuple(one for one in best[2].ties if _means(one) != _means(reading)),
             doubt=self._doubt(best[2], best[3]) if best[0] > MOST_MISTAKES else "",
         )
+
+    def _only_a_mask(self, builder: Definition, others: tuple[str, ...]) -> Chosen | NotRead:
+        """The reading of a source with a function that builds a causal mask, and no attention that fits."""
+        found = self._built_mask(builder)
+        if found is None:
+            tried = f"{builder.name}: every call that was tried raises"
+            return NotRead(tried=(*self.tried, tried), candidates=others)
+        reading = found.reading
+        return Chosen(
+            reading=reading,
+            adapter=adapter.source_of(reading, self.contract),
+            limits=Limits(reading=reading, contract=self.contract),
+            mistakes=found.mistakes,
+            settled=reading.mask == "additive" or "mask" in self.given or builders.documented(builder) is not None,
+            candidates=others,
+        )
+
+    def _built_mask(self, builder: Definition) -> Ranked | None:
+        pipelines = [one for one in self.pipelines if one.entry == self.contract.builder]
+        empty = Reading(kata=self.contract.kata, entry=builder.name, is_class=False)
+
+        def ask(reading: Reading) -> Asked:
+            return self._ask(reading, Limits(reading=reading, contract=self.contract), pipelines)
+
+        of_mask = {key: value for key, value in self.given.items() if key in ("mask", "lengths")}
+        return self._best((with_flags(one, of_mask) for one in builders.readings(empty, builder)), ask)
 
     def _doubt(self, ranked: Ranked, definition: Definition) -> str:
         if not ranked.answers:
@@ -151,6 +179,10 @@ class Search:
         if not built:
             return None
         called = [each for one in built for each in calls.with_call(one, definition, self.structure, self.contract)]
+        if self._mask_of is not None:
+            own = {name: getattr(self._mask_of.reading, name) for name in ("builder", "lengths", "mask")}
+            with_own = [replace(calls.with_mask_call(one, definition, self.contract), **own) for one in called]
+            called = with_own if calls.mask_parameter(definition, self.contract) is not None else with_own + called
         causal = calls.always_causal(definition, self.structure) and not self.contract.causal
         if causal and "causal" not in self.given:
             # Code that takes a mask may speak of a triangle that it is given.
@@ -316,14 +348,19 @@ class Search:
 
     def _with_mask(self, ranked: Ranked, definition: Definition) -> Ranked | None:
         """The reading with the mask, in the form that needs the fewest mistakes."""
-        forms = list(self._with_forms(ranked.reading, definition))
-        found = self._best(forms, self._masked)
-        if (found is None or found.mistakes) and self.contract.mask == "scores" and "hides_queries" not in self.given:
-            # Only where it explains all: a mask of the tokens hides the queries that are padding, too.
-            tokens = [replace(one, hides_queries=True) for one in forms if one.shape in KEYS]
-            other = next((one for one in tokens if mistakes(self._masked(one), 0) == 0), None)
-            found = found if other is None else Ranked(mistakes=0, reading=other)
-        return found and replace(found, mistakes=max(found.mistakes, ranked.mistakes))
+        choice = MaskChoice(
+            ask=self._masked,
+            unmasked=self._unmasked(ranked.reading),
+            none_explains=MOST_MISTAKES + 1,
+            of_tokens=self.contract.mask == "scores" and not self.contract.is_cross,
+        )
+        found = choice.best(self._with_forms(ranked.reading, definition))
+        if found is None:
+            return None
+        of_mask = {name: getattr(found.reading, name) for name in (*_OF_MASKS, "call", "hides_queries")}
+        ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
+        least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
+        return replace(found, mistakes=max(found.mistakes, least), ties=ties)
 
     def _with_forms(self, reading: Reading, definition: Definition) -> Iterator[Reading]:
         """The reading with a mask, in each form that words and names leave open."""
@@ -359,17 +396,16 @@ class Search:
             if mistakes(asked, 0) == 0:
                 return Ranked(mistakes=0, reading=reading)
             answering.append((reading, asked))
-        # Of masks that differ in their type alone, the first is enough.
-        kinds: dict[Reading, tuple[Reading, Asked]] = {}
-        for one in answering:
-            kinds.setdefault(replace(one[0], mask_type="bool"), one)
-        answering = sorted(kinds.values(), key=lambda one: partly(one[1]))
-        # Where there is one reading alone, the diagnosis of the grading says what is wrong with it.
-        levels = range(1, MOST_MISTAKES + 1 if ask == self._unmasked else 2)
-        for most in levels if len(answering) > 1 or self._several else ():
-            for reading, asked in answering[: MOST_EXPLAINED[most]]:
-                if mistakes(asked, most) is not None:
-                    return Ranked(mistakes=most, reading=reading)
+        answering.sort(key=lambda one: partly(one[1]))
+        for most in range(1, MOST_MISTAKES + 1):
+            # Sets of two take long. Where there is one reading alone, the diagnosis of the grading looks for them.
+            if most > 1 and len(answering) == 1 and not self._several:
+                break
+            alike = [
+                reading for reading, asked in answering[: MOST_EXPLAINED[most]] if mistakes(asked, most) is not None
+            ]
+            if alike:
+                return Ranked(mistakes=most, reading=alike[0], ties=tuple(alike[1:]))
         unexplained = [reading for reading, _ in answering] or raising
         return (
             Ranked(mistakes=MOST_MISTAKES + 1, reading=unexplained[0], answers=bool(answering)) if unexplained else None
@@ -424,6 +460,11 @@ class Search:
                     asked.append(probing.ask(one, attempt, reference) if answered else first)
             self._asked[key] = asked
         return list(zip(pipelines, self._asked[key], strict=False))
+
+
+def _means(reading: Reading) -> object:
+    """What a person would want to choose; not the type or the number of dimensions of an argument."""
+    return replace(reading, dims=0, mask_type="bool", shape="any", call=(), returns="", query="")
 
 
 def _structure_of(reading: Reading) -> object:

@@ -91,7 +91,9 @@ def attention_like(structure: Structure) -> list[Definition]:
             continue
         whole = structure.text(one)
         own = len(_MARKS.findall(one.text))
-        if not re.search(r"softmax|\.exp\(|scaled_dot_product|MultiheadAttention|sigmoid|@|matmul|einsum|bmm", whole):
+        if not re.search(
+            r"softmax|\.exp\(|scaled_dot_product|MultiheadAttention|sigmoid|@|matmul|einsum|bmm|energ", whole
+        ):
             continue
         named = re.search(r"att[en]|head|mha|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
         if not named and not re.search(r"softmax", one.text):
