@@ -164,6 +164,8 @@ def test_values(attempt, reference, sizes):
         ids = tokens(sizes)
         out = ours.run(ids, *left_out, training=False).output
         assert_close(out, theirs(ids), atol=1e-5, rows="sample", columns="class")
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

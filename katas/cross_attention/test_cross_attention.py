@@ -202,6 +202,8 @@ def test_values(attempt, reference, sizes):
         out = ours.run(x, context, *left_out, training=False).output
         assert_close(out, theirs(x, context), atol=1e-5)
         x, context = x.flip(-2), 0.7 * context
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

@@ -91,6 +91,8 @@ def test_values(attempt, reference, sizes):
             weights = random_weights(theirs.parameters)
             ours.load(weights)
             theirs.load(weights)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

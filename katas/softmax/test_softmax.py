@@ -115,6 +115,8 @@ def test_values(attempt, reference, sizes):
         out = attempt.softmax(x, sizes.dim)
         assert_close(out, reference.softmax(x, sizes.dim), atol=1e-5, rows="row", columns="column")
         x = 0.5 - x
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(

@@ -108,6 +108,8 @@ def test_split_values(attempt, reference, sizes):
         out = attempt.split_heads(x, sizes.H)
         assert_close(out, reference.split_heads(x, sizes.H), atol=1e-5, rows="token")
         x = 0.5 - x
+        if sizes not in SMALL:
+            break  # one call is enough for the rest
 
 
 @claims(
