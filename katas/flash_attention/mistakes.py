@@ -266,8 +266,6 @@ PIPELINES = (
                 {"align": chosen(position=lambda state, first, start: (0, 0))},
                 {"align": chosen(position=lambda state, first, start: (moved(state), 0))},
                 {"align": chosen(position=lambda state, first, start: (first + moved(state), 0))},
-                {"align": chosen(position=lambda state, first, start: (first, 0))},
-                {"align": chosen(position=lambda state, first, start: (0, start))},
                 {"align": chosen(position=on_the_diagonal_only)},
                 {"align": chosen(position=on_equal_starts_only)},
                 {"align": chosen(position=on_the_diagonal_only), "skip": chosen(skips=later_numbers)},
