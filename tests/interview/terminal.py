@@ -65,6 +65,13 @@ class Terminal:
         self._screen.resize(rows, columns)
         self.child.setwinsize(rows, columns)
 
+    def burst(self, *keys: str, count: int = 20) -> None:
+        """`count` keys that arrive together: these again and again.
+
+        In one write: on a loaded machine, this process may pause between two, and then they are two bursts.
+        """
+        self.child.send("".join(keys[place % len(keys)] for place in range(count)))
+
     def milliseconds(self, key: str) -> float:
         """From a key to its character, which must be new to the screen."""
         begun, seen = time.perf_counter(), len(self.raw)

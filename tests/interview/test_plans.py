@@ -25,7 +25,7 @@ rounds = [
             '"gorw"',
             "line 5: 'round' must be one of write, grow, hunt, review, napkin, derive, talk, not 'gorw'",
         ),
-        ('"grow"', '"gorw"', "Did you mean 'grow'?"),
+        ('"grow"', '"gorw"', "not 'gorw'; perhaps 'grow' is meant."),
         (", minutes = 25", "", "line 5: 'minutes' is missing"),
         ("minutes = 25", 'minutes = "25"', "line 5: 'minutes' must be a number of 1 or more"),
         ("minutes = 25", "minutes = 0", "line 5: 'minutes' must be a number of 1 or more"),
@@ -52,6 +52,14 @@ def test_a_mistake_in_a_plan_of_ones_own_is_said_with_its_line(tmp_path, old, ne
     assert said in wrong.value.what
     assert "mine.toml" in wrong.value.what
     assert wrong.value.next_step
+
+
+@pytest.mark.parametrize(("name", "said"), [("gone.toml", "is not there"), ("", "is a folder, not a plan")])
+def test_a_plan_file_that_is_none(tmp_path, name, said):
+    with pytest.raises(UsageError) as wrong:
+        plans.of_file(tmp_path / name)
+
+    assert said in wrong.value.what
 
 
 def test_a_plan_of_ones_own_is_read_also_as_tables(tmp_path):

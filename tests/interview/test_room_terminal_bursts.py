@@ -1,20 +1,14 @@
-"""Bursts of 20 keys, 5 ms apart, into every screen and dialog of a real terminal: each takes one step at most."""
+"""Bursts of 20 keys into every screen and dialog of a real terminal: each takes one step at most."""
 
 from __future__ import annotations
-
-import time
 
 from .terminal import Terminal
 
 ENTER, ESC, HAND_IN, LEAVE, ASK, HELP, SKIP, SAVE = "\r", "\x1b", "\x07", "\x11", "\x02", "\x0f", "\x0e", "\x13"
-KEYS = 20
 
 
 def burst(one: Terminal, keys: str) -> None:
-    """`keys` again and again until there are 20, 5 ms apart."""
-    for place in range(KEYS):
-        one.child.send(keys[place % len(keys)])
-        time.sleep(0.005)
+    one.burst(*keys)
     one.quiet(0.4)
 
 

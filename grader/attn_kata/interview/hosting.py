@@ -29,11 +29,12 @@ LOOK_SECONDS = 1.0
 LONGEST_NOTE = 1_000
 _MOST_NAMES = 6
 HELP = f"""\
-  look                 the hidden properties of the newest version, and what breaks them
+  look                 hidden properties of the newest version, and what breaks them
   code                 the code as it is now
   hint                 give the candidate the next hint
   questions            questions to ask, with their answers
-  rate LINE 1-4 NOTE   your score for a line of the rubric: {", ".join(RUBRIC)}
+  rate LINE 1-4 NOTE   your score for a line of the rubric, which are
+                       {", ".join(RUBRIC)}
   note TEXT            a note, for the scorecard
   status               the clock, the rounds, and your rubric
   quit                 leave; the session goes on"""

@@ -109,7 +109,7 @@ def _round(table: Table, *, first: bool) -> Round:
     kind = table.text("round")
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.5)
-        meant = f". Did you mean '{near[0]}'?" if near else ""
+        meant = f"; perhaps '{near[0]}' is meant" if near else ""
         raise table.wrong("round", f"must be one of {', '.join(KINDS)}, not '{kind}'{meant}")
     if kind == "talk":
         table.nothing_else()
@@ -152,6 +152,9 @@ def named(text: str) -> Plan:
 def of_file(file: Path) -> Plan:
     """A plan of one's own. Raises UsageError, which names the file and the line."""
     following = "What a plan looks like: attn-kata interview start --help"
+    if not file.is_file():
+        what = "is a folder, not a plan" if file.is_dir() else "is not there"
+        raise UsageError(f"'{workspace.shown(file)}' {what}.", next_step=following)
     try:
         plan = _plan(file.stem, PlanTable.of_file(file))
     except KataFileError as problem:
