@@ -196,6 +196,7 @@ def _smallest(
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         matched: set[frozenset[str]] = set()
+        near: set[frozenset[str]] = set()
         for together in walks:
             tried = _sets(pipeline, together[0][0], count)
             for chosen, first in itertools.islice(tried, TRIPLES // len(walks)) if count == MOST else tried:
@@ -205,11 +206,11 @@ def _smallest(
                 for states in together:
                     begins = outcome(pipeline, states[0], chosen) if hides else first
                     worst = _farthest(pipeline, states, answers, chosen, begins)
-                    if EQUAL < worst < RIVAL and count:
-                        return []  # a near miss: no diagnosis
-                    nearly_right = nearly_right or EQUAL < worst < RIVAL
-                    if worst <= EQUAL:
-                        matched.add(frozenset(variant.id for variant in chosen))
+                    if worst < RIVAL:
+                        (matched if worst <= EQUAL else near).add(frozenset(variant.id for variant in chosen))
+        if count and near - matched:
+            return []  # a near miss: no diagnosis
+        nearly_right = nearly_right or bool(near)
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
