@@ -208,8 +208,9 @@ def _smallest(
                     worst = _farthest(pipeline, states, answers, chosen, begins)
                     if worst < RIVAL:
                         (matched if worst <= EQUAL else near).add(frozenset(variant.id for variant in chosen))
-        if count and near - matched:
-            return []  # a near miss: no diagnosis
+        # A near miss: no diagnosis. Where no mistake at all is one, so is every other way to be right; all digits tell then.
+        if count and near - matched and not (nearly_right and matched):
+            return []
         nearly_right = nearly_right or bool(near)
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
