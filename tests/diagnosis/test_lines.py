@@ -353,7 +353,7 @@ MASK = [
     (
         "mask.fixed_size",
         padded(
-            "m = torch.ones(128, 128).tril()  # HERE\ns = q @ k.mT\ns = s.masked_fill(m[:4, :4] == 0, -1e9)\nreturn s.softmax(-1) @ v"
+            "m = torch.ones(128, 128).tril()  # HERE\ns = q @ k.mT\ns[..., m[:4, :4] == 0] = -1e9\nreturn s.softmax(-1) @ v"
         ),
     ),
     (

@@ -199,6 +199,7 @@ def _smallest(
         computing = [pipeline, *(pipeline.in_way(way) for way in pipeline.ways if count)]
         most_tried = TRIPLES // (len(walks) * len(computing))
         matched: set[frozenset[str]] = set()
+        near: set[frozenset[str]] = set()
         for together, one in itertools.product(walks, computing):
             tried = _sets(one, together[0][0], count)
             for chosen, first in itertools.islice(tried, most_tried) if count == MOST else tried:
@@ -208,11 +209,12 @@ def _smallest(
                 for states in together:
                     begins = outcome(one, states[0], chosen) if hides else first
                     worst = _farthest(one, states, answers, chosen, begins)
-                    if EQUAL < worst < RIVAL and count:
-                        return []  # a near miss: no diagnosis
-                    nearly_right = nearly_right or EQUAL < worst < RIVAL
-                    if worst <= EQUAL:
-                        matched.add(frozenset(variant.id for variant in chosen))
+                    if worst < RIVAL:
+                        (matched if worst <= EQUAL else near).add(frozenset(variant.id for variant in chosen))
+        # A near miss: no diagnosis. Where no mistake at all is one, so is every other way to be right; all digits tell then.
+        if count and near - matched and not (nearly_right and matched):
+            return []
+        nearly_right = nearly_right or bool(near)
         smallest = min((len(ids) for ids in matched), default=0)
         if matched:
             return sorted((ids for ids in matched if len(ids) == smallest), key=sorted)
