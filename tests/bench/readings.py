@@ -1,12 +1,14 @@
 """How well code by other names is read: every piece, and every mistake edited into one, through the whole path.
 
     python -m tests.bench.readings [STEP]      every STEP-th mistake (1)
+    python -m tests.bench.readings time        CPU seconds of a grading: the contract's own names, and code that is read
 
 Prints what was not read, what was called wrong and is right, and what was hidden or not named; then the shares.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
@@ -51,5 +53,44 @@ def main(step: int) -> None:
     print(f"right: {right} of {len(readable)}; mistakes named: {named} of {tried}, hidden: {hidden}")
 
 
+WARM = 4  # gradings of a kept engine
+# The first is graded by the contract's names, and the others are read: right, and wrong in a value and in a mask.
+TIMED = (
+    ("contract", None),
+    ("minimal_gpt", "minimal_gpt__scale_missing"),
+    ("annotated_four_linears", "annotated_four_linears__scale_missing"),
+    ("annotated_four_linears", "annotated_four_linears__mask_after_softmax"),
+    ("chinese_hide", "chinese_hide__scale_missing"),
+)
+
+
+def spent(source: bytes, times: int) -> float:
+    """CPU seconds of all processes of an engine that grades the source so many times."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with Engine() as engine:
+        for _ in range(times):
+            engine.grade("mha", source, attempt="timed.py", reads=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def times() -> None:
+    """Print CPU seconds: of the first grading with the start of the engine, and of one more."""
+    mistakes = adapter.table("mistakes")
+    for piece, mistake in TIMED:
+        right = (KATAS.parent / "solutions" / "mha.py").read_text("utf-8") if mistake is None else adapter.source(piece)
+        edits = (
+            [Edit(old=edit["old"], new=edit["new"], place=mistake) for edit in mistakes[mistake]["edit"]]
+            if mistake
+            else []
+        )
+        for name, text in {piece: right, **({mistake: apply(right, edits)} if mistake else {})}.items():
+            cold, more = spent(text.encode(), 1), spent(text.encode(), 1 + WARM)
+            print(f"{name:45} cold {cold:.2f} s   warm {(more - cold) / WARM:.2f} s")
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    if sys.argv[1:] == ["time"]:
+        times()
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
