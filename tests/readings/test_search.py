@@ -156,6 +156,20 @@ def test_a_convention_is_said_with_the_mistake_that_it_would_be_and_can_be_refus
     assert (refused.reading.conventions, refused.mistakes) == ((), 1)
 
 
+def test_norms_in_a_list_are_taken_in_its_order():
+    text = adapter.source("block_mask_argument")
+    for name, place in (("attention_norm", 0), ("ffn_norm", 1)):
+        text = text.replace(f"self.{name}(", f"self.norms[{place}](")
+    text = text.replace(
+        "self.attention_norm = nn.LayerNorm(d_model)",
+        "self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2))",
+    )
+    text = text.replace("        self.ffn_norm = nn.LayerNorm(d_model)\n", "")
+    chosen = read(text, "transformer_block")
+
+    assert (chosen.reading.norm1.weight, chosen.mistakes) == ("norms.0.weight", 0)
+
+
 def test_a_mask_that_is_lost_is_not_read_as_a_mask_of_keys():
     """Narrowed to keys, a mask is that of a query that hides something. The first query of the probes sees every key."""
     row = MISTAKES["qkv_value_first__mask_lost"]

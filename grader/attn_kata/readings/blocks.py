@@ -95,7 +95,8 @@ def _of_norms(
     """By name, where the names tell the two apart; else in the order in which they are made."""
     one, other = norms
     said = [2 if _SECOND.search(name) else 1 if _FIRST.search(name) else 0 for name in (one, other)]
-    if said in ([2, 1], [2, 0], [0, 1]):
+    in_a_list = all(name.rpartition(".")[2].isdecimal() for name in norms)  # in its order
+    if said in ([2, 1], [2, 0], [0, 1]) and not in_a_list:
         one, other = other, one
     for role, owner in (("norm1", one), ("norm2", other)):
         weight, bias = norms[owner]

@@ -208,6 +208,11 @@ class Search:
         if lacking:
             self.tried.append(f"{definition.name} needs {lacking}, which could not be imported")
             return None
+        if self.contract.is_block and parameter is not None and "pad" in parameter.name.lower():
+            if parameter.default is None:
+                self.tried.append(f"{definition.name} needs a mask of padding, and a block of the kata is given none")
+                return None
+            parameter = None  # it hides padding, and no later keys
         if self.contract.is_block and parameter is not None and not calls.makes_triangle(definition, self.structure):
             given = [each for one in unmasked[:MOST_FORMS] for each in self._with_forms(one, definition)]
             parameter, unmasked = None, given
