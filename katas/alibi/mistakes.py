@@ -174,7 +174,11 @@ PIPELINES = (
             *variants(
                 "alibi.absolute", {"bias": bias_by(lambda slope, distance: -slope * distance.abs()), "mask": s.nothing}
             ),
-            *variants("alibi.not_causal", {"mask": s.nothing}),
+            *variants(
+                "alibi.not_causal",
+                {"mask": s.nothing},
+                {"bias": bias_by(lambda slope, distance: -slope * distance.clamp(min=0)), "mask": s.nothing},
+            ),
             *variants("alibi.missing", {"bias": s.nothing}),
             *variants(
                 "alibi.one_slope",

@@ -26,8 +26,8 @@ def probe(*chunks, B, E, H):
 
 def probes():
     return [
+        probe(5, B=2, E=10, H=2),  # one call: the search tries every set of mistakes on the first probe
         probe(3, 2, 1, B=2, E=12, H=3),
-        probe(5, B=2, E=10, H=2),
         probe(1, 1, 1, 1, B=3, E=12, H=2),
         probe(2, 2, 3, B=2, E=8, H=4),  # as many new tokens as past ones, and as features in a head
     ]
@@ -141,6 +141,12 @@ PIPELINES = (
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants(
+                "project.weight_transposed",
+                {"project": s.project(by=s.linear_transposed)},
+                {"output": s.project_out_transposed},
+                {"project": s.project(by=s.linear_transposed), "output": s.project_out_transposed},
+            ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *variants("split.interleaved", {"split": s.split_interleaved}),
             *SCORES,

@@ -17,17 +17,21 @@ RULES = {
     "turn": s.rotary_rules(turn=s.turn_neighbours),
 }
 POSITIONS = (
-    *variants("rope.positions_ignored", {"places": s.rotary_rules(places=s.places_of_tokens)}),
+    *variants(
+        "rope.positions_ignored",
+        {"places": s.rotary_rules(places=s.places_of_tokens)},
+        {"places": s.rotary_rules(places=lambda positions, x: s.places_of_tokens(positions, x) + 1)},
+    ),
     *variants("rope.first_sample", {"places": s.rotary_rules(places=s.places_of_the_first_sample)}),
 )
 # In attention it looks like rope.direction: both turn q and k so that only the sign of the distance changes.
 EXCHANGED = variants("rope.exchanged", {"turn": s.rotary_rules(turn=s.turn_exchanged)})
+# Not 100: with it, 10000 ** (-i / D) is the same.
+OTHER_BASES = variants(
+    "rope.other_base", *({"base": s.rotary_rules(base=base)} for base in (10.0, 1000.0, 1e5, 5e5, 1e6))
+)
 SAMPLES = torch.tensor([[3, 0, 7, 12], [5, 9, 1, 2]])
 ANY = torch.tensor([4, 11, 0, 2, 9])
-
-
-def base_of(base):
-    return s.rotary_rules(base=base)
 
 
 # ---------------------------------------------------------------------------------------- apply_rope(x, positions, base)
@@ -101,7 +105,8 @@ PIPELINES = (
             *variants("rope.missing", {"rotate": untouched}),
             *variants("rope.from_one", {"places": s.rotary_rules(places=s.moved_places(1))}),
             *variants("rope.concatenated", {"turn": s.rotary_rules(turn=s.turn_and_concatenate)}),
-            *variants("rope.base_ignored", {"base": base_of(10000.0)}),
+            *variants("rope.base_ignored", {"base": s.rotary_rules(base=10000.0)}),
+            *OTHER_BASES,
         ),
         probes=rotation_probes,
     ),
@@ -123,7 +128,7 @@ PIPELINES = (
             *ROTATIONS,
             *EXCHANGED,
             *POSITIONS,
-            *variants("rope.other_base", *({"base": base_of(base)} for base in (10.0, 100.0, 1000.0, 1e5, 5e5, 1e6))),
+            *OTHER_BASES,
             *variants("rope.values_rotated", {"rotate": values_too}),
             *variants("rope.keys_only", {"rotate": turned("k")}),
             *variants("rope.queries_only", {"rotate": turned("q")}),

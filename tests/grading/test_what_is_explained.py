@@ -8,13 +8,13 @@ from attn_kata.report.model import Report
 from attn_kata.report.summary import diagnosis_lead
 
 
-def graded(engine: Engine, *edits: tuple[str, str]) -> Report:
-    """The plain right attempt at mha, with edits."""
-    source = specimens.find(catalog.find("mha").folder, "right/plain").source()
+def graded(engine: Engine, *edits: tuple[str, str], kata: str = "mha") -> Report:
+    """The plain right attempt at the kata, with edits."""
+    source = specimens.find(catalog.find(kata).folder, "right/plain").source()
     for old, new in edits:
         assert source.count(old) == 1, old
         source = source.replace(old, new)
-    return engine.grade("mha", source.encode(), attempt="mha.py")
+    return engine.grade(kata, source.encode(), attempt=f"{kata}.py")
 
 
 def named(report: Report) -> list[str]:
@@ -36,6 +36,24 @@ def test_a_mistake_alone_explains_what_fails(engine: Engine) -> None:
 
     assert (report.unexplained, report.reproduced) == ([], True)
     assert diagnosis_lead(report) == "This mistake gives exactly the numbers of your code:"
+
+
+def test_a_mistake_that_changes_the_shape_explains_the_shape(engine: Engine) -> None:
+    averaged = ("return self.o_proj(out), weights", "return self.o_proj(out), weights.mean(1)")
+    report = graded(engine, averaged, kata="qkv_attention")
+
+    assert (named(report), report.unexplained) == (["weights.averaged"], [])
+
+
+def test_a_cache_is_drawn_as_what_new_tokens_see_of_it(engine: Engine) -> None:
+    report = graded(engine, ("diagonal=Tk - T", "diagonal=0"), kata="kv_cache")
+
+    assert named(report) == ["cache.top_left"]
+    (picture,) = report.pictures
+    seen = [[bool(weight and weight > 1e-9) for weight in row] for row in picture.got]
+    may = [[bool(weight and weight > 1e-9) for weight in row] for row in picture.expected]
+    assert seen == [[key <= token for key in range(6)] for token in range(3)]
+    assert may == [[key <= 3 + token for key in range(6)] for token in range(3)]
 
 
 def test_a_mistake_that_raises_is_seen_and_gives_no_numbers(engine: Engine) -> None:

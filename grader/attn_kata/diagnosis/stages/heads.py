@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import State
-from attn_kata.diagnosis.stages.projections import linear
+from attn_kata.diagnosis.stages.projections import linear, linear_transposed
 
 
 def split_heads(state: State) -> None:
@@ -81,3 +81,8 @@ def merge_interleaved(state: State) -> None:
 def project_out(state: State) -> None:
     """`out` (B, Tq, E) through the layer o_proj."""
     state.out = linear(state, "o_proj", state.out)
+
+
+def project_out_transposed(state: State) -> None:
+    """`out` (B, Tq, E) times the weight of o_proj, and not its transpose."""
+    state.out = linear_transposed(state, "o_proj", state.out)
