@@ -47,6 +47,11 @@ class Limits:
         masked = replace(self.contract, entry=also.entry, inputs=("q", "k", "v", "mask"), mask="scores", with_mask=None)
         return replace(self, contract=masked)
 
+    @property
+    def _opens(self) -> bool:
+        """Whether a call without a mask is made with an open one."""
+        return self.reading.needs_mask and self.reading.mask != "none"
+
     def narrowed(self, mask: Tensor) -> Tensor:
         """A mask of the contract as one that the code can take, in the shape of the first. Every row keeps its open keys."""
         reading = self.reading
@@ -82,6 +87,8 @@ class Limits:
             mask = given | True  # the contract's function takes a mask always
         if mask is not None and self.reading.hides_queries and mask.dim() > 1:
             mask = mask & mask[..., :1, :].transpose(-2, -1)
+        if mask is None and self._opens and self.contract.is_module and self.contract.mask == "scores":
+            mask = torch.ones(first.shape[-2], first.shape[-2], dtype=torch.bool)  # as the code is called then
         if self.reading.causal:
             keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
             own = causal.lower(first.shape[-2], keys)  # (Tq, Tk)
