@@ -53,6 +53,13 @@ class Terminal:
         self.child.wait()
         return self.child.exitstatus
 
+    def close(self) -> None:
+        """End the command. A loaded machine may take longer for that than pexpect waits."""
+        try:
+            self.child.close(force=True)
+        except pexpect.ExceptionPexpect:  # it was killed, but is not gone yet
+            self.child.wait()
+
     def quiet(self, seconds: float) -> None:
         """Only read, for so long."""
         end = time.monotonic() + seconds

@@ -104,7 +104,7 @@ def test_bursts_into_the_rounds_without_a_task_take_one_step_each(folder, home, 
         assert (session.stage, len(session.answers), len(session.ticks)) == (3, 2, 1)
         assert b"Traceback" not in one.raw
     finally:
-        one.child.close(force=True)
+        one.close()
 
 
 def test_bursts_into_the_list_of_plans_start_nothing_twice(folder, home, real):
@@ -116,7 +116,7 @@ def test_bursts_into_the_list_of_plans_start_nothing_twice(folder, home, real):
         assert len(real.store.sessions()) == 1
         assert b"Traceback" not in one.raw
     finally:
-        one.child.close(force=True)
+        one.close()
 
 
 def test_bursts_into_a_replay_and_to_the_host(folder, home, run, real):
@@ -132,7 +132,7 @@ def test_bursts_into_a_replay_and_to_the_host(folder, home, run, real):
         assert host.ends() == 0
         assert b"Traceback" not in host.raw
     finally:
-        host.child.close(force=True)
+        host.close()
     assert 1 <= len(real.store.active().notes) <= 2
     run("next")
     run("submit")
@@ -147,4 +147,4 @@ def test_bursts_into_a_replay_and_to_the_host(folder, home, run, real):
         assert one.ends() == 0
         assert b"Traceback" not in one.raw
     finally:
-        one.child.close(force=True)
+        one.close()

@@ -25,7 +25,7 @@ def terminal(folder, home):
 
     yield open_
     for one in opened:
-        one.child.close(force=True)
+        one.close()
 
 
 def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, folder, desk):
