@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from attn_kata.errors import UsageError
-from attn_kata.readings import masks, vocabulary
+from attn_kata.readings import inference, masks, vocabulary
 from attn_kata.readings.reading import Layer, Reading, parse, with_flags
+
+from . import adapter
 
 FULL = Reading(
     kata="mha",
@@ -118,3 +120,10 @@ def test_what_words_say_of_a_mask(words, meaning):
 )
 def test_what_the_code_does_with_a_size_says_which_one_it_is(name, text, symbol):
     assert vocabulary.size_in(name, text) == symbol
+
+
+def test_a_block_that_is_named_is_read_as_a_block_and_an_attention_with_a_norm_is_not():
+    for name, row in adapter.table("pieces").items():
+        source = adapter.source(name).encode()
+        told = inference.kata_of(source, row["entry"].partition(".")[0])
+        assert (told is not None and told[0] == "transformer_block") == (row["kata"] == "transformer_block"), name

@@ -45,6 +45,11 @@ def block_like(structure: Structure) -> list[Definition]:
     ]
 
 
+def norms_of(definition: Definition) -> int:
+    """How many norms a class makes itself."""
+    return sum(_is_norm(maker) for maker in definition.layers.values())
+
+
 def _is_norm(maker: str) -> bool:
     return re.search(r"norm|^ln$", maker, re.IGNORECASE) is not None
 
