@@ -26,7 +26,7 @@ values = [...]                       # where the keys are the values
 attention = [...]                    # where there is only a function that builds a mask
 builder = [...]                      # where there is none
 
-builder = "causal_mask"              # the contract's function that builds a mask
+builder = "name_of_a_function"       # the contract's function that builds a mask
 """
 
 from __future__ import annotations
