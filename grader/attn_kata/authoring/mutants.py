@@ -148,10 +148,12 @@ def killers(
     """The core properties that the mutant fails, among those whose needs hold. `begin` is called with each case before it runs.
 
     With `first`, one such property is enough. `values` is then tested before all others, because most mutants fail it, and
-    its needs are not checked: if one of them does not hold, the mutant fails that property anyway.
+    its needs are not checked: if one of them does not hold, the mutant fails that property anyway. `from_scratch`, which
+    watches every operation and needs no value to be right, comes last.
     """
     core = [test for test in tests if test.property.tier == "core"]
     if first:
+        core.sort(key=lambda test: test.property.name == "from_scratch")
         values = [test for test in core if test.property.name == "values"]
         running = Run(attempt=mutant, reference=reference, seed=seed, begin=begin)
         running.held.update(*(test.property.needs for test in values))
