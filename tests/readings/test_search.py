@@ -34,6 +34,7 @@ KATAS = (
     "causal_mask",
     "additive_attention",
     "multiplicative_attention",
+    "rope",
 )
 
 
