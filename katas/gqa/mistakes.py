@@ -41,7 +41,7 @@ def merge_groups_in_turn(state):
 
 def put_groups_in_turn(state):
     """The heads (H / G, G) merged as (G, H / G)."""
-    state.out = state.out.unflatten(1, (state.n, state.G)).transpose(1, 2).flatten(1, 2)
+    state.out = state.out.unflatten(1, (state.H // state.G, state.G)).transpose(1, 2).flatten(1, 2)
     s.merge_heads(state)
 
 
@@ -49,14 +49,14 @@ def in_the_einsum(dim):
     """The softmax over a dimension of the scores (B, G, H / G, T, T), as an einsum makes them."""
 
     def stage(state):
-        state.weights = state.scores.unflatten(1, (state.G, state.n)).softmax(dim).flatten(1, 2)
+        state.weights = state.scores.unflatten(1, (state.G, state.H // state.G)).softmax(dim).flatten(1, 2)
 
     return stage
 
 
 def softmax_over_folded_queries(state):
     """Over all queries of a group, which lie in one dimension: (B, G, H / G * T, T)."""
-    folded = state.scores.unflatten(1, (state.G, state.n)).flatten(2, 3)
+    folded = state.scores.unflatten(1, (state.G, state.H // state.G)).flatten(2, 3)
     state.weights = folded.softmax(2).view_as(state.scores)
 
 

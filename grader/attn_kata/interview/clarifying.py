@@ -25,7 +25,7 @@ from attn_kata.errors import UsageError
 from attn_kata.interview import content
 from attn_kata.tables import Table
 
-NEAR, CLEAR = 2.0, 0.1  # least score; least lead over the kata's other questions, as a share
+NEAR, CLEAR = 2.0, 0.2  # least score; least lead over the kata's other questions, as a share
 LONGEST = 500  # characters of a text that are read
 UNKNOWN = "Decide yourself, and write down what you assumed."
 _END = "_"

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from attn_kata.diagnosis.pipeline import Pipeline, Variant
+if TYPE_CHECKING:  # which loads torch; `inference` must not
+    from attn_kata.diagnosis.pipeline import Pipeline, Variant
 
 
 @dataclass(frozen=True, kw_only=True)
