@@ -241,7 +241,9 @@ class Adapted:
         """The contract's arguments by role, in the contract's order."""
         s = SimpleNamespace(**self.sizes)
         if self.kata == "rope":
-            order = torch.arange(s.T) if "numbers its tokens" in self.row["departures"] else torch.tensor([3, 0, 7, 12, 1])
+            order = (
+                torch.arange(s.T) if "numbers its tokens" in self.row["departures"] else torch.tensor([3, 0, 7, 12, 1])
+            )
             return {"x": rand(s.B, s.H, s.T, 6), "positions": order}
         if self.kata == "transformer_block":
             self.given = torch.ones(s.T, s.T, dtype=torch.bool).tril()

@@ -248,7 +248,10 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
         "weights": (limits.without_weights, "the code returns no weights"),
-        "positions": (contract.rotation and rotations.length_is_fixed(reading), "nothing says how many positions its tables have"),
+        "positions": (
+            contract.rotation and rotations.length_is_fixed(reading),
+            "nothing says how many positions its tables have",
+        ),
         "values": (reading.keys_are_values, "the keys are the values"),
     }
     found: dict[str, str] = {}

@@ -1,6 +1,7 @@
-"""Rotary positions by other names: functions and modules that turn vectors, with the function or module that makes their angles.
+"""Rotary positions by other names: what turns vectors, with the function or module that makes its angles.
 
-Code that takes no positions numbers its tokens itself. Then each token is laid at its own place among zeros, as a sample of its own.
+Code that takes no positions numbers its tokens itself. Then each token is laid at its own place among zeros, as a sample of
+its own. Code for pairs of two halves gets the columns in its order, so that its other mistakes keep their names.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from attn_kata.readings import positions, vocabulary
 from attn_kata.readings.reading import Pairs, Reading
@@ -15,13 +17,17 @@ from attn_kata.readings.structure import Definition, Parameter, Structure, atten
 
 _NAMED = re.compile(r"rot(?!ocol)|rope|freq|cos_?sin|sinusoid|pos(?:ition)?(?:al)?_?(?:emb|enc)", re.IGNORECASE)
 _TURNS_BY = re.compile(r"\bcos\b|\bsin\b|_cis|polar|complex|cos_|sin_|_cos|_sin", re.IGNORECASE)
-_POSITIONS = set("positions positionids position pos posids inputpos tokenpositions indices posidx inputpositions".split())
-_BASES = set("base theta ropetheta ropebase baseperiod thetabase rotarybase freqbase thetavalue".split())
-_LENGTHS = set("end maxseqlen seqlen maxlen length n t ctxlen numpositions seqlength maxlength".split())
-_SIZES = set("dim headdim d dhead rotarydim ropedim dk dimhead dimension headsize embeddim dmodel hiddensize".split())
-_TABLES = set("freqs cossin cache ropecache emb poscis cis angles freq table sinusoidal rotarypos rope".split())
+# What parameters of rotations are called, as `vocabulary.plain` has it.
+_WORDS = {
+    "positions": "positions positionids position pos posids inputpos tokenpositions indices posidx inputpositions",
+    "bases": "base theta ropetheta ropebase baseperiod thetabase rotarybase freqbase thetavalue",
+    "lengths": "end maxseqlen seqlen maxlen length n t ctxlen numpositions seqlength maxlength",
+    "sizes": "dim headdim d dhead rotarydim ropedim dk dimhead dimension headsize embeddim dmodel hiddensize",
+    "tables": "freqs cossin cache ropecache emb poscis cis angles freq table sinusoidal rotarypos rope",
+    "inputs": "x q k query key xq xk t u tensor queries keys vec hiddenstates",
+}
+_POSITIONS, _BASES, _LENGTHS, _SIZES, _TABLES, _INPUTS = (set(words.split()) for words in _WORDS.values())
 _OF_SAMPLE = {"places": "places_of_sample"}
-_INPUTS = set("x q k query key xq xk t u tensor queries keys vec hiddenstates".split())
 _HEADS_FIRST = re.compile(
     r"\b(?:b|bs|bsz|batch\w*|n)\s*,\s*(?:h|nh|n_?heads?|num_\w*heads?|heads?)\s*,\s*(?:t|s|l|n|seq\w*|time|len\w*)\b",
     re.IGNORECASE,
@@ -94,7 +100,9 @@ def base_is_fixed(reading: Reading) -> bool:
 def length_is_fixed(reading: Reading) -> bool:
     """Whether a module may make its tables for a number of positions that cannot be set."""
     given = (*reading.build, *reading.table_build, *reading.table_call)
-    return (reading.is_class or bool(reading.table_build)) and not any(value in ("L", "places", "places_of_sample", "positions") for _, value in given)
+    return (reading.is_class or bool(reading.table_build)) and not any(
+        value in ("L", "places", "places_of_sample", "positions", "like") for _, value in given
+    )
 
 
 def layout(text: str) -> str | None:
@@ -113,7 +121,9 @@ def _takes_vectors(one: Definition) -> bool:
 
 def _is_maker(one: Definition) -> bool:
     needed = [vocabulary.plain(parameter.name) for parameter in one.call if parameter.default is None]
-    return bool(needed) and all(name in _SIZES | _LENGTHS | _BASES | _POSITIONS | {"device", "dtype"} for name in needed)
+    return bool(needed) and all(
+        name in _SIZES | _LENGTHS | _BASES | _POSITIONS | {"device", "dtype"} for name in needed
+    )
 
 
 def _tables(one: Definition) -> list[str]:
@@ -164,12 +174,12 @@ def _given(parameters: Iterable[Parameter], known: dict[str, set[str]]) -> Pairs
     return tuple(pairs)
 
 
-def _made(structure: Structure, turn: Definition) -> Iterator[dict[str, Pairs | str]]:
+def _made(structure: Structure, turn: Definition) -> Iterator[dict[str, Any]]:
     """The functions and modules that make the tables of a turn."""
     for one in structure.definitions:
         if one.name == turn.name or not _NAMED.search(one.name) or not _TURNS_BY.search(one.text):
             continue
-        known = {"D": _SIZES, "places": _POSITIONS, "L": _LENGTHS, "base": _BASES, "q": _INPUTS - {"t"}}
+        known = {"D": _SIZES, "places": _POSITIONS, "L": _LENGTHS, "base": _BASES, "like": _INPUTS - {"t"}}
         if not one.is_class and _is_maker(one):
             call = _given(one.call, known)
             if call is not None:
@@ -221,17 +231,22 @@ def source(reading: Reading) -> str:
             lines += [f"make = {reading.table}({_text(reading.table_build)}).to(q.device)"]
         else:
             lines += [f"make = {reading.table}"]
-        lines += ["places = _torch.arange(L, device=q.device)",
-                "places_of_sample = places[None]", f"table = make({_text(reading.table_call)})"]
+        lines += [
+            "places = _torch.arange(L, device=q.device)",
+            "places_of_sample = places[None]",
+            "like = q.new_zeros(1).expand(1, L, L, D)  # as long as the table, in either layout",
+            f"table = make({_text(reading.table_call)})",
+        ]
+    table = "table" if reading.table else "None"
     if reading.positions == "(T,)":
         lines += [
             "pairs = [_called(turn, q[n : n + 1], k[n : n + 1], at, base, "
-            + f"{'table' if reading.table else 'None'}, L) for n, at in enumerate(positions.expand(B, T))]",
+            + f"{table}, L) for n, at in enumerate(positions.expand(B, T))]",
             "q, k = (_torch.cat(parts) for parts in zip(*pairs))",
         ]
     else:
         given = "positions.expand(B, T)" if reading.positions == "(B, T)" else "positions"
-        lines += [f"q, k = _called(turn, q, k, {given}, base, None, L)"]
+        lines += [f"q, k = _called(turn, q, k, {given}, base, {table}, L)"]
     if numbers_tokens(reading):
         lines += ["q, k = ((part * there).sum(2).reshape(B, T, H, D).transpose(1, 2) for part in (q, k))"]
     if reading.pairs == "halves":
@@ -241,7 +256,7 @@ def source(reading: Reading) -> str:
 
 
 def _is_module(reading: Reading) -> bool:
-    return any(value == "q" for _, value in reading.table_call)
+    return any(value == "like" for _, value in reading.table_call)
 
 
 def _text(pairs: Pairs) -> str:

@@ -17,7 +17,18 @@ from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.handle import Handle, Transport, read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, blocks, builders, building, calls, conventions, layers, masks, rotations, vocabulary
+from attn_kata.readings import (
+    adapter,
+    blocks,
+    builders,
+    building,
+    calls,
+    conventions,
+    layers,
+    masks,
+    rotations,
+    vocabulary,
+)
 from attn_kata.readings.behaviour import Asked, Ranked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
