@@ -16,13 +16,18 @@ from attn_kata.engine.pool import EnginePool
 SOURCE = catalog.find("softmax").solution.read_bytes()
 
 
-def engine_of_this_process() -> psutil.Process:
-    """The one engine that runs below this process and its threads."""
-    (found,) = (each for each in psutil.Process().children() if "server.py" in " ".join(each.cmdline()))
-    return found
+def engines_of_this_process() -> set[psutil.Process]:
+    """The engines that run below this process and its threads."""
+    return {each for each in psutil.Process().children() if "server.py" in " ".join(each.cmdline())}
 
 
 def test_an_engine_that_dies_or_grows_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = engines_of_this_process()  # of tests before
+
+    def engine_of_this_process() -> psutil.Process:
+        (found,) = engines_of_this_process() - others
+        return found
+
     def graded() -> bool:
         return engines.grade("softmax", SOURCE, attempt="softmax.py", properties=("values",)).passed
 

@@ -147,16 +147,19 @@ def killers(
 ) -> list[str]:
     """The core properties that the mutant fails, among those whose needs hold. `begin` is called with each case before it runs.
 
-    With `first`, one such property is enough. `values` is then tested before all others, because most mutants fail it, and
-    its needs are not checked: if one of them does not hold, the mutant fails that property anyway.
+    With `first`, one such property is enough. `values`, or `gradients` where a kata has no values, is then tested before all
+    others, because most mutants fail it, and its needs are not checked: if one of them does not hold, the mutant is killed
+    anyway. `from_scratch`, which watches every operation and needs no value to be right, comes last.
     """
     core = [test for test in tests if test.property.tier == "core"]
     if first:
-        values = [test for test in core if test.property.name == "values"]
+        core.sort(key=lambda test: test.property.name == "from_scratch")
+        likely = "values" if any(test.property.name == "values" for test in core) else "gradients"
+        early = [test for test in core if test.property.name == likely]
         running = Run(attempt=mutant, reference=reference, seed=seed, begin=begin)
-        running.held.update(*(test.property.needs for test in values))
-        if any(running.take(test).outcome == "failed" for test in values):
-            return ["values"]
+        running.held.update(*(test.property.needs for test in early))
+        if any(running.take(test).outcome == "failed" for test in early):
+            return [likely]
     running = Run(attempt=mutant, reference=reference, seed=seed, begin=begin)
     found = []
     for test in core:

@@ -181,7 +181,7 @@ def _bypassed(definition: Definition, structure: Structure, contract: Contract) 
         path for path, owner in dropouts if "softmax" in owner.text and not _of_result(path.rpartition(".")[2])
     ]
     # Where the contract has no dropout, none is asked for.
-    unasked = [] if contract.has_dropout or contract.kata != "gqa" else [path for path, _ in dropouts]
+    unasked = [] if contract.has_dropout or not contract.has_groups else [path for path, _ in dropouts]
     found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
     for path, owner in dropouts:
         *_, before, last = ["", *path.split(".")]

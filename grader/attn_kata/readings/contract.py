@@ -27,7 +27,7 @@ attention = [...]                    # where there is only a function that build
 builder = [...]                      # where there is none
 positions = [...]                    # where nothing says how many positions the code takes
 
-builder = "causal_mask"              # the contract's function that builds a mask
+builder = "name_of_a_function"       # the contract's function that builds a mask
 rotation = true                      # the entry turns vectors by their positions
 """
 

@@ -415,7 +415,7 @@ class Search:
             ask=self._masked,
             unmasked=self._unmasked(ranked.reading),
             none_explains=MOST_MISTAKES + 1,
-            of_tokens=self.contract.mask == "scores" and not self.contract.is_cross,
+            of_tokens=self.contract.mask == "scores" and not self.contract.is_cross and not self.contract.takes_qkv,
         )
         found = choice.best(self._with_forms(ranked.reading, definition))
         if found is None:
