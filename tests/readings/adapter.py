@@ -46,6 +46,7 @@ ENTRIES = {
     "attention_dropout": "attention_with_dropout",
     "additive_attention": "AdditiveAttention",
     "multiplicative_attention": "MultiplicativeAttention",
+    "rope": "apply_rope",
 }
 BUILDS = {
     "mha": ("E", "H"),
@@ -239,6 +240,11 @@ class Adapted:
     def _arguments(self) -> dict[str, Any]:
         """The contract's arguments by role, in the contract's order."""
         s = SimpleNamespace(**self.sizes)
+        if self.kata == "rope":
+            order = (
+                torch.arange(s.T) if "numbers its tokens" in self.row["departures"] else torch.tensor([3, 0, 7, 12, 1])
+            )
+            return {"x": rand(s.B, s.H, s.T, 6), "positions": order}
         if self.kata == "transformer_block":
             self.given = torch.ones(s.T, s.T, dtype=torch.bool).tril()
             return {"x": rand(s.B, s.T, s.E)}
@@ -324,6 +330,14 @@ class Adapted:
             made = torch.as_tensor(self.f(*[self.sizes["T"]] * self.row["builds_only"])).reshape(-1, self.sizes["T"])
             kept = made == 0 if self.row["mask"] in ("additive", "hide") else made != 0
             return kept.double()
+        if self.kata == "rope":
+            x, positions = self.arguments.values()
+            columns = torch.tensor([0, 2, 4, 1, 3, 5])  # as halves: first members, then second ones
+            if self.row.get("pairs") == "halves":
+                x = x[..., columns]
+            names = {**self.names, "f": self.f, "x": x, "positions": positions, "time": x.transpose(1, 2)}
+            turned: Tensor = eval(self.row["call"], names)
+            return turned[..., columns.argsort()] if self.row.get("pairs") == "halves" else turned
         if "query" in self.row:
             return self._one_by_one()
         swap = self.row.get("layout") == "time first"

@@ -34,6 +34,7 @@ KATAS = (
     "causal_mask",
     "additive_attention",
     "multiplicative_attention",
+    "rope",
 )
 
 
@@ -232,3 +233,40 @@ def test_what_is_no_attention_says_what_was_tried():
     assert "nothing in the file looks like an attention" in none.tried[0]
     assert isinstance(checkpoint, NotRead)
     assert "Attention(width=E, heads=H) raises" in checkpoint.tried[0]
+
+
+def test_a_rotation_in_pairs_of_halves_is_said_with_the_mistake_that_it_would_be():
+    """The note is the only word of it, and it can be refused."""
+    text = adapter.source("rope_cos_sin_halves")
+    of_kata, _, _ = known("rope")
+    refused = read(text, "rope", "pairs=neighbours")
+
+    said = description.described(of_piece("rope_cos_sin_halves"), of_kata, by_contract=None)
+    assert "this is rope.half_split" in " ".join(said["notes"])
+    assert "pairs of two halves" in said["departures"]
+    assert (refused.reading.pairs, refused.mistakes) == ("neighbours", 1)
+
+
+def test_where_words_say_the_layout_of_vectors_another_one_does_not_hide_angles_of_the_heads():
+    text = adapter.source("rope_every_two").replace("[:, None]", "[:, :, None]")  # (B, T, 1, D): for time before heads
+    documented = read(text, "rope")
+    undocumented = read(text.replace("(batch, heads, seq, head_dim)", "vectors"), "rope")
+
+    assert documented.mistakes > 0
+    assert (undocumented.reading.order, undocumented.mistakes) == ("time", 0)
+
+
+def test_a_rotation_of_the_queries_alone_is_a_mistake():
+    text = adapter.source("rope_complex_tables").replace("view_as_real(xk_ * freqs_cis)", "view_as_real(xk_)")
+
+    assert read(text, "rope").mistakes > 0
+
+
+@pytest.mark.parametrize("mistake", ["direction", "exponent", "one_frequency", "from_one"])
+def test_no_reading_of_a_rotation_hides_a_mistake(mistake):
+    rows = [row for row in MISTAKES.values() if row["mistake"] == f"rope.{mistake}"]
+    for row in rows:
+        edits = [Edit(old=edit["old"], new=edit["new"], place="") for edit in row["edit"]]
+
+        assert read(apply(adapter.source(row["piece"]), edits), "rope").mistakes == 1, row["piece"]
+    assert rows

@@ -216,7 +216,8 @@ def read(
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
         for one in pipelines
-        if (one.entry == source.contract.entry and chosen.reading.entry != chosen.reading.builder)
+        if source.contract.rotation
+        or (one.entry == source.contract.entry and chosen.reading.entry != chosen.reading.builder)
         or (takes_mask and also is not None and one.entry == also.entry)
         or (chosen.reading.builder and one.entry == source.contract.builder)
     )

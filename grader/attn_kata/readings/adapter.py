@@ -10,7 +10,7 @@ import re
 import textwrap
 from dataclasses import replace
 
-from attn_kata.readings import laying, positions
+from attn_kata.readings import laying, positions, rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ONE_QUERY, Reading
 
@@ -44,6 +44,8 @@ class _Config:
 def source_of(reading: Reading, contract: Contract) -> str:
     """The adapter's source."""
     parts = [_HEAD.format(entry=reading.entry)]
+    if contract.rotation:
+        return parts[0] + rotations.source(reading)
     if any("." in name for name, _ in reading.build):
         parts.append(_CONFIG)
     if reading.unturned:
@@ -68,6 +70,7 @@ def below(source: str, reading: Reading, contract: Contract) -> str:
     """The code with the adapter below it, in one file. Where both have the entry's name, the code's own gets an underscore."""
     entries = {contract.entry, *([contract.with_mask.entry] if contract.with_mask is not None else [])}
     entries |= {contract.builder} - {""}
+    entries |= {"rope_attention"} if contract.rotation else set()
     renamed = reading
     for name in sorted(entries):
         source = re.sub(rf"\b{name}\b", f"{name}_", source)
@@ -75,6 +78,8 @@ def below(source: str, reading: Reading, contract: Contract) -> str:
             renamed = replace(renamed, entry=f"{name}_")
         if reading.builder == name:
             renamed = replace(renamed, builder=f"{name}_")
+        if reading.table == name:
+            renamed = replace(renamed, table=f"{name}_")
     said = "\n".join(f"#   --read '{flag}'" for flag in reading.flags())
     head = f"# The adapter that attn-kata wrote: the code above as an attempt at {contract.kata}. It was read with\n{said}\n"
     text = source_of(renamed, contract)

@@ -25,8 +25,10 @@ bias = [...]                         # where a layer has no bias and cannot be g
 values = [...]                       # where the keys are the values
 attention = [...]                    # where there is only a function that builds a mask
 builder = [...]                      # where there is none
+positions = [...]                    # where nothing says how many positions the code takes
 
 builder = "name_of_a_function"       # the contract's function that builds a mask
+rotation = true                      # the entry turns vectors by their positions
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from attn_kata.tables import Table
 
 FILE = "reading.toml"
 KINDS = (
-    "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder"
+    "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder",
+    "positions"
 )  # fmt: skip
 
 
@@ -78,6 +81,7 @@ class Contract:
     with_mask: WithMask | None = None
     conventions: dict[str, Convention] = field(default_factory=dict)
     builder: str = ""
+    rotation: bool = False
 
     @property
     def is_module(self) -> bool:
@@ -138,6 +142,7 @@ def of_kata(folder: Path) -> Contract | None:
         inputs=table.texts("inputs", at_least=1),
         mask=table.text("mask", ""),
         builder=table.text("builder", ""),
+        rotation=table.truth("rotation") if table.has("rotation") else False,
         bias=table.truth("bias") if table.has("bias") else False,
         causal=table.truth("causal") if table.has("causal") else False,
         returns=table.texts("returns", at_least=2) if table.has("returns") else (),

@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import Any
 
+from attn_kata.readings import rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Layer, Reading
@@ -63,6 +64,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         "To settle it: --read conventions="
         for one in chosen.limits.conventions
     ]
+    if reading.pairs == "halves":
+        notes.append(
+            "It is read so that column i turns together with column i + D / 2, as in the Llama code of Hugging Face. "
+            "If you meant neighbours, as the contract has it, this is rope.half_split. To settle it: --read pairs=neighbours"
+        )
     notes += [_tie(reading, other) for other in chosen.ties[:MOST_TIES]]
     if by_contract:
         notes.append(by_contract)
@@ -103,9 +109,11 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         (
             "call",
             f"{'forward' if reading.is_class else reading.entry}({arguments})"
-            + (", time first" if reading.order == "time" else ""),
+            + (", time first" if reading.order == "time" and not contract.rotation else ""),
         )
     )
+    if contract.rotation:
+        return lines + _rotation(reading)
     if reading.builder:
         given = "T" if reading.lengths == 1 else "Tq, Tk"
         lines.append(("its mask", f"{reading.builder}({given}): {_MEANINGS[reading.mask]}"))
@@ -117,6 +125,30 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     returned += f", its part {reading.places[1]} the weights" if len(reading.places) > 1 else ""
     lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
     return lines
+
+
+def _rotation(reading: Reading) -> list[tuple[str, str]]:
+    parts = [each for each in (reading.table_build, reading.table_call) if each]
+    table = "".join("(" + ", ".join(f"{name}={value}" for name, value in each) + ")" for each in parts)
+    heads = "(B, H, T, D)" if reading.order == "batch" else "(B, T, H, D)"
+    lines = [("angles", f"{reading.table}{table}, at the positions")] if reading.table else []
+    own = rotations.numbers_tokens(reading)
+    lines += [("positions", "0, 1, 2, …, by itself: each token is laid at its place")] if own else []
+    lines += [("vectors", "(B * H, T, D)" if reading.dims == 3 else heads)]
+    lines += [("pairs", "columns i and i + D / 2" if reading.pairs == "halves" else "columns 2i and 2i + 1")]
+    return [*lines, ("attention", "the kata's own, around the rotation")]
+
+
+def _rotates(reading: Reading) -> list[str]:
+    """What departs from the contract in a rotation."""
+    found = ["the angles are made apart"] * bool(reading.table)
+    found += ["numbers its tokens itself"] * rotations.numbers_tokens(reading)
+    found += ["positions of one sample only"] * (reading.positions == "(T,)" and not reading.table)
+    found += ["positions (B, T) only"] * (reading.positions == "(B, T)")
+    found += ["time before heads"] * (reading.order == "time") + ["heads in the batch"] * (reading.dims == 3)
+    found += ["pairs of two halves"] * (reading.pairs == "halves")
+    found += ["a base that cannot be set"] * rotations.base_is_fixed(reading)
+    return [*found, "only the rotation: the attention around it is the kata's"]
 
 
 def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
@@ -151,6 +183,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     """What differs from the contract and is no mistake."""
     reading = chosen.reading
     found = ["names"]
+    if contract.rotation:
+        return found + _rotates(reading)
     found += ["takes a config"] * any("." in name for name, _ in reading.build)
     found += ["sizes at module level"] * bool(reading.globals)
     found += ["fused"] * bool(reading.fused)
@@ -214,6 +248,10 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
         "weights": (limits.without_weights, "the code returns no weights"),
+        "positions": (
+            contract.rotation and rotations.length_is_fixed(reading),
+            "nothing says how many positions its tables have",
+        ),
         "values": (reading.keys_are_values, "the keys are the values"),
     }
     found: dict[str, str] = {}
@@ -235,7 +273,8 @@ def by_contract_names(source: bytes, reading: Reading, contract: Contract, struc
     except UnicodeDecodeError:
         return source
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    reach = {one.name for one in structure.reach(definition)}
+    table = structure.find(reading.table) if reading.table else None
+    reach = {one.name for each in (definition, table) if each is not None for one in structure.reach(each)}
     for one in structure.definitions:
         if one.name not in reach:
             first, last = one.lines

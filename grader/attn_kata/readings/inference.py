@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog
-from attn_kata.readings import blocks, builders, calls, contract, scores, structure, syntax, vocabulary
+from attn_kata.readings import blocks, builders, calls, contract, rotations, scores, structure, syntax, vocabulary
 from attn_kata.readings.structure import Definition, Structure
 
 
@@ -27,6 +27,9 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     mask = builders.find(found)
     if mask is not None and not every and "causal_mask" in catalog.slugs():
         return "causal_mask", f"The function {mask.name} builds a causal mask, so it is read as causal_mask."
+    turning = rotations.find(found)
+    if turning and not every and mask is None and "rope" in catalog.slugs():
+        return "rope", f"{turning[0].name} turns vectors by their positions, so it is read as rope."
     return None
 
 

@@ -16,7 +16,7 @@ from attn_kata.diagnosis.pipeline import Pipeline, State
 from attn_kata.properties.handle import Transport
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
-from attn_kata.readings import causal
+from attn_kata.readings import causal, rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import ROLES, Reading
@@ -52,6 +52,11 @@ class Limits:
         """Whether a call without a mask is made with an open one."""
         return self.reading.needs_mask and self.reading.mask != "none"
 
+    @property
+    def fixes_base(self) -> bool:
+        """Whether it is a rotation whose base cannot be set: both sides are asked without one."""
+        return self.contract.rotation and rotations.base_is_fixed(self.reading)
+
     def narrowed(self, mask: Tensor) -> Tensor:
         """A mask of the contract as one that the code can take, in the shape of the first. Every row keeps its open keys."""
         reading = self.reading
@@ -76,7 +81,7 @@ class Limits:
         """The arguments of a call as the reference gets them: with the mask that the code takes, and what it hides itself."""
         place = self.place
         if place is None:
-            return args
+            return args[:2] if self.fixes_base else args
         if self.reading.keys_are_values:
             args = (*args[:2], args[1], *args[3:])
         first = args[0]
@@ -249,6 +254,8 @@ class Limited:
     def _ask(self, request: Call) -> wire.Reply:
         limits = self._masked if request.name == self._masked.contract.entry else self._plain
         if limits.place is None:
+            if limits.fixes_base and request.name == limits.contract.entry:
+                request = replace(request, args=request.args[:2])
             return self._transport.ask(request)
         if self._attempt:
             return self._of_attempt(request, limits, limits.place)

@@ -29,6 +29,10 @@
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
     builder    the function that builds its causal mask                builder=subsequent_mask
     lengths    how many lengths that takes                             lengths=1
+    table      what makes the angles of a rotation                     table=precompute_freqs_cis
+               how that is built, and how it is called                 table_call=dim=D,end=L,theta=base
+    positions  the shape of positions that it takes                    positions=(B, T)
+    pairs      which columns turn together: neighbours or halves       pairs=halves
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 """
@@ -63,7 +67,7 @@ SHAPES = (
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
-    r"|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|positions|places(?:_of_sample)?|like|base|turns|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
@@ -145,6 +149,11 @@ class Reading:
     hides_queries: bool = False
     builder: str = ""
     lengths: int = 0
+    table: str = ""
+    table_build: Pairs = ()
+    table_call: Pairs = ()
+    positions: str = "any"
+    pairs: str = "neighbours"
 
     def layer(self, role: str) -> Layer:
         """The layer of a role: q, k, v or o."""
@@ -231,7 +240,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         if sorted(parts) not in (["k", "q", "v"], ["k", "v"], ["k", "q"]):
             raise ValueError("it is an order of q, k and v, such as k,q,v")
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
-    if key in ("build", "globals", "call"):
+    if key in ("build", "globals", "call", "table_build", "table_call"):
         return {key: _pairs(text)}
     if key in ("bypassed", "off", "rates", "unturned", "caches", "conventions"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -241,6 +250,7 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key in ("causal", "residual", "needs_mask", "square", "alike", "hides_queries"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
+    choices |= {"positions": ("any", "(B, T)", "(T,)"), "pairs": ("neighbours", "halves")}
     choices["query"] = ("(B, T, E)", *ONE_QUERY)
     if key in choices:
         return {key: _one_of(text, choices[key])}
@@ -253,7 +263,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         )
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}
-    if not text.isidentifier() and key in ("entry", "builder"):
+    if not text.isidentifier() and key in ("entry", "builder", "table"):
         raise ValueError("it is the name of a class or function")
     return {key: text}
 

@@ -17,7 +17,18 @@ from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.handle import Handle, Transport, read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, blocks, builders, building, calls, conventions, layers, masks, vocabulary
+from attn_kata.readings import (
+    adapter,
+    blocks,
+    builders,
+    building,
+    calls,
+    conventions,
+    layers,
+    masks,
+    rotations,
+    vocabulary,
+)
 from attn_kata.readings.behaviour import Asked, Ranked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
@@ -84,6 +95,8 @@ class Search:
 
     def run(self) -> Chosen | NotRead:
         """The reading, or what was tried. Raises AttemptDied when the attempt's process has died too often."""
+        if self.contract.rotation:
+            return self._rotation()
         wanted = self.given.get("entry")
         like = blocks.block_like if self.contract.is_block else attention_like
         fitting = [one for one in like(self.structure) if calls.fits(one, self.contract)]
@@ -126,6 +139,51 @@ class Search:
             ties=tuple(one for one in best[2].ties if _means(one) != _means(reading)),
             doubt=self._doubt(best[2], best[3]) if best[0] > MOST_MISTAKES else "",
         )
+
+    def _rotation(self) -> Chosen | NotRead:
+        """The reading of a source that turns vectors by their positions."""
+        wanted = self.given.get("entry")
+        found = [one for one in rotations.find(self.structure) if not wanted or one.name == wanted]
+        named = self.structure.find(str(wanted)) if wanted else None
+        found = found or ([named] if named is not None else [])
+        others: list[str] = [one.name for one in found]
+        best: Ranked | None = None
+        for definition in found[:MOST_DEFINITIONS]:
+            ways = rotations.readings(definition, self.structure, self.contract.kata)
+            own = list(dict.fromkeys(with_flags(one, self.given) for one in ways))
+            ranked = self._best(own, self._turning)
+            if (ranked is None or not self._takes_both(ranked.reading)) and "positions" not in self.given:
+                # Where it raises for positions by sample, it is given those of one sample after the other.
+                each = self._best(rotations.by_sample(own), self._turning)
+                ranked = each if each is not None and (ranked is None or each.mistakes < ranked.mistakes) else ranked
+            if ranked is None:
+                why = self._why(own, self._turning)
+                self.tried.append(f"{definition.name}: every call that was tried raises{why}")
+            elif best is None or ranked.mistakes < best.mistakes:
+                best = ranked
+            if best is not None and best.mistakes <= MOST_MISTAKES:
+                break
+        if best is None:
+            if not found:
+                self.tried.append("nothing in the file looks like a rotation by positions")
+            return NotRead(tried=tuple(self.tried), candidates=tuple(others), nothing=not found)
+        return Chosen(
+            reading=best.reading,
+            adapter=adapter.source_of(best.reading, self.contract),
+            limits=Limits(reading=best.reading, contract=self.contract),
+            mistakes=best.mistakes,
+            candidates=tuple(one for one in others if one != best.reading.entry),
+            doubt="" if best.answers else f"every call that was tried raises{self._why([best.reading], self._turning)}",
+        )
+
+    def _takes_both(self, reading: Reading) -> bool:
+        """Whether code answers for positions of all samples and by sample."""
+        asked = self._turning(reading)
+        return answers(asked) and not partly(asked)
+
+    def _turning(self, reading: Reading) -> Asked:
+        limits = Limits(reading=reading, contract=self.contract)
+        return self._ask(reading, limits, [limits.pipeline(one) for one in self.pipelines])
 
     def _only_a_mask(self, builder: Definition, others: tuple[str, ...]) -> Chosen | NotRead:
         """The reading of a source with a function that builds a causal mask, and no attention that fits."""

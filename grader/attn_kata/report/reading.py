@@ -25,5 +25,6 @@ def write(page: Page, reading: dict[str, Any]) -> None:
         page.line(
             (f"Others that may be meant: {', '.join(map(one_line, reading['candidates']))} (--class NAME)", "dim")
         )
-    example = next((flag for flag in reading["flags"] if flag.startswith(("fused=", "mask=", "q="))), "q=PARAMETER")
+    example = next((flag for flag in reading["flags"] if flag.startswith(("fused=", "mask=", "q="))), None)
+    example = example or next((flag for flag in reading["flags"] if flag.startswith("dims=")), "q=PARAMETER")
     page.line((f"Override with --read, for instance --read {one_line(example)}", "dim"))

@@ -1,0 +1,307 @@
+"""Rotary positions by other names: what turns vectors, with the function or module that makes its angles.
+
+Code that takes no positions numbers its tokens itself. Then each token is laid at its own place among zeros, as a sample of
+its own. Code for pairs of two halves gets the columns in its order, so that its other mistakes keep their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from attn_kata.readings import positions, vocabulary
+from attn_kata.readings.reading import Pairs, Reading
+from attn_kata.readings.structure import Definition, Parameter, Structure, attention_like
+
+_NAMED = re.compile(r"rot(?!ocol)|rope|freq|cos_?sin|sinusoid|pos(?:ition)?(?:al)?_?(?:emb|enc)", re.IGNORECASE)
+_TURNS_BY = re.compile(r"\bcos\b|\bsin\b|_cis|polar|complex|cos_|sin_|_cos|_sin", re.IGNORECASE)
+# What parameters of rotations are called, as `vocabulary.plain` has it.
+_WORDS = {
+    "positions": "positions positionids position pos posids inputpos tokenpositions indices posidx inputpositions",
+    "bases": "base theta ropetheta ropebase baseperiod thetabase rotarybase freqbase thetavalue",
+    "lengths": "end maxseqlen seqlen maxlen length n t ctxlen numpositions seqlength maxlength",
+    "sizes": "dim headdim d dhead rotarydim ropedim dk dimhead dimension headsize embeddim dmodel hiddensize",
+    "tables": "freqs cossin cache ropecache emb poscis cis angles freq table sinusoidal rotarypos rope",
+    "inputs": "x q k query key xq xk t u tensor queries keys vec hiddenstates",
+}
+_POSITIONS, _BASES, _LENGTHS, _SIZES, _TABLES, _INPUTS = (set(words.split()) for words in _WORDS.values())
+_OF_SAMPLE = {"places": "places_of_sample"}
+_HEADS_FIRST = re.compile(
+    r"\b(?:b|bs|bsz|batch\w*|n)\s*,\s*(?:h|nh|n_?heads?|num_\w*heads?|heads?)\s*,\s*(?:t|s|l|n|seq\w*|time|len\w*)\b",
+    re.IGNORECASE,
+)
+_TIME_FIRST = re.compile(
+    r"\b(?:b|bs|bsz|batch\w*)\s*,\s*(?:t|s|l|n|seq\w*|time|len\w*)\s*,\s*(?:h|nh|n_?heads?|num_\w*heads?|heads?)\b",
+    re.IGNORECASE,
+)
+
+
+def find(structure: Structure) -> list[Definition]:
+    """The functions and modules that turn vectors, those that use the others first."""
+    attentions = {one.name for one in attention_like(structure)}
+    named = [
+        one
+        for one in structure.definitions
+        if one.name not in attentions and _NAMED.search(one.name) and _TURNS_BY.search(structure.text(one))
+    ]
+    found = [one for one in named if _takes_vectors(one) and (one.is_class or not _is_maker(one))]
+    tabled = [one for one in found if not one.is_class and _tables(one)]
+    # A module beside a function that takes angles makes them, unless it calls the function itself.
+    found = [one for one in found if not one.is_class or not tabled or any(one.uses(other) for other in tabled)]
+    return [one for one in found if not any(other.uses(one) for other in found)]
+
+
+def readings(definition: Definition, structure: Structure, kata: str) -> list[Reading]:
+    """How a definition may be called: with each table that the source makes, and in each layout that words leave open."""
+    build = _given(definition.build, {"D": _SIZES, "L": _LENGTHS, "base": _BASES}) if definition.is_class else ()
+    if build is None:
+        return []
+    plain = Reading(kata=kata, entry=definition.name, is_class=definition.is_class, build=build)
+    calls = [replace(plain, call=call) for call in _calls(definition)]
+    if _tables(definition):
+        calls = [replace(one, **table) for one in calls for table in _made(structure, definition)]
+    layouts = [(4, "batch"), (4, "time"), (3, "batch")]
+    said = layout(structure.text(definition))
+    if said:
+        layouts = [(4, said)]
+    return [
+        replace(one, dims=dims, order=order, pairs=pairs, positions=shape)
+        for one in calls
+        for shape in _shapes(one)
+        for pairs in ("neighbours", "halves")
+        for dims, order in layouts
+    ]
+
+
+def by_sample(found: Iterable[Reading]) -> list[Reading]:
+    """The same for code that takes the positions of one sample only."""
+    return list(dict.fromkeys(replace(one, positions="(T,)") for one in found if takes_positions(one)))
+
+
+def takes_positions(reading: Reading) -> bool:
+    """Whether the call gets positions."""
+    return any(value == "positions" for _, value in reading.call)
+
+
+def numbers_tokens(reading: Reading) -> bool:
+    """Whether the code numbers the tokens itself."""
+    return not takes_positions(reading) and not reading.table
+
+
+def base_is_fixed(reading: Reading) -> bool:
+    """Whether nothing of the code takes the base."""
+    return not any(
+        value == "base" for _, value in (*reading.build, *reading.call, *reading.table_build, *reading.table_call)
+    )
+
+
+def length_is_fixed(reading: Reading) -> bool:
+    """Whether a module may make its tables for a number of positions that cannot be set."""
+    given = (*reading.build, *reading.table_build, *reading.table_call)
+    return (reading.is_class or bool(reading.table_build)) and not any(
+        value in ("L", "places", "places_of_sample", "positions", "like") for _, value in given
+    )
+
+
+def layout(text: str) -> str | None:
+    """batch where words and names say (B, H, T, D), time for (B, T, H, D), None where they say nothing or both."""
+    said = [_HEADS_FIRST.search(text) is not None, _TIME_FIRST.search(text) is not None]
+    return {(True, False): "batch", (False, True): "time"}.get((said[0], said[1]))
+
+
+def _shapes(reading: Reading) -> tuple[str, ...]:
+    return ("any", "(B, T)") if takes_positions(reading) else ("(T,)",) if reading.table else ("any",)
+
+
+def _takes_vectors(one: Definition) -> bool:
+    return any(vocabulary.plain(parameter.name) in _INPUTS for parameter in one.call[:2])
+
+
+def _is_maker(one: Definition) -> bool:
+    needed = [vocabulary.plain(parameter.name) for parameter in one.call if parameter.default is None]
+    return bool(needed) and all(
+        name in _SIZES | _LENGTHS | _BASES | _POSITIONS | {"device", "dtype"} for name in needed
+    )
+
+
+def _tables(one: Definition) -> list[str]:
+    return [parameter.name for parameter in one.call if _table(parameter.name) is not None]
+
+
+def _table(name: str) -> str | None:
+    """Which part of a table a parameter takes: cos, sin or all of it."""
+    given, plain = positions.given(name), vocabulary.plain(name)
+    if given in ("cos", "sin"):
+        return given
+    return "turns" if given in ("turns", "angles") or plain in _TABLES else None
+
+
+def _calls(one: Definition) -> list[Pairs]:
+    pairs: list[tuple[str, str]] = []
+    optional: list[tuple[str, str]] = []
+    for parameter in one.call:
+        plain, table = vocabulary.plain(parameter.name), _table(parameter.name)
+        if table is not None:
+            pairs.append((parameter.name, table))
+        elif plain in _POSITIONS:
+            needed = parameter.default is None or not _tables(one)
+            (pairs if needed else optional).append((parameter.name, "positions"))
+        elif plain in _BASES:
+            pairs.append((parameter.name, "base"))
+        elif plain in _INPUTS and (not pairs or pairs[-1][1] == "q"):
+            pairs.append((parameter.name, "k" if pairs else "q"))
+        elif parameter.default is None and not parameter.name.startswith("*"):
+            what = "L" if plain in _LENGTHS else "D" if plain in _SIZES else None
+            if what is None:
+                return []
+            pairs.append((parameter.name, what))
+    return [tuple(pairs)]
+
+
+def _given(parameters: Iterable[Parameter], known: dict[str, set[str]]) -> Pairs | None:
+    """What each parameter gets; None where one that is needed is not known."""
+    pairs = []
+    for parameter in parameters:
+        plain = vocabulary.plain(parameter.name)
+        what = next((symbol for symbol, names in known.items() if plain in names), None)
+        what = what or {"L": "L", "D": "D", "E": "D"}.get(vocabulary.size_of(parameter.name) or "")
+        if what is not None:
+            pairs.append((parameter.name, what))
+        elif parameter.default is None and not parameter.name.startswith("*"):
+            return None
+    return tuple(pairs)
+
+
+def _made(structure: Structure, turn: Definition) -> Iterator[dict[str, Any]]:
+    """The functions and modules that make the tables of a turn."""
+    for one in structure.definitions:
+        if one.name == turn.name or not _NAMED.search(one.name) or not _TURNS_BY.search(one.text):
+            continue
+        known = {"D": _SIZES, "places": _POSITIONS, "L": _LENGTHS, "base": _BASES, "like": _INPUTS - {"t"}}
+        if not one.is_class and _is_maker(one):
+            call = _given(one.call, known)
+            if call is not None:
+                yield {"table": one.name, "table_call": call}
+        elif one.is_class:
+            build, call = _given(one.build, {name: known[name] for name in ("D", "L", "base")}), _given(one.call, known)
+            if build is not None and call is not None:
+                of_sample = tuple((name, _OF_SAMPLE.get(value, value)) for name, value in call)
+                for way in dict.fromkeys((of_sample, call)):
+                    yield {"table": one.name, "table_build": build, "table_call": way}
+
+
+# -------------------------------------------------------------------------------------------------------- the adapter
+
+_HEAD = """
+
+def _at(table, positions):
+    \"\"\"The rows of a table at positions (T,).\"\"\"
+    if isinstance(table, (tuple, list)):
+        return tuple(_at(part, positions) for part in table)
+    axis = max(range(table.dim()), key=lambda axis: table.shape[axis])
+    return table.to(positions.device).index_select(axis, positions)
+
+
+def _turned(q, k, positions, base):
+    \"\"\"q and k (B, H, T, D), positions (T,) or (B, T): both turned by the code.\"\"\"
+    B, H, T, D = q.shape
+"""
+
+
+def source(reading: Reading) -> str:
+    """The adapter's functions: `apply_rope`, and `rope_attention` with the scores of the kata around it."""
+    lines = ["L = max(int(positions.max()), D) + 1"]
+    lines += ["order = _torch.cat([_torch.arange(0, D, 2), _torch.arange(1, D, 2)]).to(q.device)"]
+    if reading.pairs == "halves":
+        lines += ["q, k = q[..., order], k[..., order]"]
+    if numbers_tokens(reading):
+        lines += [
+            "there = positions.expand(B, T).reshape(-1, 1) == _torch.arange(L, device=q.device)",
+            "there = there[:, None, :, None]",
+            "q, k = (part.transpose(1, 2).reshape(B * T, H, 1, D) * there for part in (q, k))",
+        ]
+    if reading.is_class:
+        lines += [f"turn = _theirs({_text(reading.build)}).to(q.device)"]
+    else:
+        lines += ["turn = _theirs"]
+    if reading.table:
+        if reading.table_build or _is_module(reading):
+            lines += [f"make = {reading.table}({_text(reading.table_build)}).to(q.device)"]
+        else:
+            lines += [f"make = {reading.table}"]
+        lines += [
+            "places = _torch.arange(L, device=q.device)",
+            "places_of_sample = places[None]",
+            "like = q.new_zeros(1).expand(1, L, L, D)  # as long as the table, in either layout",
+            f"table = make({_text(reading.table_call)})",
+        ]
+    table = "table" if reading.table else "None"
+    if reading.positions == "(T,)":
+        lines += [
+            "pairs = [_called(turn, q[n : n + 1], k[n : n + 1], at, base, "
+            + f"{table}, L) for n, at in enumerate(positions.expand(B, T))]",
+            "q, k = (_torch.cat(parts) for parts in zip(*pairs))",
+        ]
+    else:
+        given = "positions.expand(B, T)" if reading.positions == "(B, T)" else "positions"
+        lines += [f"q, k = _called(turn, q, k, {given}, base, {table}, L)"]
+    if numbers_tokens(reading):
+        lines += ["q, k = ((part * there).sum(2).reshape(B, T, H, D).transpose(1, 2) for part in (q, k))"]
+    if reading.pairs == "halves":
+        lines += ["q, k = q[..., order.argsort()], k[..., order.argsort()]"]
+    body = "".join(f"    {line}\n" for line in [*lines, "return q, k"])
+    return _call_lines(reading) + _HEAD + body + _ENTRIES
+
+
+def _is_module(reading: Reading) -> bool:
+    return any(value == "like" for _, value in reading.table_call)
+
+
+def _text(pairs: Pairs) -> str:
+    return ", ".join(f"{name}={value}" for name, value in pairs)
+
+
+def _call_lines(reading: Reading) -> str:
+    """The call of the code: in its layout, for q and for k."""
+    lines = ["B, H, T, D = q.shape"]
+    there, back = "part", "part"
+    if reading.dims == 3:
+        there, back = "part.flatten(0, 1)", "part.reshape(B, H, T, D)"
+        if takes_positions(reading):
+            lines += ["positions = positions.repeat_interleave(H, 0) if positions.dim() == 2 else positions"]
+    elif reading.order == "time":
+        there = back = "part.transpose(1, 2)"
+    lines += [f"q, k = ({there} for part in (q, k))"]
+    if reading.table:
+        whole = takes_positions(reading)
+        lines += ["turns = table" if whole else "turns = _at(table, positions)"]
+        if any(value in ("cos", "sin") for _, value in reading.call):
+            lines += ["cos, sin = turns"]
+    called = f"turn({_text(reading.call)})"
+    if any(value == "k" for _, value in reading.call):
+        lines += [f"out = {called}"]
+    else:
+        lines += [f"out = [{called} for q in (q, k)]"]
+    lines += [
+        "if len(out) != 2 or not all(isinstance(part, _torch.Tensor) for part in out):",
+        "    raise TypeError('one tensor was expected of each that is turned')",
+        "if any(part.shape != q.shape for part in out):",
+        "    raise TypeError(f'it returned {tuple(out[0].shape)} for {tuple(q.shape)}')",
+        f"return [{back} for part in out]",
+    ]
+    head = "\n\ndef _called(turn, q, k, positions, base, table, L):\n"
+    return head + "".join(f"    {line}\n" for line in lines)
+
+
+_ENTRIES = """
+
+def apply_rope(x, positions, base=10000.0):
+    return _turned(x, x, positions, base)[0]
+
+
+def rope_attention(q, k, v, positions):
+    q, k = _turned(q, k, positions, 10000.0)
+    return (q @ k.transpose(-2, -1) / _math.sqrt(q.shape[-1])).softmax(-1) @ v
+"""
