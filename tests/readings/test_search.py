@@ -12,7 +12,7 @@ from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading.local import Local, load_namespace
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Adapt, Load
-from attn_kata.readings import contract, description, syntax
+from attn_kata.readings import contract, description, origin, syntax
 from attn_kata.readings.reading import parse
 from attn_kata.readings.search import Chosen, NotRead, Search
 from attn_kata.specimens import Edit, apply
@@ -270,3 +270,12 @@ def test_no_reading_of_a_rotation_hides_a_mistake(mistake):
 
         assert read(apply(adapter.source(row["piece"]), edits), "rope").mistakes == 1, row["piece"]
     assert rows
+
+
+def test_a_source_with_both_functions_of_a_rotation_is_never_read():
+    """A reading puts the kata's own attention around a rotation, so it would leave theirs ungraded."""
+    text = "def apply_rope(x, positions):\n    return x\n\ndef rope_attention(q, k, v, positions):\n    return v\n"
+    entries = ("apply_rope", "rope_attention")
+    for source, by_contract in ((text, True), (text.replace("rope_attention", "other"), False)):
+        code = source.encode()
+        assert origin.is_by_contract(code, syntax.of_source(code), entries, known("rope")[0]) == by_contract

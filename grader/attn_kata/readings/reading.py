@@ -35,6 +35,7 @@
     pairs      which columns turn together: neighbours or halves       pairs=halves
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
+Of a rotation: base, positions, places (L,) or places_of_sample (1, L), like (a tensor as long as the table), turns, cos, sin.
 """
 
 from __future__ import annotations
