@@ -143,9 +143,9 @@ def canary() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def start() -> Iterator[Callable[[int], Engine]]:
-    """An engine of a tier, kept warm for the module, in whose caller's environment there is a secret."""
+    """An engine of a tier, kept warm for all attacks of this worker, in whose caller's environment there is a secret."""
     engines: dict[int, Engine] = {}
 
     def started(tier: int) -> Engine:
