@@ -21,15 +21,16 @@ class Hint:
 def following(kata: Kata, history: History, wanted: int | None = None) -> Hint:
     """The next hint of the kata, or number `wanted`; it is recorded. After the last hint, the last again."""
     count = len(kata.hints)
-    given = history.hints_given(kata.slug)
     found = [(id, kata.hint_for(id)) for id in history.last_mistakes(kata.slug)]
-    mistake, number = next(((id, number) for id, number in found if number and number not in given), (None, None))
-    if wanted is not None:
-        mistake, number = None, wanted
-    if number is None:
-        number = next((each for each in range(1, count + 1) if each not in given), count)
-    history.hint_given(kata.slug, number)
-    return Hint(number=number, text=kata.hints[number - 1], mistake=mistake, left=count - len(given | {number}))
+    while True:
+        given = history.hints_given(kata.slug)
+        mistake, number = next(((id, number) for id, number in found if number and number not in given), (None, None))
+        if wanted is not None:
+            mistake, number = None, wanted
+        if number is None:
+            number = next((each for each in range(1, count + 1) if each not in given), count)
+        if history.hint_given(kata.slug, number) or number in given:  # else another command gave it just now
+            return Hint(number=number, text=kata.hints[number - 1], mistake=mistake, left=count - len(given | {number}))
 
 
 def title(kata: Kata, hint: Hint) -> str:

@@ -219,10 +219,10 @@ class History:
         """The numbers (from 1) of the hints that were given."""
         return {int(number) for (number,) in self._rows("SELECT number FROM hint WHERE kata = ?", kata)}
 
-    def hint_given(self, kata: str, number: int) -> None:
-        """A hint was given."""
+    def hint_given(self, kata: str, number: int) -> bool:
+        """A hint was given. False if it had been given before, perhaps a moment ago by another command."""
         insert = "INSERT OR IGNORE INTO hint VALUES (?, ?, ?)"
-        self._write(lambda db: db.execute(insert, (kata, number, _now())), None)
+        return self._write(lambda db: db.execute(insert, (kata, number, _now())).rowcount > 0, True)
 
     def last_mistakes(self, kata: str) -> list[str]:
         """The ids of the mistakes that the last grading found, the first diagnosis first."""

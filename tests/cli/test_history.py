@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from attn_kata import catalog, hints
 from attn_kata.history import History
 from attn_kata.report.model import Finding, Isolation, Report
 
@@ -188,3 +189,17 @@ def test_commands_at_once_lose_nothing(environment, folder, home, said):
     assert sorted(text.splitlines()[0] for text, _ in printed) == [
         f"sdpa, hint {number} of 4" for number in range(1, 5)
     ]
+
+
+def test_a_hint_that_another_command_gives_at_the_same_moment_is_not_given_twice(home, monkeypatch):
+    history = History(pytest.fail)
+    looked = history.hints_given
+
+    def look_and_be_overtaken(kata):
+        given = looked(kata)
+        history.hint_given(kata, 1)
+        return given
+
+    monkeypatch.setattr(history, "hints_given", look_and_be_overtaken)
+    assert hints.following(catalog.find("sdpa"), history).number == 2
+    assert looked("sdpa") == {1, 2}
