@@ -16,7 +16,8 @@ _SIZES: dict[str, str] = {
     "nheadkv numkeyvaluehead",
     "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps "
     "kvgroups",
-    "M": "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner "
+    "M": "ff ffn mlp "
+    "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner "
     "ffnhidden "
     "feedforwarddim ffwdim mlpwidth filtersize innersize ffhiddensize ffnhiddensize ffnsize hiddendimff ffnhiddendim dmlp "
     "nff "
