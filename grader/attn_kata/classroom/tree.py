@@ -58,7 +58,10 @@ def opened(path: Path) -> Iterator[Tree]:
             yield _of_folder(path)
             return
         if not path.exists():
-            raise UsageError(f"There is no folder or zip '{files.shown(path)}'.")
+            raise UsageError(
+                f"There is no folder or zip '{files.shown(path)}'.",
+                next_step="Give one with a file or a folder for each student: attn-kata class SUBMISSIONS --kata KATA",
+            )
         with zipfile.ZipFile(path) as archive:
             yield _of_zip(archive)
     except zipfile.BadZipFile as problem:

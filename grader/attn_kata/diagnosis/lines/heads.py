@@ -11,7 +11,6 @@ from attn_kata.diagnosis.lines.syntax import callee, is_method, line, number, on
 from attn_kata.diagnosis.lines.values import is_transposed, mentions_shape
 
 _HEADS = re.compile(r"\w*heads|n_?heads?|nhead|num_head|h|nh|n_h", re.IGNORECASE)
-_RESHAPES = ("view", "reshape", "unflatten")
 
 
 def _sizes(call: ast.Call) -> list[ast.expr]:

@@ -58,9 +58,6 @@ def _role_of(node: ast.expr) -> str:
     return role(node.id) if isinstance(node, ast.Name) else ""
 
 
-_CUTS = ("chunk", "split", "unbind", "tensor_split")
-
-
 def chunk_order(program: Program) -> int | None:
     """The line where the fused projection is unpacked in another order than q, k, v."""
     found = []
