@@ -1,5 +1,6 @@
 """What every test starts from, and specimens as the hidden tests meet an attempt."""
 
+import hashlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,15 @@ def pytest_collection_finish() -> None:
     """One thread for torch, as in the engine: two of small tensors wait for one another, more so beside another worker's."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _history_of_its_own(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No test reads or writes the history of whoever runs it, nor that of another test, in this process or below it."""
+    name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # a folder that is made when it is written to
+    monkeypatch.setenv("ATTN_KATA_HOME", str(tmp_path_factory.getbasetemp() / "homes" / name))
 
 
 @pytest.fixture(scope="session")

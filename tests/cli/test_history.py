@@ -192,7 +192,7 @@ def test_commands_at_once_lose_nothing(environment, folder, home, said):
 
 
 def test_a_hint_that_another_command_gives_at_the_same_moment_is_not_given_twice(home, monkeypatch):
-    history = History(pytest.fail)
+    history = History(pytest.fail, home)
     looked = history.hints_given
 
     def look_and_be_overtaken(kata):
