@@ -19,11 +19,12 @@ from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.failures import NoAnswer, PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import building, causal, contract, conventions, description, origin, structure, syntax
+from attn_kata.readings import building, causal, contract, conventions, description, origin, reader, structure, syntax
+from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
 from attn_kata.readings.reading import Reading, parse
-from attn_kata.readings.search import Chosen, NotRead, Search
+from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
@@ -197,7 +198,7 @@ def read(
         given=parse(flags),
         returns=returns,
     )
-    chosen = search.run()
+    chosen = reader.read(search)
     if isinstance(chosen, NotRead):
         return _not_read(source, chosen)
     connection.adapt(chosen.adapter)

@@ -7,10 +7,10 @@ import shlex
 from typing import Any
 
 from attn_kata.readings import rotations
+from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Layer, Reading
-from attn_kata.readings.search import Chosen
 from attn_kata.readings.structure import Structure
 
 MOST_TIES = 2  # that are shown
