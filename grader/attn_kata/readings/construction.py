@@ -6,6 +6,7 @@ from attn_kata.properties.handle import read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings import adapter, blocks, building, layers
+from attn_kata.readings.own_code import BUILDER
 from attn_kata.readings.reading import Reading, is_path, with_flags
 from attn_kata.readings.search import Search
 from attn_kata.readings.structure import Definition
@@ -62,7 +63,7 @@ def _shapes(search: Search, reading: Reading) -> layers.Shapes | str:
         args: tuple[Argument, ...] = tuple(
             ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L", "G", "M")
         )
-        reply = search.attempt.ask(Build(name=adapter.BUILDER, module=0, seed=0, args=args))
+        reply = search.attempt.ask(Build(name=BUILDER, module=0, seed=0, args=args))
     if reply.status == wire.RAISED:
         raised = read_raised(reply.texts)
         how = ", ".join(f"{name}={value}" for name, value in reading.build)
