@@ -164,7 +164,7 @@ def variants(id: str, *replacements: Mapping[str, Stage], shows_in_values: bool 
 
 
 def load(folder: Path) -> types.ModuleType:
-    """The module `mistakes.py` of the kata in `folder`: PIPELINES, SYMPTOMS. Raises what its import raises."""
+    """The module `mistakes.py` of the kata in `folder`: PIPELINES, and any SYMPTOMS. Raises what its import raises."""
     name = f"attn_kata_mistakes_{folder.name}"
     spec = importlib.util.spec_from_file_location(name, folder / "mistakes.py")
     assert spec is not None

@@ -13,18 +13,18 @@ def read(search: Search) -> Chosen | NotRead:
     if search.contract.rotation:
         return rotation_search.run(search)
     structure, given = search.structure, search.given
-    wanted = given.get("entry")
     like = blocks.block_like if search.contract.is_block else attention_like
     fitting = [one for one in like(structure) if calls.fits(one, search.contract)]
-    if wanted:
-        named = structure.find(str(wanted))
-        fitting = [named] if named is not None else []
+    tried = fitting
+    if "entry" in given:
+        named = structure.find(str(given["entry"]))
+        tried = [named] if named is not None else []
         if named is None:
-            search.tried.append(f"there is no '{wanted}' in the file")
+            search.tried.append(f"there is no '{given['entry']}' in the file")
     builder = builders.find(structure) if search.contract.builder else None
     if "builder" in given:
         builder = structure.find(str(given["builder"]))
-    if builder is not None and (not fitting or wanted == builder.name):
+    if builder is not None and (not tried or given.get("entry") == builder.name):
         return mask_search.run(search, builder, tuple(one.name for one in fitting))
     mask_of = mask_search.built_mask(search, builder) if builder is not None else None
-    return attention_search.run(search, fitting, mask_of)
+    return attention_search.run(search, tried, mask_of, candidates=tuple(one.name for one in fitting))

@@ -13,9 +13,9 @@ from attn_kata.readings.structure import Definition
 def run(search: Search) -> Chosen | NotRead:
     """The reading of a source that turns vectors by their positions."""
     wanted = search.given.get("entry")
-    found = [one for one in rotations.find(search.structure) if not wanted or one.name == wanted]
+    every = rotations.find(search.structure)
     named = search.structure.find(str(wanted)) if wanted else None
-    found = found or ([named] if named is not None else [])
+    found = ([named] if named is not None else []) if wanted else every
 
     def turning(reading: Reading) -> Asked:
         limits = search.limits(reading)
@@ -28,7 +28,7 @@ def run(search: Search) -> Chosen | NotRead:
             best = ranked
         if best is not None and best.mistakes <= MOST_MISTAKES:
             break
-    others = [one.name for one in found]
+    others = [one.name for one in every]
     if best is None:
         if not found:
             search.tried.append("nothing in the file looks like a rotation by positions")
