@@ -75,6 +75,7 @@ WRONG_SLOPES = (
         {"slopes": always_halves},
         {"slopes": slopes(halves)},
         {"slopes": slopes(halves, of_double=half_ratio)},
+        {"slopes": slopes(halves, of_double=plain)},
     ),
     *variants("alibi.reversed", {"slopes": reversed_heads}),
 )
@@ -95,9 +96,15 @@ def place(first_query):
     def stage(state):
         Tq, Tk = state.q.shape[-2], state.k.shape[-2]
         p, j = torch.arange(Tq)[:, None] + first_query(Tk - Tq), torch.arange(Tk)
-        state.distance, state.keep = (p - j).double(), j <= p
+        state.distance, state.ahead, state.keep = (p - j).double(), j - p, j <= p
 
     return stage
+
+
+def distance_from_the_first_key(state):
+    """For all queries the same: slope * j, as in the authors' code. A softmax over the keys does not see the difference."""
+    place(lambda ahead: ahead)(state)
+    state.distance = -torch.arange(state.k.shape[-2]).double().expand(state.keep.shape)
 
 
 def bias_by(rule):
@@ -123,12 +130,12 @@ penalty = bias_by(lambda slope, distance: -slope * distance)
 
 
 def self_hidden(state):
-    state.keep = state.distance > 0
+    state.keep = state.ahead < 0
     s.mask(state)
 
 
 def next_seen(state):
-    state.keep = state.distance >= -1
+    state.keep = state.ahead <= 1
     s.mask(state)
 
 
@@ -202,6 +209,7 @@ PIPELINES = (
             *VALUES,
         ),
         probes=probes,
+        ways=({"place": distance_from_the_first_key},),
     ),
 )
 

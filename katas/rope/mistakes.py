@@ -21,6 +21,7 @@ POSITIONS = (
         "rope.positions_ignored",
         {"places": s.rotary_rules(places=s.places_of_tokens)},
         {"places": s.rotary_rules(places=lambda positions, x: s.places_of_tokens(positions, x) + 1)},
+        {"places": s.rotary_rules(places=s.places_of_tokens_in_a_row)},
     ),
     *variants("rope.first_sample", {"places": s.rotary_rules(places=s.places_of_the_first_sample)}),
 )

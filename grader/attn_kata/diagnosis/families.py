@@ -9,6 +9,8 @@ A kata adds those of its own. SCALES needs `state.H`; every family needs the sta
 
 from __future__ import annotations
 
+import torch
+
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pipeline import Variant, variants
 
@@ -56,6 +58,12 @@ GROUPS: tuple[Variant, ...] = (
     *variants("group.averaged", {"group": s.group_by(s.mean_of_all)}, {"group": s.queries_averaged}),
     *variants("group.tokens_mixed", {"group": s.group_by(s.tokens_mixed)}),
     *variants("group.count_for_size", {"group": s.group_by(s.by_count)}),
+)
+
+# split: one or two of queries, keys and values. Where the first mistake of all three is, each kata says itself.
+SPLITS_OF_SOME: tuple[Variant, ...] = variants(
+    "split.no_transpose",
+    *({"split": s.split_some_no_transpose(*names)} for names in (("k", "v"), ("q",), ("k",), ("v",), ("q", "k"))),
 )
 
 # mask, remask: how a mask is applied, not which keys it names
@@ -113,6 +121,7 @@ ROTATIONS: tuple[Variant, ...] = (
         "rope.one_frequency",
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=0.0))},
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0, step=0.0))},
+        {"frequencies": s.rotary_rules(frequencies=lambda size, base: base ** -torch.ones(size // 2).double())},
     ),
     *variants("rope.half_split", {"turn": s.rotary_rules(turn=s.turn_halves)}),
     *variants("rope.direction", {"turn": s.rotary_rules(turn=s.turn_backwards)}),
