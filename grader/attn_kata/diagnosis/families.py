@@ -9,8 +9,6 @@ A kata adds those of its own. SCALES needs `state.H`; every family needs the sta
 
 from __future__ import annotations
 
-import torch
-
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pipeline import Variant, variants
 
@@ -121,7 +119,6 @@ ROTATIONS: tuple[Variant, ...] = (
         "rope.one_frequency",
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=0.0))},
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0, step=0.0))},
-        {"frequencies": s.rotary_rules(frequencies=lambda size, base: base ** -torch.ones(size // 2).double())},
     ),
     *variants("rope.half_split", {"turn": s.rotary_rules(turn=s.turn_halves)}),
     *variants("rope.direction", {"turn": s.rotary_rules(turn=s.turn_backwards)}),
