@@ -5,7 +5,16 @@ import math
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import GIVEN_MASKS, GROUPS, MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.families import (
+    GIVEN_MASKS,
+    GROUPS,
+    MASKINGS,
+    MERGES,
+    SCALES,
+    SCORES,
+    SOFTMAXES,
+    SPLITS_OF_SOME,
+)
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
@@ -58,6 +67,32 @@ def softmax_over_folded_queries(state):
     """Over all queries of a group, which lie in one dimension: (B, G, H / G * T, T)."""
     folded = state.scores.unflatten(1, (state.G, state.H // state.G)).flatten(2, 3)
     state.weights = folded.softmax(2).view_as(state.scores)
+
+
+def mask_by_head(rule):
+    """The stage that gives query head h the mask of head `rule(h, H, G)`."""
+
+    def stage(state):
+        if state.keep is not None and state.keep.dim() > 2 and state.keep.shape[-3] == state.H:
+            heads = [rule(h, state.H, state.G) for h in range(state.H)]
+            state.keep = state.keep[..., heads, :, :]
+
+    return stage
+
+
+def in_another_order(h, H, G):
+    """The heads (G, H / G) read as (H / G, G)."""
+    return h % G * (H // G) + h // G
+
+
+def in_turn(h, H, G):
+    """The heads (H / G, G) read as (G, H / G)."""
+    return h % (H // G) * G + h // (H // G)
+
+
+def of_the_group(h, H, G):
+    """The number of the key-value head taken for that of the query head."""
+    return h // (H // G)
 
 
 def some(*shape):
@@ -113,7 +148,13 @@ PIPELINES = (
             *variants("project.weight_transposed", {"output": s.project_out_transposed}),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
             *variants("split.interleaved", {"split": split_by(interleaved)}),
+            *SPLITS_OF_SOME,
             *GROUPS,
+            *variants("group.repeated", {"group": s.group_by(s.in_turn), "shape": mask_by_head(in_another_order)}),
+            *variants(
+                "mask.group_order",
+                *({"shape": mask_by_head(rule)} for rule in (in_turn, in_another_order, of_the_group)),
+            ),
             *SCORES,
             *SCALES,
             *variants("scale.heads", {"scale": s.scale_by_heads}),

@@ -71,6 +71,7 @@ def diagnose(
         gradients_differ=_gradients_differ(pipelines, asked, sets, attempt, source),
         nan_where_masked=any(one.nan_where_masked() for one in asked),
         explained=all(sets),
+        found=frozenset(id for one in sets if len(one) == 1 for id in one[0]),
         fixed_rank=fixed_rank,
     )
     shown: dict[str, int | None] = {}

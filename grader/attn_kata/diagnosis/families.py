@@ -58,6 +58,12 @@ GROUPS: tuple[Variant, ...] = (
     *variants("group.count_for_size", {"group": s.group_by(s.by_count)}),
 )
 
+# split: one or two of queries, keys and values. Where the first mistake of all three is, each kata says itself.
+SPLITS_OF_SOME: tuple[Variant, ...] = variants(
+    "split.no_transpose",
+    *({"split": s.split_some_no_transpose(*names)} for names in (("k", "v"), ("q",), ("k",), ("v",), ("q", "k"))),
+)
+
 # mask, remask: how a mask is applied, not which keys it names
 MASKINGS: tuple[Variant, ...] = (
     *variants("mask.zero_fill", {"mask": s.mask_with_zero}),

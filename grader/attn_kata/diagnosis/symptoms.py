@@ -26,6 +26,7 @@ class Evidence:
     gradients_differ: bool = False  # from those of the mistakes that reproduce its values
     nan_where_masked: bool = False  # all probes with a masked key gave only NaN
     explained: bool = False  # sets of mistakes give all its values, or they are right
+    found: frozenset[str] = frozenset()  # mistakes that reproduce the values of an entry point
     fixed_rank: bool = False  # all probes with one number of dimensions were answered, and no others
 
     def all_raised(self) -> tuple[Raised, ...]:

@@ -10,7 +10,18 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, scores, tensors, triangles
+from attn_kata.diagnosis.lines import (
+    dropout,
+    groups,
+    heads,
+    masks,
+    modules,
+    positions,
+    projections,
+    scores,
+    tensors,
+    triangles,
+)
 from attn_kata.diagnosis.lines.program import Program
 
 Finder = Callable[[Program], int | None]
@@ -241,4 +252,22 @@ FINDERS: dict[str, Finder] = {
     "arguments.unchecked": modules.unchecked,
     "arguments.order": modules.heads_first,
     "dropout.fixed": dropout.fixed,
+    "group.repeated": groups.repeated,
+    "group.mismatched": groups.repeated,
+    "cache.prepended": groups.joined,
+    "cache.wrong_axis": groups.joined,
+    "paged.off_by_one": groups.compared_with_length,
+    "paged.each_page_cut": groups.cut_at_length,
+    "paged.table_transposed": groups.reshaped_table,
+    "rope.exponent": positions.only(positions.is_power_of_base),
+    "rope.exponent_sign": positions.only(positions.is_power_of_base),
+    "rope.frequencies_from_one": positions.only(positions.is_power_of_base),
+    "rope.direction": positions.only(positions.is_made_of_turned),
+    "rope.sign_lost": positions.only(positions.is_made_of_turned),
+    "rope.concatenated": positions.only(positions.is_made_of_turned),
+    "alibi.sign": positions.only(positions.is_bias_of_slopes),
+    "alibi.scaled": positions.only(positions.is_bias_of_slopes),
+    "window.off_by_one": positions.only(positions.is_limit_of_window),
+    "window.sinks_ahead": positions.only(positions.is_join_of_sinks),
+    "window.both_required": positions.only(positions.is_join_of_sinks),
 }

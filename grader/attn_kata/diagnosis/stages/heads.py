@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from attn_kata.diagnosis.pipeline import State
+from attn_kata.diagnosis.pipeline import Stage, State
 from attn_kata.diagnosis.stages.projections import linear, linear_transposed
 
 
@@ -24,6 +24,18 @@ def split_no_transpose(state: State) -> None:
     state.q, state.k, state.v = (
         part.reshape(part.shape[0], state.H, part.shape[1], -1) for part in (state.q, state.k, state.v)
     )
+
+
+def split_some_no_transpose(*names: str) -> Stage:
+    """The stage that splits these of q, k and v without a transpose, and the others right. k and v may have G heads."""
+
+    def stage(state: State) -> None:
+        for name in ("q", "k", "v"):
+            part, heads = getattr(state, name), state.H if name == "q" else getattr(state, "G", state.H)
+            wrong = part.reshape(part.shape[0], heads, part.shape[1], -1)
+            setattr(state, name, wrong if name in names else split(part, heads))
+
+    return stage
 
 
 def split_interleaved(state: State) -> None:
