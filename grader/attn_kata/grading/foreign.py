@@ -300,11 +300,10 @@ def _not_read(source: Source, none: NotRead) -> str:
     if missing:
         say = f"These imports are not installed here: {', '.join(missing)}. {say}"
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
-    return (
-        f"{say_missing([source.contract.entry], source.names)}. As code by other names, {said}"
-        if none.nothing
-        else said
-    )
+    if not none.nothing or source.contract.entry in source.names:
+        return said
+    lacks = say_missing([source.contract.entry], source.names)
+    return f"{lacks}{'' if lacks.endswith('?') else '.'} As code by other names, {said}"
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
