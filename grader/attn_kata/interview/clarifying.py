@@ -24,8 +24,8 @@ from attn_kata.tables import Table
 
 NEAR = 4.0  # least score, of a question of LONG words or more; in proportion less for a shorter one
 LONG = 3
-CLEAR = 0.12  # least lead over the kata's other questions, as a share
-ELSEWHERE = 0.8  # what counts of the score of a topic that only other katas answer
+CLEAR = 0.1  # least lead over the kata's other questions, as a share
+ELSEWHERE = 0.75  # what counts of the score of a topic that only other katas answer
 LONGEST = 500  # characters of a text that are read
 UNKNOWN = "Decide yourself, and write down what you assumed."
 _APART = " _ "  # between two wordings: no pair of neighbours goes over it

@@ -29,7 +29,7 @@ divisible multiple multiples evenly remainder modulo divisibility indivisible di
 error errors raise raises raised exception exceptions assert valueerror throw throws
 causal autoregressive
 triangle triangular tril triu
-dtype dtypes
+dtype dtypes floating
 fp16 half float16 bf16 bfloat16 precision
 float32 fp32 float64 fp64 double doubles
 shape shapes
@@ -85,9 +85,11 @@ neighbouring neighboring neighbour neighbor neighbours neighbors adjacent consec
 interleaved interleave interleaving
 newest latest
 axis axes
-max maximum
+max maximum biggest largest
 save saved store stored stash
 odd uneven
+loop loops looping iterate iterating iteration
+first beginning start front
 new fresh
 sum total
 alias aliases aliasing share shares
@@ -120,11 +122,11 @@ def known_words(every: Iterable[str]) -> frozenset[str]:
 
 
 def mended(word: str, known: frozenset[str]) -> str | None:
-    """The word that a mistyped one was meant to be, None if that says nothing: one letter wrong, two in a long word."""
+    """The word that a mistyped one was meant to be, None if that says nothing: one letter wrong, or two swapped."""
     if len(word) < LEAST_MENDED or word in known or not word.isalpha():
         return word
-    near = [one for one in known if one[0] == word[0] and abs(len(one) - len(word)) <= 2 and len(one) >= LEAST_MENDED]
-    found = process.extractOne(word, near, scorer=OSA.distance, score_cutoff=1 if len(word) < 9 else 2)
+    near = [one for one in known if one[0] == word[0] and abs(len(one) - len(word)) <= 1 and len(one) >= LEAST_MENDED]
+    found = process.extractOne(word, near, scorer=OSA.distance, score_cutoff=1)
     if found is None:
         return word
     return None if found[0] in _STOP else _FOLD.get(found[0], found[0])
