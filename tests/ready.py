@@ -5,7 +5,8 @@ The tests start hundreds of both. What a template forks is a process of its own,
 and runs the same code from the same place on. Where a test asks about the start itself (what is imported, Python's own
 variables, signals, terminals), it starts a new Python.
 
-Run as a script, this file is a template: `python ready.py command SOCKET`, or `python -I ready.py engine SOCKET FOLDER ...`.
+Run as a script, this file is a template: `python ready.py command SOCKET`, or `python -I ready.py engine SOCKET FOLDER ...`;
+or a new Python with the engines of a template, `python ready.py face TEMPLATE ARGUMENT ...`.
 """
 
 from __future__ import annotations
@@ -83,6 +84,11 @@ class Templates:
     def engines(self) -> SimpleNamespace:
         """In place of `subprocess` in the client of the engine: engines like this process's own come of the template."""
         return _engines(self._engine, self._environment, self._folders)
+
+    def face(self, *arguments: str) -> list[str]:
+        """A command line for a new Python that runs this command of attn-kata, and has its engines of the template."""
+        told = json.dumps([str(self._engine), self._environment, self._folders])
+        return [sys.executable, __file__, "face", told, *arguments]
 
     def run(
         self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], lines: str = "", timeout: float = 60.0
@@ -191,11 +197,11 @@ def _forked_for_the_next() -> dict[str, Any]:
                     line.sendall(code.to_bytes(4, "little", signed=True))
 
 
-def _serve_commands() -> NoReturn:
+def _serve_commands(address: str) -> NoReturn:
     del sys.path[0]  # this file's own folder
     import attn_kata.cli
     import attn_kata.cli.group
-    import attn_kata.engine.client
+    import attn_kata.engine.client  # noqa: F401  # once here, and not in every fork
 
     told = _forked_for_the_next()
     os.environ.clear()
@@ -205,12 +211,25 @@ def _serve_commands() -> NoReturn:
     for number, (name, mode, buffering) in enumerate((("stdin", "r", -1), ("stdout", "w", -1), ("stderr", "w", 1))):
         before = getattr(sys, name)  # the locale, which says how to encode, is the same
         setattr(sys, name, os.fdopen(number, mode, buffering, encoding=before.encoding, errors=before.errors))
-    address, environment, folders = told["engine"]
-    attn_kata.engine.client.subprocess = _engines(Path(address), environment, folders)  # type: ignore[attr-defined]
-    sys.exit(attn_kata.cli.main())
+    _run_the_command(told["engine"])
 
 
-def _serve_engines(*folders: str) -> None:
+def _be_a_face(template: str, *arguments: str) -> NoReturn:
+    del sys.path[0]
+    sys.argv = ["attn-kata", *arguments]
+    _run_the_command(json.loads(template))
+
+
+def _run_the_command(template: tuple[str, dict[str, str], list[str]]) -> NoReturn:
+    from attn_kata import cli
+    from attn_kata.engine import client
+
+    address, environment, folders = template
+    client.subprocess = _engines(Path(address), environment, folders)  # type: ignore[attr-defined]
+    sys.exit(cli.main())
+
+
+def _serve_engines(address: str, *folders: str) -> None:
     import gc
 
     gc.disable()  # as in an engine
@@ -229,6 +248,5 @@ def _serve_engines(*folders: str) -> None:
 
 
 if __name__ == "__main__":
-    _, kind, _, *more = sys.argv
-    roles: dict[str, Callable[..., None]] = {"command": _serve_commands, "engine": _serve_engines}
-    roles[kind](*more)
+    roles: dict[str, Callable[..., None]] = {"command": _serve_commands, "engine": _serve_engines, "face": _be_a_face}
+    roles[sys.argv[1]](*sys.argv[2:])
