@@ -26,6 +26,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
 
+HERE = hasattr(os, "pidfd_open")  # on Linux; elsewhere everything starts a new Python
+
 
 class Process:
     """What a template forked; as much of `subprocess.Popen` as attn-kata's client of the engine needs."""
@@ -71,6 +73,9 @@ class Templates:
         self._command, self._engine = folder / "command", folder / "engine"
         self._environment = {name: os.environ[name] for name in client.KEPT_ENVIRONMENT if name in os.environ}
         self._folders = client._import_folders()
+        self._started = []
+        if not HERE:
+            return
         self._started = [
             _started([sys.executable, __file__, "command", str(self._command)], dict(os.environ)),
             _started([sys.executable, "-I", __file__, "engine", str(self._engine), *self._folders], self._environment),
@@ -94,6 +99,10 @@ class Templates:
         self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], lines: str = "", timeout: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
         """Run one command of attn-kata to its end, as `subprocess.run` does with `python -m attn_kata`."""
+        if not HERE:
+            command = [sys.executable, "-m", "attn_kata", *arguments]
+            options: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "check": False}
+            return subprocess.run(command, cwd=cwd, env=env, input=lines, timeout=timeout, **options)
         with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as warned:
             typed.write(lines.encode())
             typed.seek(0)
@@ -143,7 +152,7 @@ def _started(arguments: list[str], environment: dict[str, str]) -> tuple[subproc
 def _engines(template: Path, environment: dict[str, str], folders: list[str]) -> SimpleNamespace:
     def popen(arguments: list[str], **asked: Any) -> Any:
         role, *theirs = arguments[3:]
-        if role != "engine" or theirs != folders or asked["env"] != environment:
+        if not HERE or role != "engine" or theirs != folders or asked["env"] != environment:
             return subprocess.Popen(arguments, **asked)
         requests, ours_to_write = os.pipe()
         ours_to_read, reports = os.pipe()
@@ -170,31 +179,43 @@ def _forked_for_the_next() -> dict[str, Any]:
         for ready in select.select([0, listening, *running], [], [])[0]:
             if ready == 0:  # nothing is ever written: whoever started the template has ended
                 os._exit(0)
-            elif ready is listening:
-                line = listening.accept()[0]
-                size, streams, _, _ = socket.recv_fds(line, 4, 3)
-                told = json.loads(line.recv(int.from_bytes(size, "little"), socket.MSG_WAITALL))
+            if ready is not listening:
+                child, line = running.pop(ready)
+                os.close(ready)
+                _tell(line, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+                line.close()
+                continue
+            line = listening.accept()[0]
+            head, streams, _, _ = socket.recv_fds(line, 4, 3)
+            size = int.from_bytes(head, "little")
+            body = line.recv(size, socket.MSG_WAITALL)
+            if len(streams) == 3 and len(body) == size > 0:  # else, who asked was killed while it did
                 child = os.fork()
                 if not child:
                     for other in (listening, line, *(each for _, each in running.values())):
                         other.close()
                     for descriptor in running:
                         os.close(descriptor)
-                    for standard, stream in enumerate(streams):
-                        os.dup2(stream, standard)
-                        os.close(stream)
-                    os.chdir(told["cwd"])
-                    return told
-                for stream in streams:
-                    os.close(stream)
-                line.sendall(child.to_bytes(4, "little", signed=True))
+                    return _moved(streams, json.loads(body))
                 running[os.pidfd_open(child)] = child, line
+                _tell(line, child)
             else:
-                child, line = running.pop(ready)
-                os.close(ready)
-                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-                with contextlib.suppress(OSError), line:  # nobody may wait for it any more
-                    line.sendall(code.to_bytes(4, "little", signed=True))
+                line.close()
+            for stream in streams:
+                os.close(stream)
+
+
+def _moved(streams: Sequence[int], told: dict[str, Any]) -> dict[str, Any]:
+    for standard, stream in enumerate(streams):
+        os.dup2(stream, standard)
+        os.close(stream)
+    os.chdir(told["cwd"])
+    return told
+
+
+def _tell(line: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):  # who asked may have been killed
+        line.sendall(number.to_bytes(4, "little", signed=True))
 
 
 def _serve_commands(address: str) -> NoReturn:
