@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import psutil
@@ -52,16 +53,15 @@ def summary_of(folder: Path) -> dict[str, dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def graded(tmp_path_factory: pytest.TempPathFactory, ready: Any) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """A class with right, wrong, hostile and missing submissions, graded once."""
     base = tmp_path_factory.mktemp("class")
     contents = {"Anna": source(RIGHT), "Ben": source(SCALE), "Dee": "", **SPIES, **DAMAGE}
     write_files(base / "subs", {f"{name}/{KATA}.py": text for name, text in contents.items()})
     (base / "subs" / "Empty").mkdir()
     write_files(base / "subs" / "Twice", {"a.py": source(RIGHT), "b.py": source(RIGHT)})
-    command = [sys.executable, "-m", "attn_kata", "class", "subs", "--kata", KATA, "--seed", SEED, "--timeout", "4"]
-    environment = {**os.environ, "ATTN_KATA_HOME": str(base / "home")}
-    done = subprocess.run(command, cwd=base, env=environment, capture_output=True, encoding="utf-8", timeout=200)
+    command = ["class", "subs", "--kata", KATA, "--seed", SEED, "--timeout", "4"]
+    done = ready.run(command, cwd=base, env={**os.environ, "ATTN_KATA_HOME": str(base / "home")}, timeout=200)
     return base / f"{KATA}-class", done
 
 

@@ -88,18 +88,10 @@ def test_a_review_is_judged_by_lines_on_a_terminal(folder, environment, run):
     assert "sdpa (review): due in" in run("status").stdout
 
 
-def test_numbers_are_asked_until_they_are_given_and_what_was_answered_is_kept(run, folder, environment):
+def test_numbers_are_asked_until_they_are_given_and_what_was_answered_is_kept(run, folder, environment, ready):
     def napkin(typed: str, *more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "attn_kata", "napkin", "sdpa", "--seed", "5", *more],
-            input=typed,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
+        command = ["napkin", "sdpa", "--seed", "5", *more]
+        return ready.run(command, cwd=folder, env=environment, lines=typed)
 
     asked = napkin("many\n\n", "--count", "2")
     answers = [
