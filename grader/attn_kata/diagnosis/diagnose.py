@@ -15,11 +15,12 @@ import torch
 from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.fills import with_fills
 from attn_kata.diagnosis.gradients import differ
+from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
 from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
 from attn_kata.diagnosis.refinement import refined
-from attn_kata.diagnosis.search import explain, tensors
+from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from attn_kata.diagnosis.outcomes import about_shapes, tensors
 from attn_kata.diagnosis.pipeline import Output, Pipeline, Probe, State
-from attn_kata.diagnosis.search import EQUAL, Answer, about_shapes, tensors
+from attn_kata.diagnosis.search import EQUAL, Answer
 from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
 from attn_kata.properties.handle import Handle, Module, Target
 

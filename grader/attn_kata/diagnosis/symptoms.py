@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from attn_kata.diagnosis import lines
-from attn_kata.diagnosis.search import about_shapes
+from attn_kata.diagnosis.outcomes import about_shapes
 from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from attn_kata.diagnosis.outcomes import error_kind, outcome, tensors
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
-from attn_kata.diagnosis.search import Answer, error_kind, explain, outcome, tensors
+from attn_kata.diagnosis.search import Answer, explain
 from attn_kata.readings.reading import Reading
 
 MOST_PROBES = 3  # for a choice; the diagnosis asks them all
