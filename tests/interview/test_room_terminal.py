@@ -159,7 +159,7 @@ def test_vim_and_the_room_write_the_same_file(terminal, folder, home):
     one = terminal()
     one.begins_coding()
     file = folder / "interview-1" / "sdpa.py"
-    vim = pexpect.spawn("vim", ["-u", "NONE", "-N", str(file)], dimensions=(24, 80), timeout=10)
+    vim = pexpect.spawn("vim", ["-u", "NONE", "-i", "NONE", "-N", str(file)], dimensions=(24, 80), timeout=10)
     try:
         vim.expect("attn-kata: sdpa")
         vim.send("O# from vim\x1b:w\r")

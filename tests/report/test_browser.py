@@ -55,6 +55,7 @@ def browse(tmp_path: Path):
             capture_output=True,
             encoding="utf-8",
             errors="replace",
+            env={**os.environ, "HOME": str(tmp_path)},
             timeout=60,
             check=False,
         )
