@@ -22,8 +22,7 @@ from attn_kata.errors import UsageError
 from attn_kata.interview import content, vocabulary
 from attn_kata.tables import Table
 
-NEAR = 4.0  # least score, of a question of LONG words or more; in proportion less for a shorter one
-LONG = 3
+NEAR = 4.0  # least score; a third for a question of one word
 CLEAR = 0.1  # least lead over the kata's other questions, as a share
 ELSEWHERE = 0.75  # what counts of the score of a topic that only other katas answer
 LONGEST = 500  # characters of a text that are read
@@ -50,7 +49,7 @@ def heard(slug: str, text: str) -> list[int]:
 def _nearest(slug: str, text: str) -> int | None:
     words = _asked(text[:LONGEST])
     scores = _scores(slug, words)
-    least = NEAR * min(1.0, len(words) / LONG)
+    least = NEAR if len(words) > 1 else NEAR / 3
     every = range(1, len(content.of_kata(slug).questions) + 1)
     own = {topic for number in every for topic in _topics(slug, number)}
     ranked = sorted(

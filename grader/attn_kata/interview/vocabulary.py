@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
+# Who is spoken of is kept ("you", "my"): it tells small talk from questions about the task.
 _SILENT = """
-a about actually after all also am an and any as at be been but by can could did do does doing for from get give given had
-has have having hello hi how i if im in into is it its just know let like may me might my need now of ok okay on or our
-please really say shall should so some something sure tell than thanks that the their them then there these they thing
-this those to too up us use using want was we well were what whats when where which while who why will with would you your
-yes wondering right exactly are being case confirm correct correctly else even gets going guess happen happens here kind
-needed needs ones possible possibly question still suppose think understand whether assume wonder wonders really basically
-thats id ill ive youd dont doesnt isnt cant wont shouldnt didnt arent theres lets maybe perhaps quick quickly check
-checking double-check clarify wanna anyway intend someone find found stay fine expected wanted whatsoever simply somehow
+a about actually after all also am an and any as at be been but by can could did do does doing for from get give given
+had has having hello hi how if im in into is it its just know let like may might need now of ok okay on or our please
+really say shall should so some something sure tell than thanks that the their them then there these they thing this
+those to too up us use using want was we well were what whats where which while why will with would yes wondering
+right exactly are being case confirm correct correctly else even gets going guess happen happens here kind needed
+needs ones possible possibly question still suppose think understand whether assume wonder wonders basically thats id
+ill ive youd dont doesnt isnt cant wont shouldnt didnt arent theres lets maybe perhaps quick quickly check checking
+double-check clarify wanna anyway intend someone find found stay fine expected wanted whatsoever simply somehow
 already gonna hmm um uh hey sorry must
 """
 # Words of this field that mean the same in a question; each line is one word.
