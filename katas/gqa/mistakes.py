@@ -144,7 +144,6 @@ PIPELINES = (
         variants=(
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
-            *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
             *variants("project.weight_transposed", {"output": s.project_out_transposed}),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
             *variants("split.interleaved", {"split": split_by(interleaved)}),

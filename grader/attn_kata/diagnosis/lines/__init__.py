@@ -69,6 +69,15 @@ def fill_numbers(source: bytes) -> list[float]:
         return []
 
 
+def activations(source: bytes) -> list[str]:
+    """The names of the activations that the live part of `source` mentions, each once: "relu", "leakyrelu"."""
+    try:
+        program = _program(source)
+        return sorted(set(tensors.activations(program).values())) if program is not None else []
+    except (RecursionError, MemoryError):
+        return []
+
+
 def fills_with_plus(source: bytes) -> bool:
     """Whether the live part of `source` gives hidden keys a large positive number."""
     return _any(masks.positive_fills, source)
@@ -144,6 +153,7 @@ WHERE_RAISED = frozenset(
         "layout.T_of_batch",
         "mask.not_boolean",
         "mask.bool_arithmetic",
+        "mask.as_condition",
         "mask.square_only",
         "layout.fixed_rank",
         "numerics.large_fill",
@@ -200,6 +210,8 @@ FINDERS: dict[str, Finder] = {
     "mask.padding_off_by_one": triangles.lengths,
     "split.no_transpose": heads.split_no_transpose,
     "split.interleaved": heads.split_interleaved,
+    "merge.head_order": tensors.called("reversed", "flip", "roll"),
+    "split.head_order": tensors.called("reversed", "flip", "roll"),
     "merge.no_transpose": heads.merge_no_transpose,
     "merge.interleaved": heads.merge_interleaved,
     "project.key_for_value": partial(projections.wrong_layer, target="v", layer="k"),
@@ -207,7 +219,9 @@ FINDERS: dict[str, Finder] = {
     "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
     "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
     "project.swapped": projections.swapped,
-    "project.activation": tensors.called("relu", "relu_", "ReLU"),
+    "project.activation": tensors.activation,
+    "score.activation": tensors.activation,
+    "output.activation": tensors.activation,
     "project.chunk_order": projections.chunk_order,
     "project.interleaved": projections.fused_interleaved,
     "output.missing": projections.output_missing,
