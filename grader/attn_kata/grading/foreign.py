@@ -226,7 +226,9 @@ def read(
     asked.__dict__.update(vars(mistakes))
     asked.__dict__["PIPELINES"] = limited
     # The order of its arguments and what it refuses are its own.
-    asked.__dict__["SYMPTOMS"] = tuple(one for one in mistakes.SYMPTOMS if not one.id.startswith("arguments."))
+    asked.__dict__["SYMPTOMS"] = tuple(
+        one for one in getattr(mistakes, "SYMPTOMS", ()) if not one.id.startswith("arguments.")
+    )
     return Read(
         source=source,
         chosen=chosen,
