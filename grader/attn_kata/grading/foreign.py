@@ -303,7 +303,7 @@ def _not_read(source: Source, none: NotRead) -> str:
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
     return (
         f"{say_missing([source.contract.entry], source.names)}. As code by other names, {said}"
-        if none.nothing
+        if none.nothing and source.contract.entry not in source.names
         else said
     )
 

@@ -26,5 +26,7 @@ def read(search: Search) -> Chosen | NotRead:
         builder = structure.find(str(given["builder"]))
     if builder is not None and (not fitting or wanted == builder.name):
         return mask_search.run(search, builder, tuple(one.name for one in fitting))
+    if builder is not None and builders.takes_tokens(builder):
+        builder = None  # an attention is given no tokens to hand on
     mask_of = mask_search.built_mask(search, builder) if builder is not None else None
     return attention_search.run(search, fitting, mask_of)
