@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Stage, State
@@ -40,7 +41,7 @@ def in_turn_columns(part: Tensor, heads: int) -> Tensor:
 
 def last_head_first(part: Tensor, heads: int) -> Tensor:
     """Split right, with the heads in the opposite order."""
-    return split(part, heads).flip(1)
+    return torch.flip(split(part, heads), (1,))
 
 
 def split_by(*, q: Split = split, k: Split = split, v: Split = split) -> Stage:
