@@ -111,7 +111,6 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
     result.problems.extend(new.todos(kata))
     if not result.problems:
         result.problems.extend(pipelines.problems(kata, found))
-        result.problems.extend(examples.problems(kata))
     if result.problems:
         return result  # before minutes of grading
 
@@ -182,7 +181,8 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
             report = local
         result.problems.extend(f"{name}: {note}" for note in report.notes if "diagnosis itself failed" in note)
         if report.outcome != "failed":
-            say(f"{specimen.title} is {report.outcome}: {report.ungraded_because}")
+            why = f": {report.ungraded_because}" if report.ungraded_because else ", and a wrong attempt must fail"
+            say(f"{specimen.title} is {report.outcome}{why}")
             continue
         failed = _broken(report)
         for broken in failed:
@@ -199,6 +199,7 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
     for name, killers in result.broken.items():
         if not killers:
             say(f"no wrong attempt breaks {name}")
+    result.problems.extend(examples.problems(kata))  # last: it is written when the wrong attempts are right
     return result
 
 
