@@ -19,11 +19,12 @@ from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.failures import NoAnswer, PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import building, causal, contract, conventions, description, origin, structure, syntax
+from attn_kata.readings import building, causal, contract, conventions, description, origin, reader, structure, syntax
+from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
 from attn_kata.readings.reading import Reading, parse
-from attn_kata.readings.search import Chosen, NotRead, Search
+from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
@@ -197,7 +198,7 @@ def read(
         given=parse(flags),
         returns=returns,
     )
-    chosen = search.run()
+    chosen = reader.read(search)
     if isinstance(chosen, NotRead):
         return _not_read(source, chosen)
     connection.adapt(chosen.adapter)
@@ -225,7 +226,8 @@ def read(
     asked.__dict__.update(vars(mistakes))
     asked.__dict__["PIPELINES"] = limited
     # The order of its arguments and what it refuses are its own.
-    asked.__dict__["SYMPTOMS"] = tuple(one for one in mistakes.SYMPTOMS if not one.id.startswith("arguments."))
+    symptoms = getattr(mistakes, "SYMPTOMS", ())  # a kata may have none
+    asked.__dict__["SYMPTOMS"] = tuple(one for one in symptoms if not one.id.startswith("arguments."))
     return Read(
         source=source,
         chosen=chosen,
@@ -298,11 +300,10 @@ def _not_read(source: Source, none: NotRead) -> str:
     if missing:
         say = f"These imports are not installed here: {', '.join(missing)}. {say}"
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
-    return (
-        f"{say_missing([source.contract.entry], source.names)}. As code by other names, {said}"
-        if none.nothing
-        else said
-    )
+    if not none.nothing or source.contract.entry in source.names:
+        return said
+    lacks = say_missing([source.contract.entry], source.names)
+    return f"{lacks}{'' if lacks.endswith('?') else '.'} As code by other names, {said}"
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
