@@ -203,12 +203,12 @@ def test_without_a_terminal_it_prints_lines(folder, environment, ready):
     assert "\x1b" not in first + "".join(rest)
 
 
-def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder, environment, monkeypatch):
+def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder, environment, monkeypatch, ready):
     """Half typed in between, and a new meaning of its mask, which no word settles. None of it passes the kata."""
     file, right = folder / "mine.py", PIECE.read_text("utf-8")
     file.write_text(right, "utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "attn_kata", "watch", "mine.py", "--class", "MultiHeadAttention"],
+        ready.face("watch", "mine.py", "--class", "MultiHeadAttention"),
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
