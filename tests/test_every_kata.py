@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from attn_kata import catalog
 from attn_kata.authoring import mutants, rules
+from attn_kata.authoring.workbench import Workbench
 from attn_kata.engine.client import Engine
 
 KATAS = catalog.katas()
@@ -18,6 +20,12 @@ KATAS = catalog.katas()
 @pytest.fixture
 def engine(shared_engine: Engine) -> Engine:
     return shared_engine
+
+
+@pytest.fixture(scope="module")
+def workbench() -> Iterator[Workbench]:
+    with Workbench() as running:
+        yield running
 
 
 def by_slug(kata: catalog.Kata) -> str:
@@ -31,8 +39,8 @@ def test_the_six_katas_are_there() -> None:
 
 
 @pytest.mark.parametrize("kata", KATAS, ids=by_slug)
-def test_a_kata_keeps_every_rule(kata: catalog.Kata, engine: Engine) -> None:
-    result = rules.check(kata, engine)
+def test_a_kata_keeps_every_rule(kata: catalog.Kata, engine: Engine, workbench: Workbench) -> None:
+    result = rules.check(kata, engine, workbench)
 
     assert result.problems == []
 

@@ -46,6 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # Arrows of single files, each with its reason.
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("grading/local.py", "attempt"): "runs our own references and mutants the way an attempt is run",
+    ("grading/loopback.py", "attempt"): "runs our own attempts with the bytes of two processes in one",
     ("cli/review.py", "diagnosis"): "says what a mistake is when the review is over; `catalogue` loads no torch",
     ("cli/explain.py", "diagnosis"): "explains the mistakes that the diagnosis knows; `catalogue` loads no torch",
     (

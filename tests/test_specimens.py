@@ -13,6 +13,7 @@ import pytest
 
 from attn_kata import catalog, specimens
 from attn_kata.authoring import rules
+from attn_kata.authoring.workbench import Workbench
 from attn_kata.engine.client import Engine
 from attn_kata.errors import KataFileError, UsageError
 from attn_kata.specimens import Collision
@@ -237,7 +238,7 @@ def test_dev_check_names_the_file_and_the_row_before_anything_is_graded(spoil, s
     shutil.copytree(sdpa.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "wrong").mkdir(exist_ok=True)
     spoil(folder)
-    result = rules.check(replace(sdpa, folder=folder), cast(Engine, None))
+    result = rules.check(replace(sdpa, folder=folder), cast(Engine, None), Workbench())
 
     assert result.graded == 0
     assert len(result.problems) == len(said)

@@ -16,7 +16,7 @@ import torch
 
 from attn_kata import catalog
 from attn_kata.authoring import mutants
-from attn_kata.diagnosis import search
+from attn_kata.diagnosis import outcomes, search
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant, load
 from attn_kata.grading.local import local_handle
 
@@ -48,7 +48,7 @@ def main(slug: str) -> None:
 
 def named(pipeline: Pipeline, begun: list[State], chosen: tuple[Variant, ...]) -> tuple[float, bool] | None:
     """How long the search takes for these mistakes, and whether it names them. None where an attempt would only raise."""
-    results = [search.outcome(pipeline, state, chosen) for state in begun]
+    results = [outcomes.outcome(pipeline, state, chosen) for state in begun]
     answers = [
         search.Answer(output=None, raised=result)
         if isinstance(result, str)

@@ -386,13 +386,14 @@ def test_an_endless_loop_is_waited_for_once(run, folder):
     assert time.monotonic() - started < 10 + 2 * 2 + 8  # once, then twice a little, and what a busy machine takes
 
 
-def test_who_waits_at_a_terminal_is_told_what_for(folder, home):
+def test_who_waits_at_a_terminal_is_told_what_for(folder, home, ready):
     (folder / "sdpa.py").write_text(  # slow once, where a call would be made three times
         "import time\n\ntime.sleep(5)\n\n\ndef scaled_dot_product_attention(q, k, v):\n    return v\n"
     )
+    python, *arguments = ready.face("grade", "--property", "output_shape")
     child = pexpect.spawn(
-        sys.executable,
-        ["-m", "attn_kata", "grade", "--property", "output_shape"],
+        python,
+        arguments,
         cwd=str(folder),
         timeout=60,
         env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from attn_kata import catalog
 from attn_kata.authoring import mutants
-from attn_kata.diagnosis import search
+from attn_kata.diagnosis import outcomes, search
+from attn_kata.diagnosis.outcomes import Outcomes, outcome, tensors
 from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant, load
-from attn_kata.diagnosis.search import Answer, explain, outcome, tensors
+from attn_kata.diagnosis.search import Answer, explain
 from attn_kata.grading.local import local_handle
 
 PIPELINES = [(kata, pipeline) for kata in catalog.katas() for pipeline in load(kata.folder).PIPELINES]
@@ -172,15 +174,49 @@ def test_the_search_counts_what_it_tries_and_looks_at_no_clock(monkeypatch: pyte
     begun, right = begun_for(kata, pipeline)
     answers = [Answer(output=torch.randn(answer.shape).double()) for answer in right]
     tried: list[int] = []
-    compared = search.distance
-    monkeypatch.setattr(search, "distance", lambda answer, result: tried.append(1) or compared(answer, result))
+
+    def counted(*asked: Any) -> Outcomes:
+        found = outcomes.outcomes(*asked)
+        tried.append(len(found))
+        return found
+
+    monkeypatch.setattr(search, "outcomes", counted)
 
     assert explain(pipeline, begun, answers) == []
-    counts = [len(tried)]
+    counts = [sum(tried)]
     for most in (1000, 900):
         tried.clear()
         monkeypatch.setattr(search, "TRIPLES", most)
         explain(pipeline, begun, answers)
-        counts.append(len(tried))
+        counts.append(sum(tried))
 
     assert counts[0] > counts[1] == counts[2] + 100
+
+
+@pytest.mark.parametrize("slug", ["mha", "causal_mask", "flash_attention"])
+def test_what_is_kept_of_an_earlier_search_changes_no_later_one(slug: str) -> None:
+    """The same answers in a pipeline that knows nothing yet, and in one that has searched for others."""
+    kata = catalog.find(slug)
+    for pipeline in load(kata.folder).PIPELINES:
+        begun, right = begun_for(kata, pipeline)
+        shown = [variant for variant in pipeline.variants if variant.shows_in_values][::9]
+        asked = [answered(pipeline, begun, (variant,)) for variant in shown]
+        asked += [[Answer(output=doubled(answer)) for answer in right]]
+        asked = [answers for answers in asked if any(answer.output is not None for answer in answers)]
+        alone = [explain(replace(pipeline), begun, answers, most=2) for answers in asked]
+
+        assert [explain(pipeline, begun, answers, most=2) for answers in asked] == alone
+
+
+def test_only_what_is_plainly_apart_is_ruled_out_before_it_is_compared() -> None:
+    for kata, pipeline in PIPELINES[::3]:
+        begun, right = begun_for(kata, pipeline)
+        for answer in (right[0], answered(pipeline, begun, pipeline.variants[:1])[0].output):
+            got = next(iter(tensors(answer)), None)
+            if got is None:
+                continue
+            of_one = outcomes.outcomes(pipeline, begun[0], 1, None)
+            near = {id(one) for one in of_one.near(got, search.RIVAL)}
+            for one in of_one:
+                if search.distance(Answer(output=answer), one.result) < search.RIVAL:
+                    assert id(one) in near, one.chosen

@@ -131,7 +131,7 @@ def _serve(stream: Stream) -> None:
             _seed(request.seed)
         status, texts, tensors = executor.execute(request)
         del request
-        reply = _encoded(nonce, status, texts, tensors)
+        reply = encoded(nonce, status, texts, tensors)
         _flush()
         _write(stream, reply)
 
@@ -149,7 +149,7 @@ def _hide_package() -> None:
         del sys.modules[name]
 
 
-def _encoded(nonce: int, status: int, texts: tuple[str, ...], tensors: Tensors) -> bytes:
+def encoded(nonce: int, status: int, texts: tuple[str, ...], tensors: Tensors) -> bytes:
     """The reply's bytes. If a result cannot be encoded, the reply says so: a tensor of an attempt may be of any kind."""
     try:
         return wire.encode_reply(nonce, status, texts, tensors)

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from attn_kata import catalog
+from attn_kata.diagnosis.outcomes import outcome
 from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant, load
 from attn_kata.diagnosis.probing import output_of
-from attn_kata.diagnosis.search import EQUAL, Answer, distance, outcome
+from attn_kata.diagnosis.search import EQUAL, Answer, distance
 from attn_kata.grading.hidden_tests import Begin, HiddenTest
 from attn_kata.grading.hidden_tests import load as load_tests
 from attn_kata.grading.local import Local, load_namespace, local_handle

@@ -32,13 +32,14 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
     """Hold katas to the rules: the reference and right/ pass, stubs and wrong/ fail as they say. All where none is named."""
     from attn_kata import catalog
     from attn_kata.authoring import rules
+    from attn_kata.authoring.workbench import Workbench
     from attn_kata.engine.client import Engine
 
     chosen = [rules.find(name) for name in names] or catalog.katas()
     failed = False
-    with Engine() as engine:
+    with Engine() as engine, Workbench() as workbench:
         for kata in chosen:
-            result = rules.check(kata, engine)
+            result = rules.check(kata, engine, workbench)
             failed = failed or bool(result.problems)
             click.echo(f"{kata.slug}: {result.graded} graded, {_count(result.problems)}")
             for problem in result.problems:

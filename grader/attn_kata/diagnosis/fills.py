@@ -21,4 +21,4 @@ def with_fills(pipeline: Pipeline, numbers: Sequence[float]) -> Pipeline:
     for number in numbers:
         id = "mask.fill_sign" if number > LARGE else "mask.weak_fill"
         made += variants(id, {stage: s.mask_filled_with(number)}, {stage: s.mask_lowered_by(number)})
-    return replace(pipeline, variants=(*pipeline.variants, *made))
+    return replace(pipeline, variants=(*pipeline.variants, *made)) if made else pipeline

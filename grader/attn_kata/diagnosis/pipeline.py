@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib.util
 import sys
 import types
@@ -66,7 +67,7 @@ class Probe:
         return {name: self.stronger.get(name, 1.0) * weight for name, weight in random_weights(parameters).items()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Pipeline:
     """One entry point of a kata. `stages` without a mistake compute the same as the reference.
 
@@ -84,6 +85,7 @@ class Pipeline:
     `stages.fill`: each right way of masking is then tried.
     `ways` are other right ways to compute, as the stages that they replace. Each gives the same result until a mistake is made
     in another stage: where every key of a query is hidden by mistake, a small epsilon decides between 0 and NaN.
+    `activated` says that the contract has an activation: another one, or one elsewhere, is then among `variants`, or unknown.
     """
 
     entry: str
@@ -97,6 +99,7 @@ class Pipeline:
     others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     ways: tuple[Mapping[str, Stage], ...] = ()
     hides: bool = False
+    activated: bool = False
 
     def first_state(self, weights: Mapping[str, Tensor], probe: Probe) -> State:
         """The state of a probe before the first stage. `weights` are those of the module."""
@@ -141,9 +144,10 @@ class Pipeline:
         """The pipeline with the mistake `id`, which a symptom has already found in the attempt."""
         return replace(self, stages={**self.stages, **self.beside[id]}, beside={})
 
-    def in_way(self, way: Mapping[str, Stage]) -> Pipeline:
-        """The pipeline that computes in another right way, one of `ways`."""
-        return replace(self, stages={**self.stages, **way}, ways=())
+    @functools.cached_property
+    def in_ways(self) -> tuple[Pipeline, ...]:
+        """The pipelines that compute in another right way, each in one of `ways`."""
+        return tuple(replace(self, stages={**self.stages, **way}, ways=()) for way in self.ways)
 
     def __post_init__(self) -> None:
         replaced = [(variant.id, variant.stages) for variant in self.variants]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 import itertools
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from attn_kata.diagnosis.outcomes import Outcome, Outcomes, about_shapes, error_kind, outcome, outcomes, tensors
 from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant
-from attn_kata.diagnosis.stages.masks import FINITE, MASKING, weigh_later
+from attn_kata.diagnosis.stages.masks import FINITE, MASKING
 
 EQUAL = 1e-5  # absolute plus relative: the precision of float32 arithmetic
 RIVAL = 1e-3  # a set that is not equal must be at least this far away, or there is no diagnosis
@@ -32,54 +31,6 @@ class Answer:
     output: Output | None
     raised: str = ""  # the exception's message
     instead: tuple[object, ...] | None = None
-
-
-# Messages of torch and their kinds; two errors are equal when they are of the same kind.
-_SIZES = "sizes do not match"  # in a product, an einsum or a broadcast: the same mistake in different notations
-_INDEX = "an index is out of range"  # of a tensor, a list or a tuple
-_ERRORS = {
-    "is invalid for input of size": "is invalid for input of size",
-    "Dimension out of range": "Dimension out of range",
-    "index out of range": _INDEX,
-    "is out of bounds for dimension": _INDEX,
-    "shapes cannot be multiplied": _SIZES,
-    "must match the size of tensor": _SIZES,
-    "must match the existing size": _SIZES,
-    "Expected size for first two dimensions of batch2 tensor": _SIZES,
-    "does not broadcast with previously seen size": _SIZES,
-    "not broadcastable": _SIZES,
-    "does not match the broadcast shape": _SIZES,
-    "does not match the shape of the indexed tensor": _SIZES,
-}
-
-
-# Messages about shapes in any notation: the same tensor with a dimension too many fails in a product, an einsum or a view.
-_SHAPES = re.compile(
-    "|".join(
-        (
-            *map(re.escape, (*_ERRORS, *_ERRORS.values())),
-            "number of subscripts in the equation",
-            "number of dimensions",
-            "values to unpack",
-            "must be a 3D tensor",
-            "Expected 3-dimensional tensor",
-            "doesn't match the broadcast shape",
-            "Sizes of tensors must match",
-            "inconsistent tensor size",
-            "too many indices for tensor",
-        )
-    )
-)
-
-
-def about_shapes(message: str) -> bool:
-    """Whether an exception's message, or its kind, is about the shapes of tensors."""
-    return _SHAPES.search(message) is not None
-
-
-def error_kind(message: str) -> str:
-    """The kind of a torch error message; an unknown message is its own kind."""
-    return next((kind for words, kind in _ERRORS.items() if words in message or message == kind), message)
 
 
 def distance(answer: Answer, result: State | str) -> float:
@@ -104,11 +55,6 @@ def distance(answer: Answer, result: State | str) -> float:
         if worst >= RIVAL:
             break
     return worst
-
-
-def tensors(output: Any) -> tuple[Tensor, ...]:
-    """The tensors of an output that may be in parts."""
-    return tuple(part for part in (output if isinstance(output, tuple) else (output,)) if isinstance(part, Tensor))
 
 
 def _apart(got: Tensor, expected: Tensor, empty: Tensor | None) -> float:
@@ -196,14 +142,15 @@ def _smallest(
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
-        computing = [pipeline, *(pipeline.in_way(way) for way in pipeline.ways if count)]
+        computing = [pipeline, *(pipeline.in_ways if count else ())]
         most_tried = TRIPLES // (len(walks) * len(computing))
         matched: set[frozenset[str]] = set()
         near: set[frozenset[str]] = set()
         for together, one in itertools.product(walks, computing):
-            tried = _sets(one, together[0][0], count)
-            for chosen, first in itertools.islice(tried, most_tried) if count == MOST else tried:
-                hides = len(together) > 1 and _holds_nan(first)  # a mistake hides keys where there is no mask
+            tried = outcomes(one, together[0][0], count, most_tried if count == MOST else None)
+            for each in _possible(tried, answers[0]):
+                chosen, first = each.chosen, each.result
+                hides = len(together) > 1 and each.holds_nan  # a mistake hides keys where there is no mask
                 if distance(answers[0], first) >= RIVAL and not hides:
                     continue
                 for states in together:
@@ -221,6 +168,12 @@ def _smallest(
         if nearly_right and count:  # one mistake may change little, and is then told by all its digits
             return []
     return None
+
+
+def _possible(tried: Outcomes, answer: Answer) -> Iterable[Outcome]:
+    """The outcomes that the answer may be equal to."""
+    first = next(iter(tensors(answer.output)), None)
+    return tried if first is None or answer.instead is not None else tried.near(first, RIVAL)
 
 
 def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:
@@ -248,10 +201,6 @@ def _farthest(
     return worst if evidence else float("inf")
 
 
-def _holds_nan(result: State | str) -> bool:
-    return not isinstance(result, str) and any(bool(part.isnan().any()) for part in tensors(result.out))
-
-
 def _masked(begun: list[State]) -> bool:
     return any(getattr(state, "keep", None) is not None for state in begun)
 
@@ -262,70 +211,3 @@ def _masking(begun: list[State], way: str, finite: float) -> list[State]:
     for state in states:
         state.masking = (way, finite)
     return states
-
-
-def outcome(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> State | str:
-    """The pipeline's result with these mistakes made, or the kind of error that they raise."""
-    if pipeline.ask is not None:
-        try:
-            return pipeline.result(begun, chosen, after=weigh_later)
-        except (RuntimeError, IndexError, ValueError) as error:
-            return error_kind(str(error))
-    return _advance(pipeline, begun, list(pipeline.stages), chosen)
-
-
-def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
-    """Every set of `count` variants that replace different stages, with the first probe's result.
-
-    Stages before the first replaced one are computed once: the states after each prefix are shared down the tree. Where a probe
-    takes several calls, nothing is shared.
-    """
-    names = list(pipeline.stages)
-    place = {name: index for index, name in enumerate(names)}
-    shown = (variant for variant in pipeline.variants if variant.shows_in_values)
-    ordered = sorted(shown, key=lambda variant: _first(variant, place))
-    if pipeline.ask is not None:
-        for chosen in itertools.combinations(ordered, count):
-            taken = [name for variant in chosen for name in variant.stages]
-            if len(taken) == len(set(taken)):
-                yield chosen, outcome(pipeline, begun, chosen)
-        return
-
-    def walk(
-        state: State, done: int, chosen: tuple[Variant, ...], start: int
-    ) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
-        """`state` is the state after the stages before `done`, with `chosen`; it may add the variants from `start` on."""
-        if len(chosen) == count:
-            yield chosen, _advance(pipeline, state, names[done:], chosen)
-            return
-        taken = {name for other in chosen for name in other.stages}
-        for index in range(start, len(ordered)):
-            variant = ordered[index]
-            first = _first(variant, place)
-            if taken & set(variant.stages):
-                continue
-            together = (*chosen, variant)
-            reached = _advance(pipeline, state, names[done:first], chosen)
-            if not isinstance(reached, str):
-                yield from walk(reached, first, together, index + 1)
-            elif len(together) == count:
-                yield together, reached  # it raises before the last mistake
-
-    yield from walk(begun, 0, (), 0)
-
-
-def _first(variant: Variant, place: dict[str, int]) -> int:
-    return min(place[name] for name in variant.stages)
-
-
-def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[Variant, ...]) -> State | str:
-    """The state after the stages of these names, with the chosen mistakes made, or the kind of error that one raises."""
-    replaced = {name: stage for variant in chosen for name, stage in variant.stages.items()}
-    reached = State(**vars(state))
-    try:
-        for name in names:
-            (replaced.get(name) or pipeline.stages[name])(reached)
-            weigh_later(reached)
-    except (RuntimeError, IndexError, ValueError) as error:
-        return error_kind(str(error))
-    return reached

@@ -77,17 +77,31 @@ class Loaded:
             diagnose(self.mistakes, attempt, reference, findings, failures, source)
 
 
-def grade(job: Job, source: bytes, launcher: AttemptLauncher, loaded: Loaded | None = None) -> Report:
+def grade(
+    job: Job,
+    source: bytes,
+    launcher: AttemptLauncher,
+    loaded: Loaded | None = None,
+    *,
+    connection: type[Connection] = Connection,
+) -> Report:
     """Grade `source` as the job says. `loaded` is the kata, if it is loaded already.
 
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    return _Grading(job, source, launcher, loaded).run()
+    return _Grading(job, source, launcher, loaded, connection).run()
 
 
 class _Grading:
-    def __init__(self, job: Job, source: bytes, launcher: AttemptLauncher, loaded: Loaded | None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        source: bytes,
+        launcher: AttemptLauncher,
+        loaded: Loaded | None,
+        connection: type[Connection],
+    ) -> None:
         self._job, self._source, self._loaded = job, source, loaded
         self._deadline = time.monotonic() + job.timeout
         self._folder = Path(job.katas) / job.slug
@@ -105,7 +119,7 @@ class _Grading:
             seed=job.seed,
             tensors=(wire.source_tensor(source),),
         )
-        self.attempt = Connection(
+        self.attempt = connection(
             launcher,
             request,
             call_seconds=min(job.call_seconds, job.timeout),

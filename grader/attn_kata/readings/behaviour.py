@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from attn_kata.diagnosis.outcomes import error_kind, outcome, tensors
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
-from attn_kata.diagnosis.search import Answer, error_kind, explain, outcome, tensors
+from attn_kata.diagnosis.search import Answer, explain
 from attn_kata.readings.reading import Reading
 
 MOST_PROBES = 3  # for a choice; the diagnosis asks them all
@@ -67,6 +68,12 @@ def fits(asked: Asked) -> bool:
         for pipeline, one in asked
         for state, answer in zip(one.begun, one.answers, strict=True)
     )
+
+
+def averages(asked: Asked) -> bool:
+    """Whether the weights beside the output have no dimension for the heads: averaged, or with the heads in the batch."""
+    found = [tensors(answer.output) for _, one in asked for answer in one.answers if answer.output is not None]
+    return bool(found) and all(len(parts) > 1 and parts[1].dim() == 3 for parts in found)
 
 
 def _like(answer: Answer, right: object) -> bool:

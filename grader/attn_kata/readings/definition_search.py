@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attn_kata.readings import calls, construction, conventions, masks, vocabulary
-from attn_kata.readings.behaviour import Ranked, answers
+from attn_kata.readings.behaviour import Ranked, answers, averages
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
@@ -170,12 +170,13 @@ class DefinitionSearch:
                 or 1
             )
             names = next((names for names in self.definition.returned if len(names) == count), ())
-            places = sorted(
-                range(min(count, 4)), key=lambda place: bool(names and vocabulary.NOT_OUTPUT.search(names[place]))
-            )
-            beside = [place for place in places if names and vocabulary.NOT_OUTPUT.search(names[place])] or places[1:]
+            places = sorted(range(min(count, 4)), key=lambda place: bool(names and vocabulary.is_beside(names[place])))
+            beside = [place for place in places[1:] if names and vocabulary.is_beside(names[place])] or places[1:]
             if self.contract.returns and beside:  # weights that are returned are asked for
-                yield replace(one, returns=f"{places[0]},{beside[0]}")
+                both = replace(one, returns=f"{places[0]},{beside[0]}")
+                yield both
+                if averages(self.search.unmasked(both)):  # which is a convention, and no mistake
+                    yield replace(one, returns=str(places[0]))
                 continue
             yield from (replace(one, returns=str(place)) for place in places)
             if self.contract.has_score:

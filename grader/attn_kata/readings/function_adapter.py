@@ -17,9 +17,13 @@ def mask_builder(reading: Reading, contract: Contract) -> str:
         made, rows = "_their_mask(num_keys)", "[num_keys - num_queries :]"
     else:
         made, rows = "_their_mask(num_queries, num_keys)", ""
+    theirs = f"_their_mask = {reading.builder}"
+    if reading.entry == reading.builder and reading.call:
+        tokens = "_torch.ones(1, length, dtype=_torch.long)" if reading.dims == 2 else "_torch.ones(1, length, 8)"
+        theirs = f"def _their_mask(length):\n    return {reading.builder}({tokens})"
     return f"""
 
-_their_mask = {reading.builder}
+{theirs}
 
 
 def {contract.builder}(num_queries, num_keys, device=None):
@@ -33,6 +37,8 @@ def source(reading: Reading, contract: Contract) -> str:
     """The functions with the contract's names."""
     called = f"{BUILDER}(D=q.shape[-1], E=q.shape[-1], p=p).train(training)" if reading.is_class else "_theirs"
     lines = ["def _attend(q, k, v, mask=None, p=0.0, training=False):", "    lead = q.shape[:-2]"]
+    if any("D" in value for _, value in reading.call):
+        lines.append("    D = q.shape[-1]")
     if reading.builder:
         made = (
             "_their_mask(k.shape[-2])[..., k.shape[-2] - q.shape[-2] :, :]"

@@ -65,4 +65,4 @@ def _size(value: str) -> str:
 
 def arguments(reading: Reading) -> str:
     """The arguments of the call of the code."""
-    return ", ".join(f"{name}={value}" for name, value in reading.call)
+    return ", ".join(f"{name}={_size(value)}" for name, value in reading.call)

@@ -26,5 +26,7 @@ def read(search: Search) -> Chosen | NotRead:
         builder = structure.find(str(given["builder"]))
     if builder is not None and (not tried or given.get("entry") == builder.name):
         return mask_search.run(search, builder, tuple(one.name for one in fitting))
+    if builder is not None and builders.takes_tokens(builder):
+        builder = None  # an attention is given no tokens to hand on
     mask_of = mask_search.built_mask(search, builder) if builder is not None else None
     return attention_search.run(search, tried, mask_of, candidates=tuple(one.name for one in fitting))

@@ -100,6 +100,8 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
         ]
     vectors = [path for path, shape in weights.items() if _is_vector(shape)]
     matrices = [path for path, shape in weights.items() if len(shape) == 2 and path not in vectors]
+    # A bias of no layer is added inside of the tanh: it counts as that of the query's.
+    loose = next((path for path in shapes if _is_bias(path, shapes) and "." not in path), "")
     found = []
     for vector in vectors:
         shape = weights[vector]
@@ -113,7 +115,9 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
         for query, key in _pairs(matrices):
             stored = ("rows",) if query.endswith(".weight") else ("rows", "columns")
             for way in stored:
-                one: dict[str, object] = {"q": _layer(query, shapes, way), "k": _layer(key, shapes, way), "v": v}
+                q = _layer(query, shapes, way)
+                q = replace(q, bias=loose) if not q.bias else q
+                one: dict[str, object] = {"q": q, "k": _layer(key, shapes, way), "v": v}
                 found.append(with_flags(reading, one))
     return found
 
