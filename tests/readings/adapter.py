@@ -327,7 +327,11 @@ class Adapted:
     def output(self) -> Tensor:
         """What the piece returns for the same arguments, as the contract would have it: batch first, one tensor."""
         if "builds_only" in self.row:
-            made = torch.as_tensor(self.f(*[self.sizes["T"]] * self.row["builds_only"])).reshape(-1, self.sizes["T"])
+            given = [torch.ones(1, self.sizes["T"]) if "takes" in self.row else self.sizes["T"]] * self.row[
+                "builds_only"
+            ]
+            made = torch.as_tensor(self.f(*given))
+            made = made.reshape(-1, self.sizes["T"])
             kept = made == 0 if self.row["mask"] in ("additive", "hide") else made != 0
             return kept.double()
         if self.kata == "rope":
