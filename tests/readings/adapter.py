@@ -217,6 +217,8 @@ class Adapted:
             weight = weight.T
         if stored == "H, in, out":
             weight = weight.flatten(0, 1).T if part == "o" else weight.transpose(1, 2).flatten(0, 1)
+        if stored == "in, H, out":
+            weight = weight.flatten(0, 1).T if part == "o" else weight.flatten(1).T
         if part == "score" and weight.dim() == 1:
             weight = weight[None]
         bias = torch.zeros(weight.shape[0], dtype=torch.float64) if bias.numel() == 0 else bias.flatten()
