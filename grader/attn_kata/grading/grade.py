@@ -82,7 +82,11 @@ def grade(job: Job, source: bytes, launcher: AttemptLauncher, loaded: Loaded | N
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    return _Grading(job, source, launcher, loaded).run()
+    grading = _Grading(job, source, launcher, loaded)
+    try:
+        return grading.run()
+    finally:
+        grading.attempt.close()
 
 
 class _Grading:
