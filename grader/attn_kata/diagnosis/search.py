@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -153,21 +153,27 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
 
 
 def explain(
-    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, finite: float = FINITE, most: int = MOST
+    pipeline: Pipeline,
+    begun: list[State],
+    answers: list[Answer],
+    *,
+    finite: float = FINITE,
+    most: int = MOST,
+    likely: Callable[[str], bool] = lambda id: True,
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
 
-    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`;
-    no set of more than `most`.
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`,
+    those of `likely` ids first; no set of more than `most`.
     With a mistake, it matters how the rest computes: each right way to mask (`stages.MASKING`), filling with `finite`, and each
     of the pipeline's `ways` is tried.
     Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
     """
     begun, answers = _steered(begun, answers)
-    found = _smallest(pipeline, begun, answers, finite, most)
+    found = _smallest(pipeline, begun, answers, finite, most, likely)
     if found is None and any(answer.output is None and about_shapes(answer.raised) for answer in answers):
         loose = [_any_of_shapes(pipeline, *both) for both in zip(begun, answers, strict=True)]
-        found = _smallest(pipeline, begun, loose, finite, min(most, 2))
+        found = _smallest(pipeline, begun, loose, finite, min(most, 2), likely)
         found = found if found is not None and len(found) == 1 else None
     return found or []
 
@@ -188,7 +194,12 @@ def _layout(state: State) -> tuple[object, ...]:
 
 
 def _smallest(
-    pipeline: Pipeline, begun: list[State], answers: list[Answer], finite: float, most: int
+    pipeline: Pipeline,
+    begun: list[State],
+    answers: list[Answer],
+    finite: float,
+    most: int,
+    likely: Callable[[str], bool],
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
     nearly_right = False
@@ -202,6 +213,9 @@ def _smallest(
         near: set[frozenset[str]] = set()
         for together, one in itertools.product(walks, computing):
             tried = _sets(one, together[0][0], count)
+            if count == MOST:  # not all can be tried
+                shown = replace(one, variants=tuple(variant for variant in one.variants if likely(variant.id)))
+                tried = itertools.chain(_sets(shown, together[0][0], count), tried)
             for chosen, first in itertools.islice(tried, most_tried) if count == MOST else tried:
                 hides = len(together) > 1 and _holds_nan(first)  # a mistake hides keys where there is no mask
                 if distance(answers[0], first) >= RIVAL and not hides:

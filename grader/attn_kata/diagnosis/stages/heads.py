@@ -30,7 +30,8 @@ def as_it_lies(part: Tensor, heads: int) -> Tensor:
 
 def in_turn_columns(part: Tensor, heads: int) -> Tensor:
     """Head h takes the columns h, h + H, h + 2H, …"""
-    return part.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)
+    by_feature: Tensor = part.unflatten(-1, (-1, heads))
+    return by_feature.permute(0, 3, 1, 2)
 
 
 def last_head_first(part: Tensor, heads: int) -> Tensor:
