@@ -117,8 +117,8 @@ def check(kata: Kata, engine: Engine) -> Check:
     except EngineFault as fault:
         if "HiddenTestFault" not in fault.details:
             raise
-        said = fault.details.rpartition("HiddenTestFault: ")[2].strip().splitlines()
-        say(f"test_{kata.slug}.py cannot be used: {said[0] if said else fault}")
+        lines = fault.details.rpartition("HiddenTestFault: ")[2].strip().splitlines()
+        say(f"test_{kata.slug}.py cannot be used: {lines[0] if lines else fault}")
         return result
     if reference.ungraded_because:
         say(f"the reference is ungraded: {reference.ungraded_because}")
