@@ -28,7 +28,7 @@ ASKED = {
 
 @functools.cache
 def known_of(slug: str) -> tuple[list[HiddenTest], ReferenceCache, tuple[Symptom, ...]]:
-    """A kata's hidden tests, its reference and its symptoms: every mutant is asked the same, and collecting tests takes long."""
+    """A kata's hidden tests, its reference and its symptoms: all mutants are asked the same, and collecting takes long."""
     kata = catalog.find(slug)
     answers = ReferenceCache(Local(load_namespace(kata.solution)))
     return mutants.hidden_tests(kata.folder), answers, tuple(load(kata.folder).SYMPTOMS)
