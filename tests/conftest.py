@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+# jsonschema builds a parser of IRIs when it is imported, which takes longer than torch; no schema here has an IRI.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 # A run that was started in the background may have inherited an ignored SIGINT, and would hand it on to what it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,12 +42,32 @@ def _history_of_its_own(
 
 
 @pytest.fixture(scope="session")
-def shared_engine() -> Iterator[Any]:
-    """An engine for all tests of this worker that only grade. To start one takes seconds."""
-    from attn_kata.engine.client import Engine
+def ready() -> Iterator[Any]:
+    """`ready.run(["list"], cwd=..., env=...)`: a command in a process that has loaded already; and engines that have."""
+    from .ready import templates
 
-    with Engine() as running:
+    with templates() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def shared_engine(ready: Any) -> Iterator[Any]:
+    """An engine for all tests of this worker that only grade."""
+    from attn_kata.engine import client
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "subprocess", ready.engines())
+        engine = client.Engine()
+    with engine as running:
+        yield running
+
+
+@pytest.fixture
+def ready_engines(ready: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every engine that this test starts in this process has loaded torch already. It is an engine of its own all the same."""
+    from attn_kata.engine import client
+
+    monkeypatch.setattr(client, "subprocess", ready.engines())
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "watch": {"rounds", "engine", "readings", "report", GROUND},
     "interview": {"rounds", "engine", "report", GROUND},
     "classroom": {"engine", "report", GROUND},
-    "notebook": {"api", "engine", "report", GROUND},
-    "api": {"engine", "report", GROUND},
+    "notebook": {"api", "engine", "readings", "report", GROUND},
+    "api": {"engine", "readings", "report", GROUND},
     "authoring": {"engine", "grading", "diagnosis", "properties", "report", GROUND},
     "rounds": {"report", GROUND},
     # the grader, downwards

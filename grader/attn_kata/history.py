@@ -158,7 +158,10 @@ class History:
     # Gradings -------------------------------------------------------------------------------------------------
 
     def record(self, report: Report, path: Path, *, whole: bool) -> None:
-        """Keep one grading. `whole` is False for a grading of some properties only, which cannot pass the kata."""
+        """Keep one grading. `whole` is False for a grading of some properties only, which cannot pass the kata.
+
+        Neither can code by other names, which is practice.
+        """
         mistakes = [[mistake.id for mistake in found.mistakes] for found in report.diagnosis]
         row = (
             _now(),
@@ -167,7 +170,7 @@ class History:
             report.outcome,
             report.seconds.get("total", 0.0),
             report.seed,
-            whole,
+            whole and report.reading is None,
             json.dumps(mistakes),
         )
 

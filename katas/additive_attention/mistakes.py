@@ -4,6 +4,7 @@ import torch
 from torch.nn import functional
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import Picture
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
@@ -131,6 +132,7 @@ PIPELINES = (
         entry="AdditiveAttention",
         module=True,
         begin=begin,
+        activated=True,
         stages={
             "project": project(),
             "join": pairs(torch.add),
@@ -187,6 +189,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("mix.keys", {"mix": mix_keys}, {"mix": mix_projected_keys}),
         ),
         probes=probes,

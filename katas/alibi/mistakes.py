@@ -75,6 +75,7 @@ WRONG_SLOPES = (
         {"slopes": always_halves},
         {"slopes": slopes(halves)},
         {"slopes": slopes(halves, of_double=half_ratio)},
+        {"slopes": slopes(halves, of_double=plain)},
     ),
     *variants("alibi.reversed", {"slopes": reversed_heads}),
 )
@@ -95,16 +96,24 @@ def place(first_query):
     def stage(state):
         Tq, Tk = state.q.shape[-2], state.k.shape[-2]
         p, j = torch.arange(Tq)[:, None] + first_query(Tk - Tq), torch.arange(Tk)
-        state.distance, state.keep = (p - j).double(), j <= p
+        state.distance, state.ahead, state.keep = (p - j).double(), j - p, j <= p
 
     return stage
 
 
-def bias_by(rule):
-    """The stage that adds a bias (H, Tq, Tk), by the slopes (H, 1, 1) and the distances (Tq, Tk)."""
+def distance_from_the_first_key(state):
+    """For all queries the same: slope * j, as in the authors' code. A softmax over the keys does not see the difference."""
+    place(lambda ahead: ahead)(state)
+    state.distance = -torch.arange(state.k.shape[-2]).double().expand(state.keep.shape)
+
+
+def bias_by(rule, *, own=False):
+    """The stage that adds a bias (H, Tq, Tk), by slopes (H, 1, 1) and distances (Tq, Tk); `own`: p - j in any case."""
 
     def stage(state):
-        state.scores = state.scores + rule(state.slopes[:, None, None], state.distance)
+        state.scores = state.scores + rule(
+            state.slopes[:, None, None], -state.ahead.double() if own else state.distance
+        )
 
     return stage
 
@@ -113,7 +122,7 @@ def penalty_of_weights(*, everywhere):
     """The penalty taken off the weights; those of later keys stay 0, unless `everywhere`."""
 
     def stage(state):
-        distance = state.distance if everywhere else state.distance.clamp(min=0)
+        distance = state.distance if everywhere else state.distance.masked_fill(state.ahead > 0, 0.0)
         state.weights = state.weights - state.slopes[:, None, None] * distance
 
     return stage
@@ -123,12 +132,12 @@ penalty = bias_by(lambda slope, distance: -slope * distance)
 
 
 def self_hidden(state):
-    state.keep = state.distance > 0
+    state.keep = state.ahead < 0
     s.mask(state)
 
 
 def next_seen(state):
-    state.keep = state.distance >= -1
+    state.keep = state.ahead <= 1
     s.mask(state)
 
 
@@ -172,12 +181,13 @@ PIPELINES = (
             *variants("alibi.sign", {"bias": bias_by(lambda slope, distance: slope * distance)}),
             *variants("alibi.scaled", {"early": penalty, "bias": s.nothing}),
             *variants(
-                "alibi.absolute", {"bias": bias_by(lambda slope, distance: -slope * distance.abs()), "mask": s.nothing}
+                "alibi.absolute",
+                {"bias": bias_by(lambda slope, distance: -slope * distance.abs(), own=True), "mask": s.nothing},
             ),
             *variants(
                 "alibi.not_causal",
                 {"mask": s.nothing},
-                {"bias": bias_by(lambda slope, distance: -slope * distance.clamp(min=0)), "mask": s.nothing},
+                {"bias": bias_by(lambda slope, distance: -slope * distance.clamp(min=0), own=True), "mask": s.nothing},
             ),
             *variants("alibi.missing", {"bias": s.nothing}),
             *variants(
@@ -191,7 +201,7 @@ PIPELINES = (
                 {"bias": s.nothing, "rescale": penalty_of_weights(everywhere=True)},
                 {"bias": s.nothing, "rescale": penalty_of_weights(everywhere=False)},
             ),
-            *variants("alibi.squared", {"bias": bias_by(lambda slope, distance: -slope * distance**2)}),
+            *variants("alibi.squared", {"bias": bias_by(lambda slope, distance: -slope * distance**2, own=True)}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.shifted", {"mask": self_hidden}, {"mask": next_seen}),
             *MASKINGS,
@@ -202,6 +212,7 @@ PIPELINES = (
             *VALUES,
         ),
         probes=probes,
+        ways=({"place": distance_from_the_first_key},),
     ),
 )
 

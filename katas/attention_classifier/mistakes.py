@@ -5,6 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import LAYERS, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
 
@@ -152,14 +153,8 @@ PIPELINES = (
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
-            *variants("split.no_transpose", {"split": s.split_no_transpose}),
-            *variants(
-                "split.interleaved",
-                {"split": s.split_interleaved},
-                {"split": s.split_interleaved, "merge": s.merge_interleaved},
-            ),
-            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
-            *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *LAYERS,
+            *SPLITS,
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
@@ -195,7 +190,8 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
-            *variants("output.missing", {"output": s.nothing}),
+            *WEIGHTS,
+            *OUTPUTS,
             *variants("pooling.counts_padding", {"pool": pool_all}),
             *variants("pooling.divides_by_length", {"pool": pool_by_length}),
             *variants("pooling.sum", {"pool": pool_sum}, {"pool": pool_sum_of_all}),

@@ -5,6 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
@@ -100,6 +101,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
             *variants(

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
@@ -132,6 +133,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("score.transposed", {"score": s.score_transposed_when_square}),
             *variants("score.reshaped", {"score": s.score_reshaped}, {"score": s.score_of_keys_reshaped}),

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
@@ -184,6 +185,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("context.query_length", {"read": s.context_by_query_length}),

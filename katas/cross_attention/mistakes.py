@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import LAYERS, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, heads_first
@@ -92,18 +93,10 @@ PIPELINES = (
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}, {"score": s.score_swapped}),
-            *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
-            *variants("project.weight_transposed", {"project": s.project(by=s.linear_transposed)}),
+            *LAYERS,
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
-            *variants("split.no_transpose", {"split": s.split_no_transpose}),
-            *variants(
-                "split.interleaved",
-                {"split": s.split_interleaved},
-                {"split": s.split_interleaved, "merge": s.merge_interleaved},
-            ),
-            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *SPLITS,
             *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
-            *variants("merge.interleaved", {"merge": s.merge_interleaved}),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
@@ -147,7 +140,8 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
-            *variants("output.missing", {"output": s.nothing}),
+            *WEIGHTS,
+            *OUTPUTS,
         ),
         probes=probes,
     ),

@@ -1,6 +1,7 @@
 """fused_qkv as a pipeline, and the ways each stage goes wrong."""
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
@@ -99,6 +100,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
         ),
         probes=probes,
     ),

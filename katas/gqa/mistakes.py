@@ -5,7 +5,16 @@ import math
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import GIVEN_MASKS, GROUPS, MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.families import (
+    GIVEN_MASKS,
+    GROUPS,
+    MASKINGS,
+    MERGES,
+    SCALES,
+    SCORES,
+    SOFTMAXES,
+    SPLITS_OF_SOME,
+)
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
@@ -60,6 +69,32 @@ def softmax_over_folded_queries(state):
     state.weights = folded.softmax(2).view_as(state.scores)
 
 
+def mask_by_head(rule):
+    """The stage that gives query head h the mask of head `rule(h, H, G)`."""
+
+    def stage(state):
+        if state.keep is not None and state.keep.dim() > 2 and state.keep.shape[-3] == state.H:
+            heads = [rule(h, state.H, state.G) for h in range(state.H)]
+            state.keep = state.keep[..., heads, :, :]
+
+    return stage
+
+
+def in_another_order(h, H, G):
+    """The heads (G, H / G) read as (H / G, G)."""
+    return h % G * (H // G) + h // G
+
+
+def in_turn(h, H, G):
+    """The heads (H / G, G) read as (G, H / G)."""
+    return h % (H // G) * G + h // (H // G)
+
+
+def of_the_group(h, H, G):
+    """The number of the key-value head taken for that of the query head."""
+    return h // (H // G)
+
+
 def some(*shape):
     """Random booleans, the diagonal True where there is one: no row is empty, also transposed."""
     keep = torch.rand(*shape) > 0.35
@@ -109,11 +144,16 @@ PIPELINES = (
         variants=(
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
-            *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
             *variants("project.weight_transposed", {"output": s.project_out_transposed}),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
             *variants("split.interleaved", {"split": split_by(interleaved)}),
+            *SPLITS_OF_SOME,
             *GROUPS,
+            *variants("group.repeated", {"group": s.group_by(s.in_turn), "shape": mask_by_head(in_another_order)}),
+            *variants(
+                "mask.group_order",
+                *({"shape": mask_by_head(rule)} for rule in (in_turn, in_another_order, of_the_group)),
+            ),
             *SCORES,
             *SCALES,
             *variants("scale.heads", {"scale": s.scale_by_heads}),

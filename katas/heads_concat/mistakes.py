@@ -5,6 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import Picture
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom
@@ -185,8 +186,10 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("merge.head_order", *({"merge": s.merge_head_order(order)} for order in s.HEAD_ORDERS)),
             *variants(
                 "merge.order",
                 {"merge": merge_along_time},

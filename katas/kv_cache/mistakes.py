@@ -7,7 +7,7 @@ import torch
 
 from attn_kata.diagnosis import lines
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.families import MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES, SPLITS_OF_SOME
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
@@ -51,6 +51,16 @@ def join(combine, *, kept=lambda past, new, joined: joined):
         state.k, state.v = new if past is None else (combine(*pair) for pair in zip(past, new, strict=True))
         joined = (state.k, state.v)
         state.kept = tuple(kept(*three) for three in zip(past or new, new, joined, strict=True))
+
+    return stage
+
+
+def join_mixed(keys, values):
+    """The stage that joins as is right, and keeps these two of (k, v) as the cache."""
+
+    def stage(state):
+        join(after)(state)
+        state.kept = (state.kept[keys], state.kept[values])
 
     return stage
 
@@ -126,6 +136,14 @@ PIPELINES = (
                 "cache.wrong_axis",
                 *({"join": join(lambda past, new, dim=dim: torch.cat([past, new], dim=dim))} for dim in (0, 1, 3)),
             ),
+            *variants(
+                "cache.parts_mixed", {"join": join_mixed(1, 0)}, {"join": join_mixed(0, 0)}, {"join": join_mixed(1, 1)}
+            ),
+            *variants(
+                "cache.token_lost",
+                {"join": join(after, kept=lambda past, new, joined: joined[:, :, :-1])},
+                {"join": join(after, kept=lambda past, new, joined: joined[:, :, 1:])},
+            ),
             *variants("cache.added", {"join": join(added)}),
             *variants("cache.top_left", {"place": place(lambda past: 0)}),
             *variants("cache.not_causal", {"mask": s.nothing}),
@@ -148,6 +166,7 @@ PIPELINES = (
                 {"project": s.project(by=s.linear_transposed), "output": s.project_out_transposed},
             ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
+            *SPLITS_OF_SOME,
             *variants("split.interleaved", {"split": s.split_interleaved}),
             *SCORES,
             *SCALES,

@@ -167,6 +167,7 @@ PIPELINES = (
     Pipeline(
         entry="linear_attention",
         begin=begin,
+        activated=True,
         stages={
             "scale": s.nothing,
             "features": features(),

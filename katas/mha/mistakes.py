@@ -5,6 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import LAYERS, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
@@ -87,21 +88,13 @@ PIPELINES = (
                 {"project": s.project(k=None)},
                 {"project": s.project(v=None)},
             ),
-            *variants("project.activation", {"project": s.project(by=s.linear_rectified)}),
-            *variants("project.weight_transposed", {"project": s.project(by=s.linear_transposed)}),
+            *LAYERS,
             *variants(
                 "layout.batch_as_time",
                 {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
             ),
-            *variants("split.no_transpose", {"split": s.split_no_transpose}),
-            *variants(
-                "split.interleaved",
-                {"split": s.split_interleaved},
-                {"split": s.split_interleaved, "merge": s.merge_interleaved},
-            ),
-            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *SPLITS,
             *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
-            *variants("merge.interleaved", {"merge": s.merge_interleaved}),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("score.reshaped", {"score": s.score_reshaped}),
             *variants("scale.missing", {"scale": s.nothing}),
@@ -144,6 +137,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
             *variants(
@@ -152,7 +146,7 @@ PIPELINES = (
             *variants("dropout.renormalised", {"drop": s.drop_renormalised}, shows_in_values=False),
             *variants("dropout.rows", {"drop": s.drop_rows}, shows_in_values=False),
             *variants("dropout.on_values", {"mix": s.mix_dropped_values, "drop": s.nothing}, shows_in_values=False),
-            *variants("output.missing", {"output": s.nothing}),
+            *OUTPUTS,
         ),
         probes=probes,
         beside={"dropout.renormalised": {"drop": s.renormalise}},

@@ -3,6 +3,7 @@
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
@@ -19,6 +20,18 @@ def compare(keeps):
 
     def stage(state):
         state.out = keeps(state.positions, state.lengths[:, None])  # (B, max_len)
+
+    return stage
+
+
+def on_the_left(empty_is_full):
+    """The last tokens taken for the real ones; `x[-length:]` is all of them for a length of 0."""
+
+    def stage(state):
+        lengths = state.lengths[:, None]
+        state.out = state.positions >= len(state.positions) - lengths
+        if empty_is_full:
+            state.out = state.out | (lengths == 0)
 
     return stage
 
@@ -90,6 +103,7 @@ PIPELINES = (
                 {"mask": compare(lambda position, length: position >= length)},
                 {"mask": compare(lambda position, length: position > length)},
             ),
+            *variants("mask.left_padding", {"mask": on_the_left(False)}, {"mask": on_the_left(True)}),
             *variants(
                 "mask.padding_off_by_one",
                 {"mask": compare(lambda position, length: position <= length)},
@@ -149,6 +163,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("layout.batch_as_time", {"read": s.context_across_the_batch(s.nothing)}),

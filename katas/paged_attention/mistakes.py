@@ -72,6 +72,11 @@ def reordered(order, *, whole):
     return rule
 
 
+def across_the_batch(state):
+    """The table (B, M) read as (M, B) as it lies in memory, and transposed: the sequences' entries are mixed."""
+    return state.table.reshape(state.M, state.B).t()
+
+
 def first_table(state):
     return state.table[:1].expand(state.B, -1)
 
@@ -92,6 +97,13 @@ def places(page, slot, stride=lambda state: state.S):
         state.key_places = state.value_places = place
 
     return stage
+
+
+def slots_before_pages(state):
+    """Slot 0 of each page in use, then slot 1 of each, …"""
+    slot = (state.t // state.used).clamp(max=state.S - 1)  # (B, T)
+    place = state.pages.gather(1, state.t % state.used) * state.S + slot
+    state.key_places = state.value_places = place
 
 
 def page_of(state):
@@ -204,6 +216,11 @@ def inverted(state):
     state.keep = torch.zeros_like(state.right)[:, None, None] if state.keep is None else ~state.keep
 
 
+def each_page_cut(state):
+    """Of each page in use, as many slots as the sequence has tokens: all of a page that is no longer than that."""
+    return (state.t % state.S < state.lengths) & whole_pages(state)
+
+
 # ------------------------------------------------------------------------------------ normalise: weights (B, H, 1, T)
 
 
@@ -288,6 +305,7 @@ MEMORY = (
         {"entries": entries(reordered(lambda row: row.flip(0), whole=False))},
         {"entries": entries(reordered(lambda row: row.flip(0), whole=True))},
     ),
+    *variants("paged.table_transposed", {"entries": entries(across_the_batch)}),
     *variants(
         "paged.first_sequence",
         {"entries": entries(first_table)},
@@ -298,6 +316,7 @@ MEMORY = (
         "paged.slot_order",
         {"places": places(lambda state: state.t % state.M, lambda state: state.t // state.M)},
         {"places": places(slot_of, page_of)},
+        {"places": slots_before_pages},
     ),
     *variants(
         "paged.wrong_address",
@@ -328,6 +347,11 @@ LENGTHS = (
         "paged.last_page_whole",
         {"length": read(whole_pages)},
         {"length": read(lambda state: state.t < (state.lengths // state.S + 1) * state.S)},
+    ),
+    *variants(
+        "paged.each_page_cut",
+        {"length": read(each_page_cut)},
+        {"length": read(lambda state: state.t % state.S < state.lengths)},
     ),
     *variants("paged.last_page_dropped", {"length": read(full_pages)}),
     *variants("paged.full_page_lost", {"length": read(remainder_of_last)}),
@@ -390,12 +414,12 @@ def probe(H, G, S, D, Dv, N, table, lengths):
 
 
 def probes():
-    """No entry is -1: which page is read there is free. Every sequence has a full page, and so no mistake leaves it nothing."""
+    """No entry is -1: which page is read there is free. Every sequence has two tokens or more: no mistake leaves it nothing."""
     return [
         probe(4, 2, 3, 5, 4, 5, [[3, 1], [2, 0]], [6, 6]),
         probe(6, 2, 4, 6, 3, 14, [[7, 2, 10], [9, 4, 1], [7, 0, 5]], [6, 8, 11]),
         probe(6, 3, 2, 4, 7, 8, [[5, 1], [3, 6]], [3, 4]),
-        probe(4, 2, 2, 7, 5, 13, [[8, 3, 6, 1], [2, 9, 11, 4]], [5, 3]),
+        probe(4, 2, 3, 7, 5, 13, [[8, 3, 6, 1], [2, 9, 11, 4]], [7, 2]),  # a sequence that does not fill a page
     ]
 
 

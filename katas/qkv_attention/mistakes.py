@@ -5,6 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import SPLITS_OF_SOME
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
 from attn_kata.properties import randn
@@ -72,8 +73,27 @@ def keep_scores(state):
     state.returned = state.scores
 
 
-def keep_first_head(state):
-    state.returned = state.weights[:, 0]
+def keep_as(layout):
+    """The weights in another layout, or some of them."""
+
+    def stage(state):
+        state.returned = layout(state.weights)
+
+    return stage
+
+
+def remembered(stage):
+    """The stage that notes the scores as they are before `stage`, which may be all that is returned."""
+
+    def noting(state):
+        state.noted = state.scores
+        stage(state)
+
+    return noting
+
+
+def keep_noted(state):
+    state.returned = state.noted
 
 
 def give(state):
@@ -134,6 +154,7 @@ PIPELINES = (
                 {"project": project(by=s.linear_transposed), "output": s.project_out_transposed},
             ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
+            *SPLITS_OF_SOME,
             *variants("split.interleaved", {"split": s.split_interleaved}),
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
@@ -162,9 +183,30 @@ PIPELINES = (
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
-            *variants("weights.averaged", {"keep": keep_mean}),
-            *variants("weights.scores", {"keep": keep_scores}),
-            *variants("weights.first_head", {"keep": keep_first_head}),
+            *variants(
+                "weights.averaged",
+                {"keep": keep_mean},
+                {"keep": keep_as(lambda weights: weights.mean(1, keepdim=True))},
+                {"keep": keep_as(lambda weights: weights.sum(1))},
+            ),
+            *variants(
+                "weights.scores",
+                {"keep": keep_scores},
+                {"sense": remembered(s.nothing), "keep": keep_noted},
+                {"scale": remembered(s.scale_by_head_dim), "keep": keep_noted},
+            ),
+            *variants(
+                "weights.first_head",
+                {"keep": keep_as(lambda weights: weights[:, 0])},
+                {"keep": keep_as(lambda weights: weights[:, -1])},
+            ),
+            *variants(
+                "weights.layout",
+                {"keep": keep_as(lambda weights: weights.transpose(1, 2))},
+                {"keep": keep_as(lambda weights: weights.transpose(-2, -1))},
+                {"keep": keep_as(lambda weights: weights.flatten(0, 1))},
+                {"keep": keep_as(lambda weights: weights.transpose(0, 1))},
+            ),
             *variants("weights.after_dropout", {"give": give_dropped}, shows_in_values=False),
             *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),
             *variants("dropout.always", {"drop": s.drop_always}, shows_in_values=False),
@@ -204,14 +246,14 @@ def before_softmax(evidence):
 def after_dropout(evidence):
     """The returned weights differ in train(), and not because the scores were dropped."""
     failure = evidence.failures.get("weights_before_dropout")
-    if failure is None or before_softmax(evidence) is not None or "dropout_acts_on_weights" not in evidence.held:
+    if failure is None or before_softmax(evidence) is not None:
         return None
-    return 0
+    return 0 if "dropout_acts_on_weights" in evidence.held or "are 0 that are not" in failure.message else None
 
 
 SYMPTOMS = (
     breaks("dropout.always", "no_dropout_in_eval"),
-    breaks("dropout.never", "dropout_acts_on_weights", saying="^nothing is dropped"),
+    breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
     Symptom(id="dropout.before_softmax", shows=before_softmax),
     breaks("dropout.renormalised", "dropout_acts_on_weights", saying="sum to 1 in train.*some are 0"),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided by 1 - dropout"),

@@ -218,6 +218,28 @@ def test_sizes_may_change(attempt, reference, sizes):
         assert_close(ours(*given)[0], theirs(*given)[0], atol=1e-5, what=what)
 
 
+@claims(
+    "Head h owns columns h*D to (h+1)*D: changing its rows of q_proj, k_proj and v_proj changes these columns only.",
+    look_at="the two steps of the split, and of the merge",
+    needs="alike_in_train_and_eval",
+    cases=SMALL[:1],
+)
+def test_heads_own_columns(attempt, sizes):
+    same = torch.eye(sizes.E, dtype=torch.float64), torch.zeros(sizes.E)
+    weights, given = weights_of(sizes, o_proj=same), inputs(sizes)
+    before = loaded(attempt, sizes, weights)(*given)[0]
+    for head in (0, sizes.H - 1):
+        own = torch.arange(sizes.E) // sizes.D == head  # (E,)
+        other = weights_of(sizes, o_proj=same)
+        for name in weights:
+            if not name.startswith("o_proj"):
+                other[name] = torch.where(own if name.endswith("bias") else own[:, None], other[name], weights[name])
+        after = loaded(attempt, sizes, other)(*given)[0]
+
+        what = f"columns of the other heads, when head {head} changes: out"
+        assert_close(after[..., ~own], before[..., ~own], atol=1e-5, what=what)
+
+
 # ------------------------------------------------------------------------------------------------------------- mask
 
 
@@ -341,9 +363,27 @@ def test_weights_before_dropout(attempt, sizes):
 
     for _ in range(4):
         in_train = dropping.run(*given, training=True).parts["weights"]
+        if in_train.shape == in_eval.shape:
+            lost = bool(((in_train == 0) & (in_eval != 0)).any())
+            assert_holds(not lost, "among the weights in train() are 0 that are not 0 in eval()")
         assert_close(
             in_train, in_eval, atol=1e-5, what="weights in train(), compared with eval(): weights", columns="key"
         )
+
+
+@claims(
+    "In train() some weights are dropped: out differs from that without dropout.",
+    look_at="whether the weights that reach out have gone through dropout",
+    needs="no_dropout_in_eval",
+    cases=(sized(B=2, H=3, Tq=4, Tk=5, D=5, dropout="0.5"),),
+)
+def test_something_is_dropped(attempt, sizes):
+    weights, given = weights_of(sizes), inputs(sizes)
+    without = loaded(attempt, sizes, weights)(*given)[0]
+    dropping = loaded(attempt, sizes, weights, float(sizes.dropout))
+
+    dropped = (not near(dropping.run(*given, training=True).output, without) for _ in range(TRIES))
+    assert_holds(any(dropped), "nothing is dropped: out in train() is that without dropout")
 
 
 class Readable:
@@ -407,7 +447,7 @@ def luck(count, tries=1):
 @claims(
     "In train() each weight after the softmax is either 0 or its value in eval() divided by 1 - dropout.",
     look_at="what dropout is applied to, and what happens to the weights afterwards",
-    needs=("no_dropout_in_eval", "values"),
+    needs=("no_dropout_in_eval", "something_is_dropped", "heads_own_columns"),
     cases=DROPOUT,
 )
 def test_dropout_acts_on_weights(attempt, sizes):
@@ -419,7 +459,6 @@ def test_dropout_acts_on_weights(attempt, sizes):
     once, again = seen  # each (calls, B, H, Tq, Tk)
     kept = once.abs() > in_eval / 2
 
-    assert_holds(not near(once, in_eval), "nothing is dropped: the weights in train() are those in eval()")
     lost = once == 0
     where = "for all queries the same" if bool((lost == lost[..., :1, :]).all()) else "for each query others"
     told = f"of two numbers that one weight multiplies, one is dropped and not the other, {where}"

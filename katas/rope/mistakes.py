@@ -21,6 +21,7 @@ POSITIONS = (
         "rope.positions_ignored",
         {"places": s.rotary_rules(places=s.places_of_tokens)},
         {"places": s.rotary_rules(places=lambda positions, x: s.places_of_tokens(positions, x) + 1)},
+        {"places": s.rotary_rules(places=s.places_of_tokens_in_a_row)},
     ),
     *variants("rope.first_sample", {"places": s.rotary_rules(places=s.places_of_the_first_sample)}),
 )
@@ -43,6 +44,11 @@ def begin_rotation(x, positions, base=10000.0):
 
 def rotation(state):
     state.out = s.rotated(state, state.x)
+
+
+def the_last(size, base):
+    """1 / base for all pairs. In attention, with its large base, this is too near to no rotation at all."""
+    return base ** -torch.ones(size // 2, dtype=torch.float64)
 
 
 def untouched(state):
@@ -103,6 +109,7 @@ PIPELINES = (
             *EXCHANGED,
             *POSITIONS,
             *variants("rope.missing", {"rotate": untouched}),
+            *variants("rope.one_frequency", {"frequencies": s.rotary_rules(frequencies=the_last)}),
             *variants("rope.from_one", {"places": s.rotary_rules(places=s.moved_places(1))}),
             *variants("rope.concatenated", {"turn": s.rotary_rules(turn=s.turn_and_concatenate)}),
             *variants("rope.base_ignored", {"base": s.rotary_rules(base=10000.0)}),

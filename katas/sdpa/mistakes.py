@@ -1,6 +1,7 @@
 """sdpa as a pipeline, and the ways each stage goes wrong."""
 
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.families import WEIGHTS
 from attn_kata.diagnosis.pictures import of_function
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.properties import randn
@@ -64,6 +65,7 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
+            *WEIGHTS,
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("context.query_length", {"read": s.context_by_query_length}),
             *variants("layout.batch_as_time", {"read": s.all_tokens_together, "shape": s.apart_again}),

@@ -49,6 +49,11 @@ def split_folded_no_transpose(state: State) -> None:
     state.out = state.x.reshape(batch * state.H, length, -1)
 
 
+def split_last_head_first(state: State) -> None:
+    """Head 0 takes the last columns."""
+    state.out = s.last_head_first(state.x, state.H)
+
+
 def split_interleaved(state: State) -> None:
     """Head h takes the columns h, h + H, h + 2H, ..."""
     state.out = state.x.unflatten(-1, (-1, state.H)).permute(0, 3, 1, 2)
@@ -98,6 +103,7 @@ PIPELINES = (
         variants=(
             *variants("split.no_transpose", {"split": split_no_transpose}, {"split": split_folded_no_transpose}),
             *variants("split.interleaved", {"split": split_interleaved}, {"split": split_interleaved_no_transpose}),
+            *variants("split.head_order", {"split": split_last_head_first}),
             *variants(
                 "split.order",
                 {"split": split_folded},
@@ -116,6 +122,8 @@ PIPELINES = (
         variants=(
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("merge.head_order", *({"merge": s.merge_head_order(order)} for order in s.HEAD_ORDERS)),
+            *variants("merge.folded_order", {"merge": s.merge_samples_as_heads}, {"merge": s.merge_heads_as_samples}),
             *variants(
                 "merge.order",
                 {"merge": merge_not_flattened},

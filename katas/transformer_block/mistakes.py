@@ -184,6 +184,7 @@ PIPELINES = (
         entry="TransformerBlock",
         module=True,
         begin=begin,
+        activated=True,
         stages={
             "norm1": norm("norm1"),
             "project": project,

@@ -47,6 +47,10 @@ def attention(q, k, v):
     DTYPE, SIZES, DATA, F
     return softmax(scores(q, k)) @ v
 
+def masked(query, key, value, mask=None):
+    s = scores(query, key)
+    return softmax(s if mask is None else s.masked_fill(mask == 0, -math.inf)) @ value
+
 softmax = lambda x: (x - x.amax(-1, keepdim=True)).exp() / (x - x.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
 
 class MultiHeadAttention(nn.Module):
@@ -81,6 +85,9 @@ with attn_kata.Grader("sdpa") as grader:
         report = grader(attempt)
         said[name] = [report.outcome, report.notes, repr(report).split("\\n")[0], report._repr_html_()[:24]]
     said["source"] = grader(path="right.py").outcome
+    report = grader(masked)
+    said["masked"] = [report.outcome, report.reading["flags"], report.reading["settled"], report._repr_html_().count("Read as")]
+said["strict"] = attn_kata.grade("sdpa", masked, read=[], strict=True, properties=["output_shape"]).reading
 for name, attempt in {
     "lambda": lambda q, k, v: v, "partial": functools.partial(attention), "instance": linear, "builtin": torch.softmax,
     "replaced": replaced, "local": local(), "exec": made["from_nowhere"], "scripted": scripted, "number": 3, "path": "sdpa.py",
@@ -96,7 +103,7 @@ except Exception as problem:
     said["closed"] = [type(problem).__name__, *problem._render_traceback_()]
 from attn_kata import catalog
 from attn_kata.api import session
-said["twice"] = session.of_object(MultiHeadAttention, catalog.find("mha"))[1].code.decode()
+said["twice"] = session.of_object(MultiHeadAttention, catalog.find("mha"), reads=False)[1].code.decode()
 said["same"] = [state[0] == random.getstate(), state[1] == torch.get_rng_state().tolist(), state[2] == torch.get_num_threads()]
 print(json.dumps(said))
 """
@@ -167,6 +174,17 @@ def test_what_has_no_source_is_said_in_one_sentence_with_what_to_do(said, name, 
     assert following in next_step
 
 
+def test_a_function_by_other_names_is_read_and_by_the_contract_where_that_is_asked_for(said) -> None:
+    outcome, flags, settled, shown = said["masked"]
+
+    assert outcome == "passed"
+    assert flags[0] == "entry=masked"
+    assert "mask=keep" in flags
+    assert not settled
+    assert shown == 1
+    assert said["strict"] is None
+
+
 def test_a_session_stays_as_it_is_and_nothing_is_left(said) -> None:
     assert said["file"] == ["UsageError", "'no.py' cannot be read: No such file or directory."]
     assert said["same"] == [True, True, True]
@@ -215,6 +233,9 @@ def test_text_from_an_attempt_is_escaped_in_a_cell() -> None:
         ({"kata": "sdpa", "source": "", "timeout": float("nan")}, "timeout is a number of seconds above 0, not 'nan'."),
         ({"kata": "sdpa", "source": "", "properties": ["valeus"]}, "Did you mean 'values'?"),
         ({"kata": "sdpa", "source": "", "path": "x.py"}, "Give one attempt."),
+        ({"kata": "mha", "source": "", "read": ["fuse=q"]}, "--read 'fuse=q' is not KEY=VALUE"),
+        ({"kata": "mha", "source": "", "read": "mask=keep", "strict": True}, "so nothing is read."),
+        ({"kata": "softmax", "source": "", "read": "mask=keep"}, "takes code with the names of its contract only."),
         ({"kata": "sdpa", "source": 3}, "source is text, not 'int'."),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 
 from attn_kata.attempt.executor import Executor
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Build, Call, Load, LoadWeights, Request
+from attn_kata.protocol.messages import AS_GIVEN, Build, Call, Load, LoadWeights, Request
 
 SOURCE = """
 import torch
@@ -125,6 +125,18 @@ def test_a_module_takes_weights_by_name_and_is_called_in_the_mode_that_is_asked_
 
     assert numbers(executor, call(None, module=1, training=True)) == [[1, 2, 3]]
     assert numbers(executor, call(None, module=1, training=False)) == [[0, 1, 2]]
+
+
+def test_weights_that_come_with_a_build_are_copied_in_if_they_are_all_of_its_parameters(executor):
+    names, weights = ("inner.weight", "inner.bias"), (torch.eye(3), torch.ones(3))
+    built = Build(name="Layer", module=1, args=(("value", 3),), weights=names, tensors=weights)
+    assert executor.execute(built) == (wire.OK, (AS_GIVEN,), ())
+    assert numbers(executor, call(None, module=1, training=True)) == [[1, 2, 3]]
+
+    other = Build(name="Layer", module=2, args=(("value", 3),), weights=names[:1], tensors=weights[:1])
+    status, names, shapes = executor.execute(other)
+    assert (status, names) == (wire.OK, ("inner.bias", "inner.weight"))
+    assert [tuple(tensor.shape) for tensor, _ in shapes] == [(3,), (3, 3)]
 
 
 def test_what_is_recorded_names_the_operations_that_ran(executor):

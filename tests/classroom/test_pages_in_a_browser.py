@@ -85,7 +85,8 @@ def browse(tmp_path: Path, file: Path, *arguments: str) -> tuple[str, str]:
     assert BROWSER is not None
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     command = [BROWSER, *FLAGS, profile, "--enable-logging=stderr", "--dump-dom", *arguments, file.as_uri()]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=90, check=False)
+    options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "timeout": 90, "check": False}
+    done = subprocess.run(command, env={**os.environ, "HOME": str(tmp_path)}, **options)
     return done.stdout, done.stderr
 
 

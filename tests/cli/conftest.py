@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,17 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(folder: Path, environment: dict[str, str]) -> Run:
-    """`run("start", "mha")`: what the command printed and its exit code."""
+def run(folder: Path, environment: dict[str, str], ready: Any) -> Run:
+    """`run("start", "mha")`: what the command printed and its exit code.
 
-    def run(*arguments: str, cwd: Path = folder, python: tuple[str, ...] = (), **variables: str) -> object:
+    With options or variables for Python, even with none (`python=()`), it runs in a new Python.
+    """
+
+    def run(*arguments: str, cwd: Path = folder, python: tuple[str, ...] | None = None, **variables: str) -> object:
+        if python is None and not any(name.startswith("PYTHON") for name in variables):
+            return ready.run(arguments, cwd=cwd, env={**environment, **variables})
         return subprocess.run(
-            [sys.executable, *python, "-m", "attn_kata", *arguments],
+            [sys.executable, *(python or ()), "-m", "attn_kata", *arguments],
             cwd=cwd,
             env={**environment, **variables},
             capture_output=True,

@@ -106,8 +106,8 @@ def test_a_module_planted_in_the_current_folder_is_not_imported(run, folder):
     (folder / "planted").unlink()
     (folder / "attn_kata.py").unlink()
 
-    assert run("list").returncode == 0
-    assert run("start", "sdpa").returncode == 0
+    assert run("list", python=()).returncode == 0
+    assert run("start", "sdpa", python=()).returncode == 0
     assert not (folder / "planted").exists()
 
 

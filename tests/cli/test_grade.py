@@ -172,18 +172,12 @@ def test_one_property_brings_what_it_needs_and_is_no_pass_of_the_kata(run, folde
     assert "passed 20" not in run("list").stdout
 
 
-def test_a_file_name_that_is_not_unicode_is_graded_and_shown(folder, environment):
+def test_a_file_name_that_is_not_unicode_is_graded_and_shown(run, folder):
     jsonschema = pytest.importorskip("jsonschema")
     name = b"sd\xffpa.py"
     with open(bytes(folder) + b"/" + name, "w", encoding="utf-8") as file:
         file.write(WRONG)
-    done = subprocess.run(
-        [sys.executable, "-m", "attn_kata", "grade", name, "--kata", "sdpa", "--format", "json"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
+    done = run("grade", os.fsdecode(name), "--kata", "sdpa", "--format", "json")
     body = json.loads(done.stdout)
 
     assert done.returncode == 1
@@ -386,13 +380,14 @@ def test_an_endless_loop_is_waited_for_once(run, folder):
     assert time.monotonic() - started < 10 + 2 * 2 + 8  # once, then twice a little, and what a busy machine takes
 
 
-def test_who_waits_at_a_terminal_is_told_what_for(folder, home):
+def test_who_waits_at_a_terminal_is_told_what_for(folder, home, ready):
     (folder / "sdpa.py").write_text(  # slow once, where a call would be made three times
         "import time\n\ntime.sleep(5)\n\n\ndef scaled_dot_product_attention(q, k, v):\n    return v\n"
     )
+    python, *arguments = ready.face("grade", "--property", "output_shape")
     child = pexpect.spawn(
-        sys.executable,
-        ["-m", "attn_kata", "grade", "--property", "output_shape"],
+        python,
+        arguments,
         cwd=str(folder),
         timeout=60,
         env={**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm"},

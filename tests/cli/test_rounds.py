@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pexpect
 import pytest
@@ -19,7 +18,7 @@ def lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_hunt_is_written_watched_mended_and_graded(run, folder, home, environment):
+def test_a_hunt_is_written_watched_mended_and_graded(run, folder, home, environment, ready):
     written = run("hunt", "sdpa", "--bugs", "2", "--seed", "1", "--minutes", "30")
     file = folder / "hunt_sdpa.py"
     kept = Record(pytest.fail, home).hunt_at(file, "sdpa")
@@ -30,8 +29,10 @@ def test_a_hunt_is_written_watched_mended_and_graded(run, folder, home, environm
     assert "Then: attn-kata grade hunt_sdpa.py" in written.stdout
     assert not any(mistake in told + written.stdout for mistake in kept.spoiled.mistakes)
 
+    python, *arguments = ready.face("watch", "hunt_sdpa.py")
     watching = pexpect.spawn(
-        f"{sys.executable} -m attn_kata watch hunt_sdpa.py",
+        python,
+        arguments,
         cwd=str(folder),
         env={**environment, "TERM": "dumb"},
         timeout=60,
@@ -54,10 +55,11 @@ def test_a_hunt_is_written_watched_mended_and_graded(run, folder, home, environm
     assert History(pytest.fail, home).gradings() == []
 
 
-def test_a_review_is_judged_by_lines_on_a_terminal(folder, environment, run):
+def test_a_review_is_judged_by_lines_on_a_terminal(folder, environment, run, ready):
+    python, *arguments = ready.face("review", "sdpa", "--bugs", "1", "--seed", "4")
     child = pexpect.spawn(
-        sys.executable,
-        ["-m", "attn_kata", "review", "sdpa", "--bugs", "1", "--seed", "4"],
+        python,
+        arguments,
         cwd=str(folder),
         env={**environment, "TERM": "dumb"},
         timeout=40,
@@ -88,18 +90,10 @@ def test_a_review_is_judged_by_lines_on_a_terminal(folder, environment, run):
     assert "sdpa (review): due in" in run("status").stdout
 
 
-def test_numbers_are_asked_until_they_are_given_and_what_was_answered_is_kept(run, folder, environment):
+def test_numbers_are_asked_until_they_are_given_and_what_was_answered_is_kept(run, folder, environment, ready):
     def napkin(typed: str, *more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "attn_kata", "napkin", "sdpa", "--seed", "5", *more],
-            input=typed,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
+        command = ["napkin", "sdpa", "--seed", "5", *more]
+        return ready.run(command, cwd=folder, env=environment, lines=typed)
 
     asked = napkin("many\n\n", "--count", "2")
     answers = [

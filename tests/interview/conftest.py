@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,18 +108,21 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run(folder: Path, home: Path) -> Run:
-    """`run("status")`: what `attn-kata interview status` printed, and its exit code."""
+def run(folder: Path, home: Path, ready: Any) -> Run:
+    """`run("status")`: what `attn-kata interview status` printed, and its exit code. With options, in a new Python."""
     unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "PYTHONIOENCODING")
     environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+    environment["ATTN_KATA_HOME"] = str(home)
 
     def run(*arguments: str, lines: str = "", **options: object) -> object:
+        if not options:
+            return ready.run(("interview", *arguments), cwd=folder, env=environment, lines=lines, timeout=100)
         # Where a file cannot grow, Python keeps half a .pyc, and every later process trips over it.
         limited = {"PYTHONDONTWRITEBYTECODE": "1"} if "preexec_fn" in options else {}
         return subprocess.run(
             [sys.executable, "-m", "attn_kata", "interview", *arguments],
             cwd=folder,
-            env={**environment, **limited, "ATTN_KATA_HOME": str(home)},
+            env={**environment, **limited},
             input=lines,
             capture_output=True,
             encoding="utf-8",

@@ -10,19 +10,30 @@ from pathlib import Path
 import pexpect
 import pyte
 
+from ..ready import Templates
+
 SLOW = b"import time\nend = time.monotonic() + 6\nwhile time.monotonic() < end:\n    sum(range(300_000))\n"
 
 
 class Terminal:
-    """`attn-kata interview` with whatever else is given, and what its terminal shows."""
+    """`attn-kata interview` with whatever else is given, and what its terminal shows. `ready` has engines that have loaded."""
 
     def __init__(
-        self, folder: Path, home: Path, *more: str, rows: int = 24, columns: int = 80, **variables: str
+        self,
+        folder: Path,
+        home: Path,
+        *more: str,
+        ready: Templates | None = None,
+        rows: int = 24,
+        columns: int = 80,
+        **variables: str,
     ) -> None:
         environment = {**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm-256color", **variables}
-        command = ["-m", "attn_kata", "interview", *more]
+        command = [sys.executable, "-m", "attn_kata", "interview", *more]
+        if ready is not None:
+            command = ready.face("interview", *more)
         self.child = pexpect.spawn(
-            sys.executable, command, cwd=str(folder), env=environment, dimensions=(rows, columns), timeout=30
+            command[0], command[1:], cwd=str(folder), env=environment, dimensions=(rows, columns), timeout=30
         )
         self.child.delaybeforesend = None  # it would wait 50 ms before every key
         self._screen = pyte.Screen(columns, rows)

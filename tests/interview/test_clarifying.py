@@ -10,7 +10,7 @@ import pytest
 
 from attn_kata import catalog
 from attn_kata.errors import UsageError
-from attn_kata.interview import actions, clarifying, content, control, plans
+from attn_kata.interview import actions, clarifying, content, control, plans, vocabulary
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -19,6 +19,7 @@ else:
 
 # Sets of questions, written by people who had read only the tasks; the files say how.
 FOLDER = Path(__file__).parent
+SETS = ["wordings.toml", "wordings_of_tasks.toml", "wordings_of_tasks_later.toml"]
 
 
 def test_every_wording_of_the_content_reaches_its_question_or_none():
@@ -41,7 +42,42 @@ def test_every_kata_of_today_has_wordings():
     assert {"sdpa", "mha", "padding_mask", "softmax", "cross_attention"}.isdisjoint(with_none)
 
 
-@pytest.mark.parametrize("file", ["wordings.toml", "wordings_of_tasks.toml", "wordings_of_tasks_later.toml"])
+def test_every_question_is_worded_in_ten_ways():
+    few = [
+        (slug, one.ask)
+        for slug in catalog.slugs()
+        for one in content.of_kata(slug).questions
+        if len({*one.wordings, one.ask}) <= 10
+    ]
+
+    assert not few
+
+
+def test_no_wording_of_somebody_else_is_in_the_content():
+    known = {text for every in clarifying.wordings().values() for text in every}
+    rows = [row for file in SETS[1:] for row in tomllib.loads((FOLDER / file).read_text("utf-8"))["wording"]]
+    copied = [row["wording"] for row in rows if row["wording"] in known]
+
+    assert not copied
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"), [("shoud", None), ("divisble", "divisible"), ("paddding", "pad"), ("explain", "explain")]
+)
+def test_a_mistyped_word_is_mended_but_not_another_word(mistyped, meant):
+    known = vocabulary.known_words(["plain", "pad"])
+
+    assert vocabulary.mended(mistyped, known) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "means"), [("take the mean over tokens", True), ("what does True mean", False), ("True means?", False)]
+)
+def test_a_mean_of_numbers_is_not_what_something_means(text, means):
+    assert ("average" in vocabulary.words(text)) == means
+
+
+@pytest.mark.parametrize("file", SETS)
 def test_wordings_of_somebody_else_reach_the_right_question(file):
     asked = wrong = right = 0
     rows = tomllib.loads((FOLDER / file).read_text("utf-8"))["wording"]
@@ -92,7 +128,7 @@ def test_one_common_word_is_enough(slug, text, ask):
 
 
 def test_without_full_text_search_the_list_is_offered(monkeypatch):
-    clarifying._known.cache_clear()
+    clarifying._table.cache_clear()
     connect = sqlite3.connect
 
     class Small(sqlite3.Connection):

@@ -10,7 +10,7 @@ import pytest
 
 from attn_kata.interview import pages
 
-from ..report.test_browser import BROWSER, ITS_OWN, WIDE, axe, browse, with_script
+from ..report.test_browser import BROWSER, ITS_OWN, PHONES, WIDE, axe, browse, sizes_in_frames, with_script
 
 __all__ = ["browse"]  # a fixture
 pytestmark = pytest.mark.skipif(
@@ -18,10 +18,6 @@ pytestmark = pytest.mark.skipif(
     reason="no Chromium here; on Debian: apt-get install chromium (the page is also tested without one)",
 )
 OPENED = "document.querySelectorAll('details').forEach(one => one.open = true);"
-MEASURE = """
-  const page = document.getElementById('page').contentDocument.documentElement;
-  document.body.dataset.sizes = `${page.scrollWidth} ${page.clientWidth} ${page.scrollHeight}`;
-"""
 JUDGE = """
   axe.run(document).then(found => {
     const told = document.createElement('script');
@@ -72,24 +68,12 @@ def test_it_is_accessible(browse, evil, tmp_path, scheme):
     assert {"color-contrast", "html-has-lang", "document-title", "list"} <= set(found["passes"])
 
 
-@pytest.mark.parametrize("width", [320, 360, 1100])
-def test_it_is_no_wider_than_the_screen(browse, evil, tmp_path, width):
-    """In a frame: Chromium's own window is never narrower than 500."""
-    inner = html.escape(with_script(pages.as_html(evil), OPENED), quote=True)
-    file = tmp_path / "framed.html"
-    file.write_text(
-        f'<!doctype html><body><iframe id="page" width="{width}" height="900" srcdoc="{inner}"></iframe>'
-        f"<script>onload = () => {{ {MEASURE} }}</script></body>",
-        "utf-8",
-    )
-    printed, _ = browse(file, "--dump-dom", "--window-size=1300,1000")
-    told = re.search(r'data-sizes="(\d+) (\d+) (\d+)"', printed)
-
-    assert told, printed[:2000]
-    scrolled, seen, height = map(int, told.groups())
-    assert width - 30 <= seen <= width  # what the frame's border and a scroll bar take
-    assert scrolled <= seen
-    assert height > 2000, "nothing was laid out"
+def test_it_is_no_wider_than_the_screen(browse, evil, tmp_path):
+    sizes = sizes_in_frames(browse, tmp_path, with_script(pages.as_html(evil), OPENED), (*PHONES, WIDE))
+    for width, (scrolled, seen, height) in sizes.items():
+        assert width - 30 <= seen <= width  # what the frame's border and a scroll bar take
+        assert scrolled <= seen
+        assert height > 2000, "nothing was laid out"
 
 
 @pytest.mark.parametrize("width", [600, 1100])

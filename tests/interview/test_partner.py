@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pexpect
 
 from .conftest import RIGHT
 
 
-def test_an_interviewer_and_a_candidate_at_one_session(run, home, folder, desk):
+def test_an_interviewer_and_a_candidate_at_one_session(run, home, folder, desk, ready):
     assert "Nobody hosts an interview yet" in run("sit").stderr
+    python, *arguments = ready.face("interview", "host", "--plan", "warm-up")
     host = pexpect.spawn(
-        sys.executable,
-        ["-m", "attn_kata", "interview", "host", "--plan", "warm-up"],
+        python,
+        arguments,
         cwd=str(folder),
         encoding="utf-8",
         timeout=40,

@@ -48,10 +48,10 @@ def real(desk):
     return Desk(store=desk.store, clock=moments.SystemClock())
 
 
-def test_bursts_into_the_rounds_without_a_task_take_one_step_each(folder, home, real):
+def test_bursts_into_the_rounds_without_a_task_take_one_step_each(folder, home, real, ready):
     plan = Plan(name="every", title="", about="", rounds=ROUNDS)
     control.start(real, plan, mode="mock", folder=folder / "i", seed=3, spoiled={0: SPOILED, 1: SPOILED})
-    one = Terminal(folder, home)
+    one = Terminal(folder, home, ready=ready)
     try:
         one.shows("Start the clock")
         until(one, "Hand in", HAND_IN, "x")
@@ -107,8 +107,8 @@ def test_bursts_into_the_rounds_without_a_task_take_one_step_each(folder, home, 
         one.close()
 
 
-def test_bursts_into_the_list_of_plans_start_nothing_twice(folder, home, real):
-    one = Terminal(folder, home)
+def test_bursts_into_the_list_of_plans_start_nothing_twice(folder, home, real, ready):
+    one = Terminal(folder, home, ready=ready)
     try:
         one.shows("To the briefing")
         one.burst(UP, DOWN, "x", " ")
@@ -119,9 +119,9 @@ def test_bursts_into_the_list_of_plans_start_nothing_twice(folder, home, real):
         one.close()
 
 
-def test_bursts_into_a_replay_and_to_the_host(folder, home, run, real):
+def test_bursts_into_a_replay_and_to_the_host(folder, home, run, real, ready):
     run("start", "--track", "warm-up")
-    host = Terminal(folder, home, "host")
+    host = Terminal(folder, home, "host", ready=ready)
     try:
         host.shows("host>")
         host.burst("x", ENTER, " ", "\x02")

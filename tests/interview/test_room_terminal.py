@@ -16,11 +16,11 @@ from .terminal import SLOW, Terminal
 
 
 @pytest.fixture
-def terminal(folder, home):
+def terminal(folder, home, ready):
     opened: list[Terminal] = []
 
     def open_(**named) -> Terminal:
-        opened.append(Terminal(folder, home, **named))
+        opened.append(Terminal(folder, home, **{"ready": ready, **named}))
         return opened[-1]
 
     yield open_
@@ -29,7 +29,7 @@ def terminal(folder, home):
 
 
 def test_from_the_first_key_to_a_run_of_another_editors_code_and_back(terminal, folder, desk):
-    one = terminal()
+    one = terminal(ready=None)  # with everything as a person starts it
     one.begins_coding()
     one.child.send("# typed ")
     one.shows("# typed #")
@@ -159,7 +159,7 @@ def test_vim_and_the_room_write_the_same_file(terminal, folder, home):
     one = terminal()
     one.begins_coding()
     file = folder / "interview-1" / "sdpa.py"
-    vim = pexpect.spawn("vim", ["-u", "NONE", "-N", str(file)], dimensions=(24, 80), timeout=10)
+    vim = pexpect.spawn("vim", ["-u", "NONE", "-i", "NONE", "-N", str(file)], dimensions=(24, 80), timeout=10)
     try:
         vim.expect("attn-kata: sdpa")
         vim.send("O# from vim\x1b:w\r")

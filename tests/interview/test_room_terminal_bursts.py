@@ -12,8 +12,8 @@ def burst(one: Terminal, keys: str) -> None:
     one.quiet(0.4)
 
 
-def test_bursts_of_keys_take_one_step_each(folder, home, desk):
-    one = Terminal(folder, home)
+def test_bursts_of_keys_take_one_step_each(folder, home, desk, ready):
+    one = Terminal(folder, home, ready=ready)
     one.shows("To the briefing")
     burst(one, ENTER)
     one.shows("Start the clock")

@@ -149,7 +149,8 @@ def small_files(most: int = 4096) -> Iterator[None]:
 LONG = b"# " + b"much " * 2000 + b"last words\n"
 
 
-def test_a_full_disk_is_said_once_and_the_text_is_given_back_on_leaving(room, begin):
+def test_a_full_disk_is_said_once_and_the_text_is_given_back_on_leaving(room, begin, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # full, too
     session = begin()
     before = session.file.read_bytes()
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import nbformat
+import pytest
 from tests.notebook.conftest import WRONG, notebook
 
 from attn_kata.watch.files import Missing, Saved, look
 
 
-def command(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-    """What `attn-kata` says."""
-    asked = [sys.executable, "-m", "attn_kata", *arguments]
-    return subprocess.run(asked, capture_output=True, encoding="utf-8", timeout=60, check=False, **more)  # type: ignore[call-overload]
+@pytest.fixture
+def command(surroundings: Path, ready: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """What `attn-kata` says to these arguments and these lines."""
+    return lambda *arguments, lines="": ready.run(arguments, cwd=Path.cwd(), env=dict(os.environ), lines=lines)
 
 
-def test_a_notebook_from_standard_input_is_graded_with_cell_and_line(surroundings: Path) -> None:
+def test_a_notebook_from_standard_input_is_graded_with_cell_and_line(command: Any) -> None:
     before, code = WRONG.split("def ", 1)
     cells = [f"%matplotlib inline\n{before}", f"def {code}", "await something()", "!ls\nprint(nothing)"]
     typed = nbformat.writes(notebook(*cells))
-    done = command("grade", "-", "--json", input=typed)
+    done = command("grade", "-", "--json", lines=typed)
     report = json.loads(done.stdout)
     jsonschema.validate(
         report, json.loads(resources.files("attn_kata.report").joinpath("report.schema.json").read_text())
@@ -42,7 +45,7 @@ def test_a_notebook_from_standard_input_is_graded_with_cell_and_line(surrounding
     assert "Left out, because only a notebook can await: cell 3, line 1." in report["notes"]
 
 
-def test_a_notebook_is_started_once_and_never_reset(surroundings: Path) -> None:
+def test_a_notebook_is_started_once_and_never_reset(command: Any) -> None:
     started = command("start", "--notebook", "sdpa", "mha", "sdpa", "--level", "guided", "--dir", "here")
     file = Path("here/katas.ipynb")
     written = file.read_text("utf-8")

@@ -43,6 +43,9 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "    !echo a shell line\n    return scaled(q, k).softmax(-1) @ v / math.sqrt(4)\nprint(await_me)\n",
         "defines": RIGHT,
         "session": "%kata sdpa",
+        "other names": "%%kata sdpa --mask keep\ndef attend(query, key, value, mask):\n"
+        "    s = query @ key.mT / key.shape[-1] ** 0.5\n    return s.masked_fill(mask, float('-inf')).softmax(-1) @ value",
+        "other name": "%kata sdpa --class scaled",
         "removed": "del scaled_dot_product_attention",
         "nothing": "%kata sdpa",
         "misspelt": "%%kata sdap\nx = 1",
@@ -73,6 +76,11 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert ": line 5, NameError: name 'await_me' is not defined" in " ".join(said["uses"].split())
     assert "'await_me' is not defined here. Define it, or run the cell" in " ".join(said["uses"].split())
     assert said["session"].startswith("PASSED  sdpa  scaled_dot_product_attention")
+    assert said["other names"].startswith("FAILED  sdpa")
+    assert "Read as sdpa:  attend" in said["other names"]
+    assert "mask.inverted" in said["other names"]
+    assert said["other name"].startswith("FAILED  sdpa  scaled")
+    assert "Read as sdpa:  scaled" in said["other name"]
     assert said["nothing"] == (
         "This session has no 'scaled_dot_product_attention', which sdpa asks for.\n"
         "Run the cell that defines it, then this one again. For a new stub: %kata_start sdpa"

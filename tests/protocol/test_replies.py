@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attn_kata.protocol import replies, wire
-from attn_kata.protocol.messages import Block, Build, Call, Load, LoadWeights, Request
+from attn_kata.protocol.messages import AS_GIVEN, Block, Build, Call, Load, LoadWeights, Request
 
 CALL = Call(name="f", args=(("tensor", 0),), tensors=(torch.ones(3),))
 GRADIENTS = replace(CALL, cotangents=(1,), tensors=(torch.ones(3), torch.ones(3)))
@@ -19,6 +19,7 @@ ON_A_DEVICE = replace(CALL, args=(*CALL.args, ("device", "meta")))
 RECORDED = replace(CALL, record=True)
 OF_A_MODULE = replace(GRADIENTS, name=None, module=1)
 BUILD = Build(name="M", module=1)
+WITH_WEIGHTS = Build(name="M", module=1, weights=("a",), tensors=(torch.ones(3),))
 WEIGHTS = LoadWeights(module=1, weights=())
 LOAD = Load(filename="attempt.py")
 BLOCK = Block(words=("softmax",))
@@ -51,6 +52,9 @@ def reply(
         (AFTER, reply(wire.OK, count=2)),
         (OF_A_MODULE, reply(wire.OK, count=4)),
         (BUILD, reply(wire.OK, ("a", "b"), 2, flags=wire.ABSENT)),
+        (WITH_WEIGHTS, reply(wire.OK, (AS_GIVEN,))),
+        (WITH_WEIGHTS, reply(wire.OK, ("a", "b"), 2, flags=wire.ABSENT)),
+        (WITH_WEIGHTS, reply(wire.OK)),
         (WEIGHTS, reply(wire.OK)),
         (LOAD, reply(wire.OK)),
         (LOAD, reply(wire.OK, ("TypeError", "the demo failed", "3 <module>"))),
@@ -65,6 +69,8 @@ def test_a_reply_of_the_right_parts_answers(request_: Request, given_: wire.Repl
 @pytest.mark.parametrize(
     ("request_", "given_"),
     [
+        (BUILD, reply(wire.OK, (AS_GIVEN,))),
+        (WITH_WEIGHTS, reply(wire.OK, ("a",))),
         (CALL, reply(wire.OK)),
         (CALL, reply(wire.OK, count=2)),
         (CALL, reply(wire.OK, ("text",), 1)),

@@ -12,9 +12,10 @@ from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading.local import Local, load_namespace
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Adapt, Load
-from attn_kata.readings import contract, description, origin, syntax
+from attn_kata.readings import contract, description, origin, reader, syntax
+from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import parse
-from attn_kata.readings.search import Chosen, NotRead, Search
+from attn_kata.readings.search import Search
 from attn_kata.specimens import Edit, apply
 
 from . import adapter
@@ -72,7 +73,7 @@ def read(text: str, slug: str, *flags: str) -> Chosen | NotRead:
         given=parse(flags),
         returns=catalog.find(slug).returns,
     )
-    return search.run()
+    return reader.read(search)
 
 
 @cache

@@ -17,7 +17,10 @@ from attn_kata.engine.persistent import PersistentEngine
 from attn_kata.report.model import Report
 
 psutil = pytest.importorskip("psutil")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="templates are forked, on Linux alone")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="templates are forked, on Linux alone"),
+    pytest.mark.usefixtures("ready_engines"),
+]
 
 SDPA = catalog.find("sdpa")
 WRONG = specimens.find(SDPA.folder, "wrong/scale_missing").source().encode()

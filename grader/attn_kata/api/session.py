@@ -20,6 +20,7 @@ from attn_kata.api import statements
 from attn_kata.api.statements import Definition
 from attn_kata.catalog import Kata
 from attn_kata.errors import UsageError
+from attn_kata.readings import origin
 from attn_kata.sources import Part, Source
 
 _IMPORTS = "imports and constants of this session"
@@ -53,8 +54,11 @@ def of_names(kata: Kata, session: Mapping[str, object]) -> Source:
     return gathered.source()
 
 
-def of_object(attempt: object, kata: Kata) -> tuple[str, Source]:
-    """The name and the source of a class or function, called as the kata asks for. Raises UsageError."""
+def of_object(attempt: object, kata: Kata, *, reads: bool) -> tuple[str, Source, str]:
+    """The name of a class or function to show, its source, and its name in there where it is code by other names, else "".
+
+    Code by the kata's contract gets the name that the kata asks for; without `reads`, all code. Raises UsageError.
+    """
     shown = _checked(attempt, kata)
     own = statements.unwrapped(attempt)
     module = sys.modules.get(getattr(own, "__module__", None) or "")
@@ -62,7 +66,7 @@ def of_object(attempt: object, kata: Kata) -> tuple[str, Source]:
     if in_python and module is not None and module.__name__ != "__main__" and getattr(module, "__file__", None):
         name = own.__name__
         source = sources.read(Path(str(module.__file__)))
-        return shown, _called(source, name, kata, statements.defined_in(source))
+        return shown, *_called(source, name, kata, statements.defined_in(source), reads=reads)
     definition = statements.definition(own)
     session = statements.namespace(own)
     gathered = _Gathered(session)
@@ -71,15 +75,20 @@ def of_object(attempt: object, kata: Kata) -> tuple[str, Source]:
         if entry != definition.name and callable(session.get(entry)) and len(kata.entries) > 1:
             gathered.take(entry, must=True)
     source = gathered.source()
-    return shown, _called(source, definition.name, kata, statements.defined_in(source))
+    return shown, *_called(source, definition.name, kata, statements.defined_in(source), reads=reads)
 
 
-def _called(source: Source, name: str, kata: Kata, defined: set[str]) -> Source:
-    """The source, with the name that the kata asks for as another name of `name`. Raises UsageError where that is not clear."""
+def _called(source: Source, name: str, kata: Kata, defined: set[str], *, reads: bool) -> tuple[Source, str]:
+    """The source as it is, and `name`, where it is code by other names; else with the name that the kata asks for, and "".
+
+    Raises UsageError where that is not clear.
+    """
+    if reads and origin.is_by_other_names(source.code, name, kata):
+        return source, name
     missing = [entry for entry in kata.entries if entry not in defined]
     if not missing or len(kata.entries) == 1:
         alias = "" if not missing or name in kata.entries else f"\n{kata.entries[0]} = {name}\n"
-        return Source(code=source.code + alias.encode(), cells=source.cells, notes=source.notes)
+        return Source(code=source.code + alias.encode(), cells=source.cells, notes=source.notes), ""
     names = " and ".join(f"'{entry}'" for entry in missing)
     raise UsageError(
         f"{kata.slug} asks for {names} too.",

@@ -32,7 +32,7 @@ from attn_kata.attempt.results import (
     with_sharing,
 )
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Adapt, Block, Build, Call, Load, LoadWeights, Request
+from attn_kata.protocol.messages import AS_GIVEN, Adapt, Block, Build, Call, Load, LoadWeights, Request
 
 # Read before any attempt runs: later changes that an attempt makes to torch do not affect it.
 _manual_seed = (
@@ -164,7 +164,7 @@ class Executor:
         return (), ()
 
     def _build(self, request: Build) -> Content:
-        """Build a module. Returns the names and shapes of its parameters."""
+        """Build a module. Returns the names and shapes of its parameters, or AS_GIVEN where they are those of the weights."""
         _seed(request.seed)
         module = self._entry(request.name)(*self._arguments(request))
         if not isinstance(module, nn.Module):
@@ -180,6 +180,7 @@ class Executor:
             found = {name: value.shape for name, value in built.parameters()}
             if found == {name: weight.shape for name, weight in weights.items()}:
                 copy_weights(module, weights)
+                return (AS_GIVEN,), ()
         return parameters(built.parameters())
 
     def _load_weights(self, request: LoadWeights) -> Content:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 from attn_kata.protocol import wire
+
+
+def held_parameters(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Parameter]]:
+    """Every parameter under every name that it has, as `nn.Module.named_parameters(remove_duplicate=False)`, in less time."""
+    for name, value in module._parameters.items():
+        if value is not None:
+            yield prefix + name, value
+    for name, part in module._modules.items():
+        if part is not None:
+            yield from held_parameters(part, f"{prefix}{name}.")
 
 
 def named_parameters(module: nn.Module, contract: tuple[str, ...] = ()) -> list[tuple[str, nn.Parameter]]:
@@ -15,7 +27,7 @@ def named_parameters(module: nn.Module, contract: tuple[str, ...] = ()) -> list[
     still counts as one.
     """
     names: dict[int, str] = {}
-    held = dict(module.named_parameters(remove_duplicate=False))
+    held = dict(held_parameters(module))
 
     def rank(name: str) -> tuple[bool, bool, bool, int]:
         """Lower is better: a name of the contract; then a parameter of a layer, a name without numbers, a short path."""
@@ -38,16 +50,17 @@ def parameters(named: list[tuple[str, nn.Parameter]]) -> tuple[tuple[str, ...], 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
     """Convert a module to the dtype of the weights, and copy them into its parameters."""
     dtype = next(iter(weights.values())).dtype
-    held = dict(module.named_parameters(remove_duplicate=False))
-    buffers = list(module.buffers())
+    held = dict(held_parameters(module))
+    parts = list(module.modules())
+    buffers = [value for part in parts for value in part._buffers.values() if value is not None]
     if any(value.dtype is not dtype for value in (*held.values(), *buffers)):
-        if not buffers and all(map(_converts_like_torch, module.modules())):
+        if not buffers and all(map(_converts_like_torch, parts)):
             for value in held.values():  # the same as `to`, which asks a lot about each parameter before
                 value.data = value.data.to(dtype)
         else:
             module.to(dtype)  # this keeps the parameter objects, unless the module overrides it
             if any(value.dtype is not dtype for value in held.values()):
-                held = dict(module.named_parameters(remove_duplicate=False))
+                held = dict(held_parameters(module))
     with torch.no_grad():
         for name, weight in weights.items():
             held[name].copy_(weight)

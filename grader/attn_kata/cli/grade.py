@@ -140,7 +140,7 @@ def command(
     elif not properties and hunt.is_hunt(source.code):
         warn("This is the file of a bug hunt, but not one that was written here: nothing is kept of this grading.")
     elif not report.not_written:
-        history.record(report, target.path, whole=not properties and report.reading is None)
+        history.record(report, target.path, whole=not properties)
     destination.write(report, source.code)
     if said := reading.write(report, source.code, target.kata):
         warn(said)

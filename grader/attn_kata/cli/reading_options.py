@@ -88,8 +88,8 @@ def _reading(described: dict[str, Any], source: bytes) -> Reading:
     return with_flags(empty, parse(tuple(described["flags"])))
 
 
-def reading_options(command: _F) -> _F:
-    """--class, --read, --mask, --strict and --write-adapter, as one argument `reading`."""
+def reading_options(command: _F, *, writes: bool = True) -> _F:
+    """--class, --read, --mask and --strict as one argument `reading`; with --write-adapter where the command `writes` one."""
 
     @functools.wraps(command)
     def called(
@@ -98,7 +98,7 @@ def reading_options(command: _F) -> _F:
         read: tuple[str, ...],
         mask: str | None,
         strict: bool,
-        write_adapter: Path | None,
+        write_adapter: Path | None = None,
         **named: Any,
     ) -> Any:
         flags = (*read, *([f"entry={class_name}"] if class_name else []), *([f"mask={mask}"] if mask else []))
@@ -109,18 +109,20 @@ def reading_options(command: _F) -> _F:
         parse(flags)
         return command(*args, reading=ReadingOptions(flags=flags, strict=strict, adapter=write_adapter), **named)
 
-    options = (
+    options = [
         click.option("--class", "class_name", metavar="NAME", help="The class or function of FILE to grade."),
         click.option("--read", multiple=True, metavar="KEY=VALUE", help="How to read code by other names. Repeatable."),
         click.option("--mask", type=click.Choice(MASKS), help="What True in its mask means; the same as --read mask=…"),
         click.option("--strict", is_flag=True, help="Ask for the names of the kata's contract."),
-        click.option(
+    ]
+    if writes:
+        of_adapter = click.option(
             "--write-adapter",
             type=click.Path(path_type=Path),
             metavar="FILE",
             help="Write the code with an adapter that makes it an attempt.",
-        ),
-    )
+        )
+        options.append(of_adapter)
     for option in reversed(options):
         called = option(called)
     return cast("_F", called)

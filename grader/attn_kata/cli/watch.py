@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import click
 
 from attn_kata import workspace
 from attn_kata.cli import engine, mock_interview
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.output import color, emit, warn
-from attn_kata.cli.reading_options import ReadingOptions
+from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.errors import UsageError
 from attn_kata.history import History
 
@@ -24,7 +26,8 @@ from attn_kata.history import History
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of the random inputs."
 )
-def command(attempt: str | None, kata: str | None, seed: int) -> None:
+@functools.partial(reading_options, writes=False)
+def command(attempt: str | None, kata: str | None, seed: int, reading: ReadingOptions) -> None:
     """Grade your attempt again on every save.
 
     It is the attempt at the current kata, at KATA, or in FILE, which is Python or a notebook. One screen shows what
@@ -34,7 +37,8 @@ def command(attempt: str | None, kata: str | None, seed: int) -> None:
 
     mock_interview.refuse_while_running("watch", "findings of hidden tests")
     history = History(warn)
-    target = workspace.resolve(attempt, kata, history, ReadingOptions().nearest)
+    target = workspace.resolve(attempt, kata, history, reading.nearest)
+    reading.check(target.kata)
     if target.piped is not None:
         raise UsageError(
             "attn-kata watch needs a file: standard input is read only once.", next_step="attn-kata watch FILE"
@@ -43,7 +47,10 @@ def command(attempt: str | None, kata: str | None, seed: int) -> None:
     if target.told_by:
         warn(target.told_by)
     with engine.kept() as warm:
+        make = functools.partial(
+            loop.Loop, target, warm, history, seed=seed, flags=reading.flags, reads=not reading.strict
+        )
         if terminal.is_terminal():
-            loop.on_screen(target, warm, history, seed=seed, color=color())
+            loop.on_screen(make, color=color())
         else:
-            loop.in_lines(target, warm, history, seed=seed, emit=emit)
+            loop.in_lines(make, emit=emit)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import torch
 
 from attn_kata.diagnosis import catalogue, lines
+from attn_kata.diagnosis.activations import with_activations
 from attn_kata.diagnosis.fills import with_fills
 from attn_kata.diagnosis.gradients import differ
 from attn_kata.diagnosis.outcomes import tensors
@@ -22,7 +23,7 @@ from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
 from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
-from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom
+from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
@@ -49,14 +50,16 @@ def diagnose(
     source: bytes,
 ) -> Diagnosed:
     """Find the mistakes that reproduce the attempt, and draw its weights."""
-    fills = lines.fill_numbers(source)
-    pipelines: tuple[Pipeline, ...] = tuple(with_fills(pipeline, fills) for pipeline in kata.PIPELINES)
+    fills, activations = lines.fill_numbers(source), lines.activations(source)
+    pipelines: tuple[Pipeline, ...] = tuple(
+        with_activations(with_fills(pipeline, fills), activations) for pipeline in kata.PIPELINES
+    )
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
     finite = _finite_fill(_code(source) or text)
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
     fixed_rank = any(one.fixed_rank() for one in asked)
-    asked = [one.without_raised() if one.fixed_rank() else one for one in asked]
+    asked = [one.without_raised() if one.fixed_rank() or one.raised_for(asks_for_truth) else one for one in asked]
     if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
         asked = [one.without_ones() for one in asked]
     sets = [_explain(pipeline, one, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
@@ -72,6 +75,7 @@ def diagnose(
         gradients_differ=_gradients_differ(pipelines, asked, sets, attempt, source),
         nan_where_masked=any(one.nan_where_masked() for one in asked),
         explained=all(sets),
+        found=frozenset(id for one in sets if len(one) == 1 for id in one[0]),
         fixed_rank=fixed_rank,
     )
     shown: dict[str, int | None] = {}

@@ -9,8 +9,57 @@ A kata adds those of its own. SCALES needs `state.H`; every family needs the sta
 
 from __future__ import annotations
 
+import torch
+
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pipeline import Variant, variants
+
+# project, output: layers of a module, used by their weights
+LAYERS: tuple[Variant, ...] = (
+    *variants(
+        "project.weight_transposed",
+        {"project": s.project(by=s.linear_transposed)},
+        *({"project": s.project(by=s.only([name], s.linear_transposed))} for name in ("q_proj", "k_proj", "v_proj")),
+        {"output": s.project_out_transposed},
+        {"project": s.project(by=s.linear_transposed), "output": s.project_out_transposed},
+    ),
+    *variants(  # without that of k_proj alone, the softmax gives the same weights
+        "project.no_bias",
+        {"output": s.project_out_without_bias},
+        *({"project": s.project(by=s.only([name], s.linear_without_bias))} for name in ("q_proj", "v_proj")),
+        {"project": s.project(by=s.linear_without_bias)},
+        {"project": s.project(by=s.linear_without_bias), "output": s.project_out_without_bias},
+    ),
+)
+
+# output: o_proj
+OUTPUTS: tuple[Variant, ...] = (
+    *variants("output.residual", {"output": s.with_residual(s.project_out)}),
+    *variants("output.missing", {"output": s.nothing}),
+)
+
+# split, merge: q, k and v (B, T, E) to heads and back
+SPLITS: tuple[Variant, ...] = (
+    *variants(
+        "split.no_transpose",
+        {"split": s.split_no_transpose},
+        *({"split": stage} for stage in s.split_one_by(s.as_it_lies)),
+    ),
+    *variants(
+        "split.interleaved",
+        {"split": s.split_interleaved},
+        {"split": s.split_interleaved, "merge": s.merge_interleaved},
+        *({"split": stage} for stage in s.split_one_by(s.in_turn_columns)),
+    ),
+    *variants("split.head_order", *({"split": stage} for stage in s.split_one_by(s.last_head_first))),
+    *variants(
+        "split.heads_for_size", {"split": s.split_by_size}, {"split": s.split_by_size, "scale": s.scale_by_number_split}
+    ),
+    *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+    *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+    *variants("merge.head_order", *({"merge": s.merge_head_order(order)} for order in s.HEAD_ORDERS)),
+    *variants("merge.folded_order", {"merge": s.merge_samples_as_heads}, {"merge": s.merge_heads_as_samples}),
+)
 
 # score
 SCORES: tuple[Variant, ...] = (
@@ -35,6 +84,15 @@ SCALES: tuple[Variant, ...] = (
     *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
 )
 
+# normalise, mix: a softmax written out, and the weights in the mix
+WEIGHTS: tuple[Variant, ...] = (
+    *variants("softmax.query_axis", {"normalise": s.softmax_summed_over(-2)}),
+    *variants("softmax.head_axis", {"normalise": s.softmax_summed_over(0)}, {"normalise": s.softmax_summed_over(-3)}),
+    *variants("softmax.not_exp", {"normalise": s.softmax_of(torch.sigmoid)}),
+    *variants("softmax.not_normalised", *({"normalise": s.softmax_not_divided(shifted)} for shifted in (True, False))),
+    *variants("mix.transposed", {"mix": s.mix_transposed}),
+)
+
 # normalise
 SOFTMAXES: tuple[Variant, ...] = (
     *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
@@ -56,6 +114,12 @@ GROUPS: tuple[Variant, ...] = (
     *variants("group.averaged", {"group": s.group_by(s.mean_of_all)}, {"group": s.queries_averaged}),
     *variants("group.tokens_mixed", {"group": s.group_by(s.tokens_mixed)}),
     *variants("group.count_for_size", {"group": s.group_by(s.by_count)}),
+)
+
+# split: one or two of queries, keys and values. Where the first mistake of all three is, each kata says itself.
+SPLITS_OF_SOME: tuple[Variant, ...] = variants(
+    "split.no_transpose",
+    *({"split": s.split_some_no_transpose(*names)} for names in (("k", "v"), ("q",), ("k",), ("v",), ("q", "k"))),
 )
 
 # mask, remask: how a mask is applied, not which keys it names

@@ -85,6 +85,7 @@ class Pipeline:
     `stages.fill`: each right way of masking is then tried.
     `ways` are other right ways to compute, as the stages that they replace. Each gives the same result until a mistake is made
     in another stage: where every key of a query is hidden by mistake, a small epsilon decides between 0 and NaN.
+    `activated` says that the contract has an activation: another one, or one elsewhere, is then among `variants`, or unknown.
     """
 
     entry: str
@@ -98,6 +99,7 @@ class Pipeline:
     others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     ways: tuple[Mapping[str, Stage], ...] = ()
     hides: bool = False
+    activated: bool = False
 
     def first_state(self, weights: Mapping[str, Tensor], probe: Probe) -> State:
         """The state of a probe before the first stage. `weights` are those of the module."""
@@ -166,7 +168,7 @@ def variants(id: str, *replacements: Mapping[str, Stage], shows_in_values: bool 
 
 
 def load(folder: Path) -> types.ModuleType:
-    """The module `mistakes.py` of the kata in `folder`: PIPELINES, SYMPTOMS. Raises what its import raises."""
+    """The module `mistakes.py` of the kata in `folder`: PIPELINES, and any SYMPTOMS. Raises what its import raises."""
     name = f"attn_kata_mistakes_{folder.name}"
     spec = importlib.util.spec_from_file_location(name, folder / "mistakes.py")
     assert spec is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -54,6 +55,11 @@ class ProbeResults:
         ]
         return len(told) == 1 and bool(raised) and all(rank not in told and about_shapes(text) for rank, text in raised)
 
+    def raised_for(self, cause: Callable[[str], bool]) -> bool:
+        """Whether some probes were answered, and all others raised for this cause."""
+        raised = [answer.raised for answer in self.answers if answer.output is None]
+        return 0 < len(raised) < len(self.answers) and all(map(cause, raised))
+
     def without_raised(self) -> ProbeResults:
         """The probes that were answered."""
         return self._only([answer.output is not None for answer in self.answers])
@@ -90,9 +96,10 @@ def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
     asked = ProbeResults(sizes=probes[0].sizes)
     for place, probe in enumerate(probes):
         weights = _weights(pipeline, reference, probe)
-        begun = pipeline.first_state(weights, probe)
         try:
-            put = ProbeCall(probe=probe, weights=weights)
+            put = ProbeCall(probe=probe, weights=_with_its_biases(pipeline, attempt, probe, weights))
+            known = {name: put.weights.get(name, torch.zeros_like(weight)) for name, weight in weights.items()}
+            begun = pipeline.first_state(known, probe)
             answer = _answer(asked, pipeline, attempt, put, twice=place == 0)
         except AttemptDied:  # stop here: the next probe would take as long
             return ProbeResults(sizes={}, raised=asked.raised, unsteady=asked.unsteady, parameters=asked.parameters)
@@ -136,6 +143,34 @@ def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, t
     if not pipeline.module:
         return {}
     return probe.weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
+
+
+def _with_its_biases(
+    pipeline: Pipeline, attempt: Handle, probe: Probe, weights: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """The weights without the biases that the attempt's module lacks, and with 0 for those that only it has.
+
+    A bias too few or too many has a name of its own, and the rest of the attempt may be looked at. Of other parameters, nothing
+    is changed: the weights then do not fit.
+    """
+    if not pipeline.module:
+        return weights
+    try:
+        shapes: dict[str, tuple[int, ...]] = getattr(attempt, pipeline.entry)(*probe.build).parameters
+    except (
+        PropertyFailed,
+        RuntimeError,
+        IndexError,
+        ValueError,
+    ):  # asked again with the weights, which tells what is raised
+        return weights
+    lacks, beside = weights.keys() - shapes.keys(), shapes.keys() - weights.keys()
+    if not (lacks or beside) or not all(name.endswith("bias") for name in (*lacks, *beside)):
+        return weights
+    return {
+        name: weights[name] if name in weights else torch.zeros(shape, dtype=torch.float64)
+        for name, shape in shapes.items()
+    }
 
 
 def target(pipeline: Pipeline, attempt: Handle, put: ProbeCall, dtype: torch.dtype) -> Target:

@@ -26,6 +26,7 @@ class Evidence:
     gradients_differ: bool = False  # from those of the mistakes that reproduce its values
     nan_where_masked: bool = False  # all probes with a masked key gave only NaN
     explained: bool = False  # sets of mistakes give all its values, or they are right
+    found: frozenset[str] = frozenset()  # mistakes that reproduce the values of an entry point
     fixed_rank: bool = False  # all probes with one number of dimensions were answered, and no others
 
     def all_raised(self) -> tuple[Raised, ...]:
@@ -114,6 +115,16 @@ def _not_boolean(evidence: Evidence) -> int | None:
         ):
             return raised.line or 0
     return None
+
+
+def _truth_of_a_tensor(evidence: Evidence) -> int | None:
+    """`if mask:` raises for more than one number."""
+    return next((raised.line or 0 for raised in evidence.all_raised() if asks_for_truth(raised.text)), None)
+
+
+def asks_for_truth(message: str) -> bool:
+    """Whether an exception is about a tensor used as a condition."""
+    return "Boolean value of Tensor with more than one value is ambiguous" in message
 
 
 def _bool_arithmetic(evidence: Evidence) -> int | None:
@@ -301,6 +312,7 @@ EVERYWHERE = (
     Symptom(id="numerics.forced_float32", shows=_forced_float32),
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
     Symptom(id="mask.not_boolean", shows=_not_boolean),
+    Symptom(id="mask.as_condition", shows=_truth_of_a_tensor),
     Symptom(id="mask.bool_arithmetic", shows=_bool_arithmetic),
     Symptom(id="mask.integer_not", shows=_integer_not),
     Symptom(id="mask.raised", shows=_raised_scores),

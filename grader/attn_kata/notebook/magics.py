@@ -22,6 +22,7 @@ from attn_kata.errors import UsageError
 from attn_kata.history import History
 from attn_kata.notebook import completion
 from attn_kata.notebook.waiting import Fault, shown
+from attn_kata.readings.reading import MASKS
 from attn_kata.sources import Source
 
 LOADING = "Loading torch. The next gradings take a tenth of a second."
@@ -55,13 +56,18 @@ class KataMagics(Magics):
     @argument("--seed", type=int, default=0, help="Draw other inputs.")
     @argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="Limit for the whole grading.")
     @argument("--property", action="append", default=[], metavar="NAME", help="Only this property. Repeatable.")
+    @argument("--class", dest="name_of_class", metavar="NAME", help="The class or function to grade, by any name.")
+    @argument("--read", action="append", default=[], metavar="KEY=VALUE", help="How to read code by other names.")
+    @argument("--mask", choices=MASKS, help="What True in its mask means; the same as --read mask=...")
+    @argument("--strict", action="store_true", help="Ask for the names of the kata's contract.")
     @no_var_expand
     @line_cell_magic
     def kata(self, line: str, cell: str | None = None) -> None:
         """Grade an attempt at KATA.
 
-        `%%kata mha` grades the code of its cell. `%kata mha` grades what the session defines under the kata's names. The
-        attempt runs in a process of its own, so nothing of the session changes.
+        `%%kata mha` grades the code of its cell. `%kata mha` grades what the session defines under the kata's names, and
+        `%kata mha --class NAME` what it has under another name. Code by other names is read as it is. The attempt runs in a
+        process of its own, so nothing of the session changes.
         """
         asked = parse_argstring(self.kata, line)
         kata = self._find(asked.name)
@@ -70,9 +76,16 @@ class KataMagics(Magics):
             self.shell.set_next_input(_cell(kata, asked.level or "standard"), replace=True)
             print("The cell was empty: it has the stub now.")
             return
-        options = grading.options(kata, seed=asked.seed, timeout=asked.timeout, properties=asked.property)
-        name, source = self._attempt(kata, line, cell)
-        self._grade(kata, name, source, options)
+        options = grading.options(
+            kata,
+            seed=asked.seed,
+            timeout=asked.timeout,
+            properties=asked.property,
+            read=[*asked.read, *([f"mask={asked.mask}"] if asked.mask else [])],
+            strict=asked.strict,
+        )
+        name, source, entry = self._attempt(kata, line, cell, asked.name_of_class, reads=not asked.strict)
+        self._grade(kata, name, source, grading.read_as(entry, options))
 
     @magic_arguments()
     @argument("name", metavar="KATA", help="The name of the kata.")
@@ -127,13 +140,19 @@ class KataMagics(Magics):
 
     # ------------------------------------------------------------------------------------------------------ grading
 
-    def _attempt(self, kata: Kata, line: str, cell: str | None) -> tuple[str, Source]:
-        """What is graded, and what the report calls it. It is read from the session, which stays as it is."""
+    def _attempt(
+        self, kata: Kata, line: str, cell: str | None, wanted: str | None, *, reads: bool
+    ) -> tuple[str, Source, str | None]:
+        """What the report calls the attempt, its source, and what `read_as` needs. The session stays as it is."""
         names = self.shell.user_ns
-        if cell is None:
-            return " and ".join(kata.entries), session.of_names(kata, names)
-        number = len(names.get("In", ())) - 1
-        return f"In [{number}]", session.of_cell(cell, names, first=f"%%kata {line}")
+        if cell is not None:
+            number = len(names.get("In", ())) - 1
+            return f"In [{number}]", session.of_cell(cell, names, first=f"%%kata {line}"), wanted
+        if wanted is None:
+            return " and ".join(kata.entries), session.of_names(kata, names), None
+        if wanted not in names:
+            raise UsageError(f"This session has no '{wanted}'.", next_step="Run the cell that defines it first")
+        return session.of_object(names[wanted], kata, reads=reads)
 
     def _grade(self, kata: Kata, name: str, source: Source, options: dict[str, Any]) -> Report:
         engine = self._warm()

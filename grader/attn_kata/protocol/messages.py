@@ -55,6 +55,7 @@ class Job:
 Argument = tuple[str, Any]
 
 OPAQUE = "opaque "  # the first word of the name of a part that stays in the attempt process
+AS_GIVEN = "as given"  # the whole answer to a Build whose module has the parameters of its weights, and no others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,8 @@ class Block(Request):
 class Build(Request):
     """Build a module of the class `name`. Later requests name it by the number `module`.
 
-    The last tensors are weights, with the names in `weights`. They are copied in if the module has exactly these parameters.
+    The last tensors are weights, with the names in `weights`. They are copied in if the module has exactly these parameters,
+    and the answer is AS_GIVEN. Otherwise it has the names and shapes of the parameters.
     """
 
     name: str
@@ -161,7 +163,7 @@ REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Load, Ada
 _DEFAULTS = {kind: [(each.name, each.default) for each in fields(kind) if each.compare] for kind in REQUESTS.values()}
 
 
-def request_to_json(request: Request, tensors: list[list[Any]]) -> bytes:
+def request_to_json(request: Request, tensors: list[tuple[Any, ...]]) -> bytes:
     """A request's fields, except those that have their default, and the descriptions of its tensors, as JSON."""
     values = {}
     for name, default in _DEFAULTS[type(request)]:
@@ -419,4 +421,4 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _as_tuples(value: Any) -> Any:
     """JSON has no tuples: turn its lists back into tuples."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+    return tuple([_as_tuples(part) if type(part) is list else part for part in value]) if type(value) is list else value

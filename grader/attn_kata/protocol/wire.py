@@ -46,6 +46,7 @@ DTYPES = (
 _ITEM_BYTES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in DTYPES}
 _DTYPE_CODE = {dtype: code for code, dtype in enumerate(DTYPES)}
 _DTYPE_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
+_NAME_OF = {dtype: name for name, dtype in _DTYPE_NAME.items()}
 
 # Devices: only these three are told apart.
 CPU, META, OTHER = 0, 1, 2
@@ -60,6 +61,7 @@ MAX_TEXT_BYTES = 4 * MAX_TEXT  # of all texts together
 # Torch cannot make a tensor whose sizes have a larger product, not even an empty one such as 0 x 2^31 x 2^31 x 2^31.
 MAX_ELEMENTS = 1 << 48
 MAX_REPLY_BYTES = 64 << 20
+_ZEROS = (0,) * MAX_RANK
 
 Reader = Callable[[int], bytearray]
 
@@ -125,9 +127,7 @@ def encode_question(request: Request) -> bytes:
     described, blobs = [], []
     for tensor in request.tensors:
         blob = storage_bytes(tensor if tensor.is_contiguous() else window(tensor))
-        described.append(
-            [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), list(tensor.stride()), len(blob)]
-        )
+        described.append((_NAME_OF[tensor.dtype], tensor.shape, tensor.stride(), len(blob)))
         blobs.append(blob)
     fields = messages.request_to_json(request, described)
     return b"".join([LENGTHS.pack(len(fields), len(blobs)), fields, *blobs])
@@ -166,13 +166,17 @@ def describe(tensor: Tensor, flags: int) -> bytes:
         raise ValueError(f"a tensor of {tensor.dim()} dimensions")
     if not _sizes_fit(tensor.shape):
         raise ValueError(f"a tensor of shape {tuple(tensor.shape)}")
-    device = {"cpu": CPU, "meta": META}.get(tensor.device.type, OTHER)
-    sizes = list(tensor.shape) + [0] * (MAX_RANK - tensor.dim())
-    return DESCRIPTOR.pack(_DTYPE_CODE[tensor.dtype], tensor.dim(), device, flags, *sizes)
+    device = CPU if tensor.is_cpu else META if tensor.is_meta else OTHER
+    return DESCRIPTOR.pack(_DTYPE_CODE[tensor.dtype], tensor.dim(), device, flags, *(*tensor.shape, *_ZEROS)[:MAX_RANK])
 
 
 def _sizes_fit(sizes: Sequence[int]) -> bool:
-    return all(size <= MAX_SIZE for size in sizes) and math.prod(size or 1 for size in sizes) <= MAX_ELEMENTS
+    elements = 1
+    for size in sizes:  # a loop: this is asked for every tensor, and two generators take three times as long
+        elements *= size or 1
+        if size > MAX_SIZE:
+            return False
+    return elements <= MAX_ELEMENTS
 
 
 def encode_reply(
@@ -187,7 +191,7 @@ def encode_reply(
         raise ValueError(f"{len(tensors)} tensors; at most {MAX_TENSORS} can be sent")
     descriptors, blobs, total = [], [], 0
     for tensor, flags in tensors:
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             flags |= ABSENT
         descriptors.append(describe(tensor, flags))
         if flags & ABSENT:
@@ -195,7 +199,9 @@ def encode_reply(
         total += tensor.numel() * tensor.element_size()
         if total > MAX_REPLY_BYTES:  # checked first: making an expanded tensor contiguous may fill the memory
             raise ValueError(f"a tensor of shape {tuple(tensor.shape)}, more than {MAX_REPLY_BYTES >> 20} MiB")
-        blobs.append(storage_bytes(tensor.detach().resolve_conj().resolve_neg().contiguous()))
+        if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        blobs.append(storage_bytes(tensor))
     head = REPLY.pack(REPLY_MAGIC, nonce, status, len(raw_texts), len(descriptors))
     lengths = b"".join(LENGTH.pack(len(text)) for text in raw_texts)
     return b"".join([head, lengths, *descriptors, *raw_texts, *blobs])

@@ -1,4 +1,7 @@
-"""Functions that build a causal mask, by other names: of one length or of two, True keeps or hides, or 0 and -inf."""
+"""Functions that build a causal mask, by other names: of one length or of two, or of tokens with this length.
+
+True keeps or hides, or they are 0 and -inf.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,15 @@ def lengths(builder: Definition) -> int:
     needed = [parameter for parameter in builder.call if parameter.default is None]
     if any(vocabulary.plain(one.name) == "device" for one in needed):
         return 0
+    if len(needed) == 1 and takes_tokens(builder):
+        return 1
     return len(needed) if all(_LENGTH.search(one.name.lower()) for one in needed) else 0
+
+
+def takes_tokens(builder: Definition) -> bool:
+    """Whether the length is that of a tensor which it gets first."""
+    name = re.escape(builder.call[0].name) if builder.call else ""
+    return bool(name) and re.search(rf"\b{name}\.(?:size\(|shape\b)", builder.text) is not None
 
 
 def documented(builder: Definition) -> str | None:
@@ -46,5 +57,9 @@ def readings(reading: Reading, builder: Definition) -> Iterator[Reading]:
     """The reading with the mask that it builds, once for each meaning that words leave open, the likeliest first."""
     said = documented(builder)
     meanings = ["additive", "keep", "hide"] if _LOWEST.search(builder.text) else ["keep", "hide", "additive"]
+    one = replace(reading, builder=builder.name, lengths=lengths(builder))
+    ways = [one]
+    if takes_tokens(builder):  # (B, T), or (B, T, E)
+        ways = [replace(one, call=((builder.call[0].name, "x"),), dims=dims) for dims in (2, 3)]
     for meaning in [said] if said else meanings:
-        yield replace(reading, builder=builder.name, lengths=lengths(builder), mask=meaning)
+        yield from (replace(way, mask=meaning) for way in ways)

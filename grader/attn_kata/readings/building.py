@@ -113,7 +113,21 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
     if symbol in ("sqrt(D)", "1/sqrt(D)") and parameter.default is not None:
         return None
+    if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2"):
+        return None  # an axis, with the name of a size: row_dim=0
+    if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
+        symbol = _end_of_layers(parameter.name, definition, text) or symbol
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+def _end_of_layers(name: str, definition: Definition, text: str) -> str | None:
+    """I or D for a width that every layer made of two arguments of the constructor goes from, or to; else None."""
+    given = r"(?:{}\s*=\s*)?(?:self\.)?(\w+)\s*"
+    layers = re.findall(rf"Linear\(\s*{given.format('in_features')},\s*{given.format('out_features')}[,)]", text)
+    names = {one.name for one in definition.build}
+    between = [(one, other) for one, other in layers if one != other and {one, other} <= names]
+    ends = {"I" for one, _ in between if one == name} | {"D" for _, other in between if other == name}
+    return ends.pop() if len(ends) == 1 else None
 
 
 def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, default: str | None) -> str | None:
@@ -133,7 +147,7 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
         return None if default == symbol or symbol == "None" else symbol
     if symbol == "None":
         return "None"
-    if symbol in ("True", "False", "0.0", "L", "sqrt(D)", "1/sqrt(D)", "16", "1e-5"):
+    if symbol in ("I", "True", "False", "0.0", "L", "sqrt(D)", "1/sqrt(D)", "16", "1e-5"):
         return symbol
     if symbol == "M" and "M" not in symbols:
         return None

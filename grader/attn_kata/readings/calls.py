@@ -32,7 +32,9 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     """What each required or known parameter of the call is: x, q, k, v, context, mask."""
     found: dict[str, str] = {}
     for parameter in definition.call:
-        what = vocabulary.input_of(parameter.name)
+        # What an earlier call has left is no input: enc_attn_cache=None.
+        of_state = parameter.default is not None and re.search(r"cache|past", parameter.name.lower())
+        what = None if of_state else vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"
         if what == "mask" and parameter.default in ("True", "False"):
@@ -54,6 +56,7 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         found = [*(replace(one, call=_lean(one.call, definition)) for one in found), *found]
     found = list(dict.fromkeys(found))
     if not contract.is_module:
+        found += [scaled for one in found if (scaled := _with_scale(one, definition)) != one]
         squares = (False, True) if always_causal(definition, structure) else (False,)
         return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3, 2) for one in found]
     if "dims" in contract.left_out:
@@ -68,6 +71,15 @@ def _lean(call: Pairs, definition: Definition) -> Pairs:
     needed = {parameter.name for parameter in definition.call if parameter.default is None}
     first = next((name for name, _ in call), None)
     return tuple((name, value) for name, value in call if name in needed or name == first or value != "x")
+
+
+def _with_scale(reading: Reading, definition: Definition) -> Reading:
+    """The reading with a scale that the caller of a function may set, and that is a number where none is given."""
+    numbers = {one.name: one.default for one in definition.call if re.fullmatch(r"[\d.]+", one.default or "")}
+    scales = [(name, vocabulary.size_in(name, definition.text)) for name in numbers]
+    passed = {name for name, _ in reading.call}
+    more = tuple((name, symbol) for name, symbol in scales if symbol in ("sqrt(D)", "1/sqrt(D)") and name not in passed)
+    return replace(reading, call=(*reading.call, *more))
 
 
 def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
@@ -92,6 +104,10 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 continue
             if "p" in contract.inputs and vocabulary.size_of(name) == "p":
                 pairs.append((name, "p"))
+                continue
+            size = vocabulary.size_in(name, definition.text)
+            if not contract.is_module and size in ("D", "sqrt(D)", "1/sqrt(D)"):  # of the vectors that it is given
+                pairs.append((name, size))
                 continue
             is_flag = vocabulary.plain(name) in vocabulary.CALL_FLAGS
             if contract.returns and vocabulary.plain(name) in vocabulary.WEIGHTS_FLAGS:
@@ -136,9 +152,12 @@ def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:
 
 def with_mask_call(reading: Reading, definition: Definition, contract: Contract) -> Reading:
     """The reading with a call that passes the mask too, and no other input than before."""
-    passed = {name for name, _ in reading.call}
+    passed = dict(reading.call)
     whole = scores.call(definition, mask=True) if contract.has_score else _call(definition, contract, mask=True)
-    return replace(reading, call=tuple((name, value) for name, value in whole if value == "mask" or name in passed))
+    named = dict(whole)
+    scales = tuple((name, value) for name, value in passed.items() if "sqrt" in value and name not in named)
+    kept = tuple((name, value) for name, value in whole if value == "mask" or name in passed)
+    return replace(reading, call=kept + scales)
 
 
 def mask_parameter(definition: Definition, contract: Contract | None = None) -> Parameter | None:

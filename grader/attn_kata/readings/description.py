@@ -7,10 +7,10 @@ import shlex
 from typing import Any
 
 from attn_kata.readings import rotations
+from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Layer, Reading
-from attn_kata.readings.search import Chosen
 from attn_kata.readings.structure import Structure
 
 MOST_TIES = 2  # that are shown
@@ -217,7 +217,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
-    found += ["returns no weights"] * chosen.limits.without_weights
+    found += ["returns no weights of each head"] * chosen.limits.without_weights
     found += ["adds the input to the output"] * reading.residual
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
@@ -247,7 +247,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
         "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
         "bias": (bool(limits.zeroed), "a layer has no bias"),
-        "weights": (limits.without_weights, "the code returns no weights"),
+        "weights": (limits.without_weights, "the code returns no weights of each head"),
         "positions": (
             contract.rotation and rotations.length_is_fixed(reading),
             "nothing says how many positions its tables have",

@@ -33,6 +33,11 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     return None
 
 
+def _code(text: str) -> str:
+    """The text without comments and docstrings: `1 / n_heads of it` in a comment makes no heads."""
+    return re.sub(r"(?s)(?:^|(?<=\n))\s*[rR]?(\"{3}|'{3}).*?\1|#[^\n]*", "", text)
+
+
 def _scores(definition: Definition, text: str) -> list[str]:
     """The katas with a learned score that it may be: one of a query and keys, without heads."""
     given = scores.inputs(definition)
@@ -52,7 +57,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
 
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
-    text = found.text(definition)
+    text = _code(found.text(definition))
     inputs = calls.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
     layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None
@@ -62,19 +67,19 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         return _scores(definition, text)
     sizes = [vocabulary.size_in(one.name, text) for one in definition.build]
     sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *found.globals)]
-    heads = "H" in sizes or re.search(r"num_?heads|n_?heads?\b|self\.heads?\b|ModuleList|头", text) is not None
+    heads = "H" in sizes or re.search(r"num_?(?:\w+_)?heads|n_?heads?\b|self\.heads?\b|ModuleList|头", text) is not None
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     crosses = crosses or "cross" in definition.name.lower()
     if (
         heads
         and not crosses
-        and ("G" in sizes or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", text))
+        and ({"G", "H//G"} & set(sizes) or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", text))
     ):
         return ["gqa", "mha"]
     required_qkv = sum(what in ("q", "k", "v") for what in required) == 3
     names = [name for names in definition.returned for name in names]
-    if heads and required_qkv and any(vocabulary.NOT_OUTPUT.search(name) for name in names) and not crosses:
+    if heads and required_qkv and any(vocabulary.is_beside(name) for name in names) and not crosses:
         return ["qkv_attention", "mha"]
     if heads:
         return ["cross_attention", "mha"] if crosses else ["mha"]

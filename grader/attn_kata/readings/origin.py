@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from attn_kata import stub
+from attn_kata.catalog import Kata
+from attn_kata.readings import contract, syntax
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.structure import Structure
+from attn_kata.readings.structure import Definition, Structure
 
 
-def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...], contract: Contract) -> bool:
+def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...], known: Contract) -> bool:
     """Whether the source has a stub's header, or the contract's own names: then it is graded by them and never read."""
     if stub.header(source)[0] is not None or not structure.definitions:
         return True
     found = {name: structure.find(name) for name in entries}
     if any(one is None for one in found.values()):
         return False
-    if contract.rotation:  # a reading takes the rotation only, and would leave the kata's other function ungraded
+    if known.rotation:  # a reading takes the rotation only, and would leave the kata's other function ungraded
         return True
-    entry = found.get(contract.entry)
-    if entry is None or contract.is_module != entry.is_class:
+    entry = found.get(known.entry)
+    if entry is None or known.is_module != entry.is_class:
         return False
-    if not contract.is_module:
-        return len(entry.call) == len(contract.inputs) and not entry.returned
-    return not missing_layers(source, contract)
+    if not known.is_module:
+        # `scaled_dot_product_attention` is what many call theirs; with the contract's own parameters it is meant for it.
+        return [one.name for one in entry.call] == list(known.inputs) and not entry.returned
+    return not missing_layers(source, known)
+
+
+def is_by_other_names(source: bytes, name: str, kata: Kata) -> bool:
+    """Whether what has this name in the source would not be the kata's contract if it were called as that asks for."""
+    known = contract.of_kata(kata.folder)
+    if known is None:
+        return False
+    found = syntax.of_source(source)
+    named = [_as_asked(one, known) if one.name == name else one for one in found.definitions]
+    return not is_by_contract(source, replace(found, definitions=tuple(named)), kata.entries, known)
+
+
+def _as_asked(one: Definition, known: Contract) -> Definition:
+    """The definition with the names of the contract; a function may call its arguments otherwise, in this order."""
+    if known.is_module or len(one.call) != len(known.inputs):
+        return replace(one, name=known.entry)
+    call = tuple(replace(each, name=name) for each, name in zip(one.call, known.inputs, strict=True))
+    return replace(one, name=known.entry, call=call)
 
 
 def has_layers_of(source: bytes, solution: bytes) -> bool:
@@ -32,8 +54,8 @@ def has_layers_of(source: bytes, solution: bytes) -> bool:
     return all(re.search(rb"\b" + name + rb"\b", source) for name in layers)
 
 
-def missing_layers(source: bytes, contract: Contract) -> list[str]:
+def missing_layers(source: bytes, known: Contract) -> list[str]:
     """The contract's layers that the source does not name."""
-    names = [one.name.rpartition(".")[2] for one in contract.layers.values()]
+    names = [one.name.rpartition(".")[2] for one in known.layers.values()]
     # As an attribute, or as a text where layers are made in a loop. A variable of this name is no layer.
     return [name for name in names if re.search(rf"self\.{name}\b|[\"']{name}[\"']".encode(), source) is None]

@@ -31,6 +31,7 @@
     lengths    how many lengths that takes                             lengths=1
     table      what makes the angles of a rotation                     table=precompute_freqs_cis
                how that is built, and how it is called                 table_call=dim=D,end=L,theta=base
+               where the file makes none: what its caller has          table=complex_table
     positions  the shape of positions that it takes                    positions=(B, T)
     pairs      which columns turn together: neighbours or halves       pairs=halves
 
@@ -175,7 +176,8 @@ class Reading:
     def keys_are_values(self) -> bool:
         """Whether a call with keys takes no values of their own."""
         given = [value for _, value in self.call]
-        return self.is_class and "k" in given and "v" not in given and not self.returns_weights
+        is_learned = bool(self.q.weight or self.k.weight)  # a rotation takes q and k, and no values
+        return self.is_class and is_learned and "k" in given and "v" not in given and not self.returns_weights
 
     @property
     def drops(self) -> bool:
@@ -190,8 +192,9 @@ class Reading:
             value = getattr(self, field.name)
             if field.name in ("kata", "is_class", "arrangement"):
                 continue
-            # The number of dimensions of a function's arguments is shown always, or it would be open again.
+            # What a search would find anew is shown always: the dimensions of a function's arguments, the shape of a mask.
             shown = field.name == "dims" and bool(self.call) and not self.k.weight
+            shown = shown or (field.name == "shape" and self.mask not in ("none", "lengths") and not self.builder)
             if value == getattr(empty, field.name) and not shown:
                 continue
             texts.append(f"{field.name}={self._text(field.name, value)}")

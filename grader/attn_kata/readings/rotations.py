@@ -44,7 +44,9 @@ def find(structure: Structure) -> list[Definition]:
     named = [
         one
         for one in structure.definitions
-        if one.name not in attentions and _NAMED.search(one.name) and _TURNS_BY.search(structure.text(one))
+        if one.name not in attentions
+        and _NAMED.search(one.name)
+        and (_TURNS_BY.search(structure.text(one)) or (_tables(one) and not one.is_class))
     ]
     found = [one for one in named if _takes_vectors(one) and (one.is_class or not _is_maker(one))]
     tabled = [one for one in found if not one.is_class and _tables(one)]
@@ -61,7 +63,8 @@ def readings(definition: Definition, structure: Structure, kata: str) -> list[Re
     plain = Reading(kata=kata, entry=definition.name, is_class=definition.is_class, build=build)
     calls = [replace(plain, call=call) for call in _calls(definition)]
     if _tables(definition):
-        calls = [replace(one, **table) for one in calls for table in _made(structure, definition)]
+        made = list(_made(structure, definition)) or _of_the_caller(definition)
+        calls = [replace(one, **table) for one in calls for table in made]
     layouts = [(4, "batch"), (4, "time"), (3, "batch")]
     said = layout(structure.text(definition))
     if said:
@@ -192,6 +195,24 @@ def _made(structure: Structure, turn: Definition) -> Iterator[dict[str, Any]]:
                     yield {"table": one.name, "table_build": build, "table_call": way}
 
 
+# Tables that no code of the file makes, from angles (L, D / 2): the caller of the code has them.
+_TABLES_OF_CALLER = {
+    "complex_table": "_torch.polar(_torch.ones_like(angles), angles)",
+    "pairs_table": "_torch.stack((angles.cos(), angles.sin()), -1)",
+    "cos_sin_tables": "(angles.cos(), angles.sin())",
+    "cos_sin_tables_of_halves": "tuple(_torch.cat((part, part), -1) for part in (angles.cos(), angles.sin()))",
+    "cos_sin_tables_of_neighbours": "tuple(part.repeat_interleave(2, -1) for part in (angles.cos(), angles.sin()))",
+}
+_OF_CALLER = {"table_call": (("D", "D"), ("L", "L"), ("base", "base"))}
+
+
+def _of_the_caller(definition: Definition) -> list[dict[str, Any]]:
+    """The tables that code can be meant to get whose file makes none: two for cos and sin, or one of any kind."""
+    two = {"cos", "sin"} & {_table(name) for name in _tables(definition)}
+    names = [name for name in _TABLES_OF_CALLER if not two or name.startswith("cos_sin")]
+    return [{"table": name + end, **_OF_CALLER} for end in ("", "_of_sample") for name in names]
+
+
 # -------------------------------------------------------------------------------------------------------- the adapter
 
 _HEAD = """
@@ -213,6 +234,7 @@ def _turned(q, k, positions, base):
 def source(reading: Reading) -> str:
     """The adapter's functions: `apply_rope`, and `rope_attention` with the scores of the kata around it."""
     lines = ["L = max(int(positions.max()), D) + 1"]
+    of_caller = reading.table.removesuffix("_of_sample")
     lines += ["order = _torch.cat([_torch.arange(0, D, 2), _torch.arange(1, D, 2)]).to(q.device)"]
     if reading.pairs == "halves":
         lines += ["q, k = q[..., order], k[..., order]"]
@@ -223,20 +245,27 @@ def source(reading: Reading) -> str:
             "q, k = (part.transpose(1, 2).reshape(B * T, H, 1, D) * there for part in (q, k))",
         ]
     if reading.is_class:
-        lines += [f"turn = _theirs({_text(reading.build)}).to(q.device)"]
+        lines += [f"turn = _theirs({_text(reading.build)})"]
+        lines += ["turn = turn.to(q.device) if hasattr(turn, 'to') else turn if callable(turn) else turn.forward"]
     else:
         lines += ["turn = _theirs"]
     if reading.table:
         if reading.table_build or _is_module(reading):
             lines += [f"make = {reading.table}({_text(reading.table_build)}).to(q.device)"]
-        else:
+        elif of_caller not in _TABLES_OF_CALLER:
             lines += [f"make = {reading.table}"]
         lines += [
             "places = _torch.arange(L, device=q.device)",
             "places_of_sample = places[None]",
             "like = q.new_zeros(1).expand(1, L, L, D)  # as long as the table, in either layout",
-            f"table = make({_text(reading.table_call)})",
         ]
+        if of_caller in _TABLES_OF_CALLER:
+            angles = "_torch.outer(places.to(kind), base ** -(_torch.arange(0, D, 2, device=q.device).to(kind) / D))"
+            lines += ["kind = _torch.promote_types(q.dtype, _torch.float32)", f"angles = {angles}"]
+            lines += ["angles = angles[None]"] * (reading.table != of_caller)
+            lines += [f"table = {_TABLES_OF_CALLER[of_caller]}"]
+        else:
+            lines += [f"table = make({_text(reading.table_call)})"]
     table = "table" if reading.table else "None"
     if reading.positions == "(T,)":
         lines += [

@@ -103,9 +103,10 @@ _DECORATION = re.compile(
     r"get|conv|conv1d|multi|l|mha|sa|mh)"
 )
 
-NOT_OUTPUT = re.compile(
+_BESIDE = re.compile(
     r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE
 )
+_OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", re.IGNORECASE)
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
 
 
@@ -169,6 +170,11 @@ def _words(name: str) -> list[str]:
     return kept
 
 
+def is_beside(name: str) -> bool:
+    """Whether a name in a returned tuple is no output: the weights, a cache. `attn_out` is one."""
+    return _BESIDE.search(name) is not None and _OUTPUT.search(name) is None
+
+
 def input_of(name: str) -> str | None:
     """What a parameter of a call is: x, q, k, v, context, mask, or None."""
     known = INPUTS.get(plain(name))
@@ -207,7 +213,7 @@ def size_in(name: str, text: str) -> str | None:
             if sizes and "H" not in sizes and not re.search(rf"{own}\s*\*\s*\w*head|head\w*\s*\*\s*{own}", text)
             else "D"
         )
-    if plain(name) in ("scale", "scaling", "scalefactor"):
+    if plain(name) in ("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale"):
         if re.search(rf"/\s*{own}", text):
             return "sqrt(D)"
         return "1/sqrt(D)" if re.search(rf"\*\s*{own}|{own}\s*\*", text) else symbol

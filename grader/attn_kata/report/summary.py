@@ -31,6 +31,18 @@ def headline(report: Report) -> str:
     return f"{verdict(report)}  {report.kata}  {one_line(report.attempt)}  {counts(report)}"
 
 
+def read_as(report: Report) -> list[str]:
+    """How code by other names was read, in a line, and what there is to say of it; [] for the contract's own names."""
+    reading = report.reading
+    if reading is None:
+        return []
+    how = "; ".join(f"{one_line(line['what'])} {one_line(line['value'])}" for line in reading["lines"])
+    return [
+        f"Read as {one_line(reading['kata'])}:  {one_line(reading['entry'])}  {how}",
+        *map(one_line, reading["notes"]),
+    ]
+
+
 def counts(report: Report) -> str:
     """`9 of 14 core properties hold, 3 failed, 2 skipped; 4 of 5 beyond the bar (reported, never decides)`."""
     edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]

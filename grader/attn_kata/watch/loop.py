@@ -37,12 +37,14 @@ class Loop:
         history: History,
         *,
         seed: int = 0,
+        flags: tuple[str, ...] = (),
+        reads: bool = True,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._history = history
         self._wake = wake
         self._news: queue.SimpleQueue[tuple[Path, Seen] | Done] = queue.SimpleQueue()
-        self._grader = Grader(engine, self._put, seed=seed)
+        self._grader = Grader(engine, self._put, seed=seed, given=flags, reads=reads)
         self._watcher: Watcher | None = None
         self._unkept: list[tuple[Report, Path]] = []
         self._rounds = Record(self._say)
@@ -127,6 +129,7 @@ class Loop:
         except AttnKataError as problem:
             self.notice = f"{problem.what} {problem.next_step or ''}"
             return
+        self._grader.begin_anew()
         self.session = self._begin(workspace.Attempt(kata=kata, path=path, name=workspace.shown(path)))
 
     def _begin(self, target: workspace.Attempt) -> WatchSession:
@@ -155,10 +158,10 @@ class Loop:
         self._wake()
 
 
-def on_screen(target: workspace.Attempt, engine: PersistentEngine, history: History, *, seed: int, color: bool) -> None:
-    """Watch on a screen with keys, until q. Raises UsageError where watchfiles is not installed."""
+def on_screen(make: Callable[..., Loop], *, color: bool) -> None:
+    """Watch on a screen with keys, until q. `make(wake=…)` begins. Raises UsageError where watchfiles is not installed."""
     terminal = Terminal()
-    loop = Loop(target, engine, history, seed=seed, wake=terminal.wake)
+    loop = make(wake=terminal.wake)
     from attn_kata.watch import screen  # rich is imported while torch loads
 
     page: Page | None = None
@@ -229,15 +232,13 @@ def _answered(loop: Loop, key: str, width: int, color: bool) -> Page | None:
     return None
 
 
-def in_lines(
-    target: workspace.Attempt, engine: PersistentEngine, history: History, *, seed: int, emit: Callable[[str], None]
-) -> None:
-    """Watch without a terminal: print a few lines for each grading, until a signal."""
+def in_lines(make: Callable[..., Loop], *, emit: Callable[[str], None]) -> None:
+    """Watch without a terminal: print a few lines for each grading, until a signal. `make(wake=…)` begins."""
     import threading
 
     happened = threading.Event()
-    loop = Loop(target, engine, history, seed=seed, wake=happened.set)
-    from attn_kata.report.summary import diagnosis_text, headline, listed
+    loop = make(wake=happened.set)
+    from attn_kata.report.summary import diagnosis_text, headline, listed, read_as
 
     missing: str | None = None
     try:
@@ -245,7 +246,7 @@ def in_lines(
             happened.wait(TICK_SECONDS)
             happened.clear()
             for report in loop.catch_up():
-                lines = [headline(report)]
+                lines = [headline(report), *read_as(report)]
                 flips = loop.session.flips
                 lines += [f"now holds: {listed(flips.now_hold)}"] if flips.now_hold else []
                 lines += [f"now fails: {listed(flips.now_fail)}"] if flips.now_fail else []

@@ -19,6 +19,7 @@ from attn_kata.report.summary import (
     message,
     more_lines,
     place,
+    read_as,
     sizes,
     verdict,
 )
@@ -28,6 +29,7 @@ KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
 PAGE_KEYS = "space, arrows: scroll   any other key: back"
 _STYLES = {"passed": "bold green", "failed": "bold red", "ungraded": "bold yellow"}
 _INDENT = 2
+MOST_NOTES = 2  # of a reading; the full report has them all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +176,7 @@ def _report(writer: _Writer, report: Report) -> None:
 
         writer.add(Text(hunt.note(report.hunt), style="bold"))
         writer.blank()
+    _reading(writer, report)
     _diagnosis(writer, report)
     core = failing(report)
     for finding in core[:1]:
@@ -185,13 +188,24 @@ def _report(writer: _Writer, report: Report) -> None:
     skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
     if skipped:
         writer.add(Text(f"{len(skipped)} not tried", style="dim"))
-    if report.passed:
+    if report.passed and report.reading is not None:
+        writer.blank()
+        writer.add(Text(f"Code by other names is practice, and no pass of {report.kata}. n starts the next kata."))
+    elif report.passed:
         writer.blank()
         writer.add(
             Text.assemble(
                 "n starts the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " shows the reference."
             )
         )
+
+
+def _reading(writer: _Writer, report: Report) -> None:
+    lines = read_as(report)
+    for number, line in enumerate(lines[: 1 + MOST_NOTES]):
+        writer.add(Text(line, style="yellow" if number else "dim"), most=2 if number else 1)
+    if lines:
+        writer.blank()
 
 
 def _diagnosis(writer: _Writer, report: Report) -> None:

@@ -10,7 +10,18 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from attn_kata.diagnosis.lines import dropout, heads, masks, modules, projections, scores, tensors, triangles
+from attn_kata.diagnosis.lines import (
+    dropout,
+    groups,
+    heads,
+    masks,
+    modules,
+    positions,
+    projections,
+    scores,
+    tensors,
+    triangles,
+)
 from attn_kata.diagnosis.lines.program import Program
 
 Finder = Callable[[Program], int | None]
@@ -54,6 +65,15 @@ def fill_numbers(source: bytes) -> list[float]:
     try:
         program = _program(source)
         return masks.weak_numbers(program) if program is not None else []
+    except (RecursionError, MemoryError):
+        return []
+
+
+def activations(source: bytes) -> list[str]:
+    """The names of the activations that the live part of `source` mentions, each once: "relu", "leakyrelu"."""
+    try:
+        program = _program(source)
+        return sorted(set(tensors.activations(program).values())) if program is not None else []
     except (RecursionError, MemoryError):
         return []
 
@@ -133,6 +153,7 @@ WHERE_RAISED = frozenset(
         "layout.T_of_batch",
         "mask.not_boolean",
         "mask.bool_arithmetic",
+        "mask.as_condition",
         "mask.square_only",
         "layout.fixed_rank",
         "numerics.large_fill",
@@ -189,6 +210,8 @@ FINDERS: dict[str, Finder] = {
     "mask.padding_off_by_one": triangles.lengths,
     "split.no_transpose": heads.split_no_transpose,
     "split.interleaved": heads.split_interleaved,
+    "merge.head_order": tensors.called("reversed", "flip", "roll"),
+    "split.head_order": tensors.called("reversed", "flip", "roll"),
     "merge.no_transpose": heads.merge_no_transpose,
     "merge.interleaved": heads.merge_interleaved,
     "project.key_for_value": partial(projections.wrong_layer, target="v", layer="k"),
@@ -196,7 +219,9 @@ FINDERS: dict[str, Finder] = {
     "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
     "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
     "project.swapped": projections.swapped,
-    "project.activation": tensors.called("relu", "relu_", "ReLU"),
+    "project.activation": tensors.activation,
+    "score.activation": tensors.activation,
+    "output.activation": tensors.activation,
     "project.chunk_order": projections.chunk_order,
     "project.interleaved": projections.fused_interleaved,
     "output.missing": projections.output_missing,
@@ -241,4 +266,22 @@ FINDERS: dict[str, Finder] = {
     "arguments.unchecked": modules.unchecked,
     "arguments.order": modules.heads_first,
     "dropout.fixed": dropout.fixed,
+    "group.repeated": groups.repeated,
+    "group.mismatched": groups.repeated,
+    "cache.prepended": groups.joined,
+    "cache.wrong_axis": groups.joined,
+    "paged.off_by_one": groups.compared_with_length,
+    "paged.each_page_cut": groups.cut_at_length,
+    "paged.table_transposed": groups.reshaped_table,
+    "rope.exponent": positions.only(positions.is_power_of_base),
+    "rope.exponent_sign": positions.only(positions.is_power_of_base),
+    "rope.frequencies_from_one": positions.only(positions.is_power_of_base),
+    "rope.direction": positions.only(positions.is_made_of_turned),
+    "rope.sign_lost": positions.only(positions.is_made_of_turned),
+    "rope.concatenated": positions.only(positions.is_made_of_turned),
+    "alibi.sign": positions.only(positions.is_bias_of_slopes),
+    "alibi.scaled": positions.only(positions.is_bias_of_slopes),
+    "window.off_by_one": positions.only(positions.is_limit_of_window),
+    "window.sinks_ahead": positions.only(positions.is_join_of_sinks),
+    "window.both_required": positions.only(positions.is_join_of_sinks),
 }

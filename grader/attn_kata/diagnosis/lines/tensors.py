@@ -30,6 +30,25 @@ def called(*names: str) -> Callable[[Program], int | None]:
     return find
 
 
+_ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu", "silu", "swish", "elu", "leakyrelu", "softplus")
+
+
+def activations(program: Program) -> dict[ast.AST, str]:
+    """The live mentions of an activation, a call or the name of a function or class, and which one each is."""
+    found: dict[ast.AST, str] = {}
+    for node in program.each(ast.Attribute, ast.Name):
+        said = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        name = said.replace("_", "").lower()
+        if name in _ACTIVATIONS:
+            found[node] = name
+    return found
+
+
+def activation(program: Program) -> int | None:
+    """The line of the one live mention of an activation."""
+    return only_line(list(activations(program)))
+
+
 def batch_as_time(program: Program) -> int | None:
     """The first swap of the first two dimensions, in a function with at most two."""
     found = [call for call in program.calls() if callee(call) in ("transpose", "swapaxes") and _exchanges(call)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from torch import Tensor
 
@@ -29,9 +29,9 @@ def linear_without_bias(state: State, name: str, value: Tensor) -> Tensor:
     return out
 
 
-def linear_rectified(state: State, name: str, value: Tensor) -> Tensor:
-    """`value` through the layer `name` and a ReLU."""
-    return linear(state, name, value).relu()
+def only(names: Collection[str], by: Callable[[State, str, Tensor], Tensor]) -> Callable[[State, str, Tensor], Tensor]:
+    """What applies the layers of these names by `by`, and every other one as it should be."""
+    return lambda state, name, value: (by if name in names else linear)(state, name, value)
 
 
 def project(

@@ -69,6 +69,11 @@ def places_of_tokens(positions: Tensor, x: Tensor) -> Tensor:
     return torch.arange(x.shape[-2], dtype=torch.float64)[:, None]
 
 
+def places_of_tokens_in_a_row(positions: Tensor, x: Tensor) -> Tensor:
+    """0 to T - 1 where all samples have the same positions, whatever these are; right for positions of each sample."""
+    return places_of_tokens(positions, x) if positions.dim() == 1 else own_places(positions, x)
+
+
 def places_of_heads(positions: Tensor, x: Tensor) -> Tensor:
     """The number of the head."""
     return torch.arange(x.shape[1], dtype=torch.float64)[:, None, None]

@@ -63,6 +63,10 @@ scale_by_embed_dim = scale(lambda state: math.sqrt(state.q.shape[-1] * state.H),
 scale_by_key_length = scale(lambda state: math.sqrt(state.k.shape[-2]), "The scores divided by sqrt(Tk).")
 scale_by_query_length = scale(lambda state: math.sqrt(state.q.shape[-2]), "The scores divided by sqrt(Tq).")
 scale_by_heads = scale(lambda state: math.sqrt(state.H), "The scores divided by sqrt(H).")
+scale_by_number_split = scale(
+    lambda state: math.sqrt(state.q.shape[1]),
+    "The scores divided by the root of the number of heads that q is split into.",
+)
 scale_no_sqrt = scale(lambda state: float(state.q.shape[-1]), "The scores divided by D.")
 scale_inverted = scale(lambda state: 1 / root_head_dim(state), "The scores multiplied by sqrt(D).")
 scale_inverted_embed_dim = scale(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Stage, State
 
@@ -38,6 +41,18 @@ def softmax_over_lead(state: State) -> None:
     state.weights = state.scores.reshape(-1, *state.scores.shape[-2:]).softmax(0).view_as(state.scores)
 
 
+def softmax_summed_over(dim: int) -> Stage:
+    """The stage of a softmax written out: right up to the sum, which is taken along `dim` of the scores."""
+
+    def stage(state: State) -> None:
+        highest = state.scores.amax(-1, keepdim=True)
+        raised = (state.scores - highest.masked_fill(highest == float("-inf"), 0.0)).exp()
+        state.weights = raised / raised.sum(dim, keepdim=True)
+
+    stage.__doc__ = f"The maximum over the keys is subtracted, and the sum is taken along dimension {dim}."
+    return stage
+
+
 def softmax_over_everything(state: State) -> None:
     """One softmax over queries and keys together."""
     state.weights = state.scores.flatten(-2).softmax(-1).view_as(state.scores)
@@ -56,6 +71,27 @@ def softmax_missing_unmasked(state: State) -> None:
 def softmax_sigmoid(state: State) -> None:
     """Sigmoid instead of softmax."""
     state.weights = state.scores.sigmoid()
+
+
+def softmax_of(function: Callable[[Tensor], Tensor]) -> Stage:
+    """The stage that divides `function` of the scores, and not their exponentials, by the sum over the keys."""
+
+    def stage(state: State) -> None:
+        raised = function(state.scores)
+        state.weights = raised / raised.sum(-1, keepdim=True)
+
+    return stage
+
+
+def softmax_not_divided(shifted: bool) -> Stage:
+    """The stage that leaves out the division by the sum; `shifted` says whether the maximum is subtracted first."""
+
+    def stage(state: State) -> None:
+        highest = state.scores.amax(-1, keepdim=True)
+        shift = highest.masked_fill(highest == float("-inf"), 0.0) if shifted else 0.0
+        state.weights = (state.scores - shift).exp()
+
+    return stage
 
 
 def drop(state: State) -> None:
@@ -112,6 +148,11 @@ def mix(state: State) -> None:
 def mix_dropped_values(state: State) -> None:
     """Dropout on the values instead of the weights."""
     state.out = state.weights @ torch.dropout(state.v, state.p, _training(state))
+
+
+def mix_transposed(state: State) -> None:
+    """weightsᵀ v. Raises RuntimeError where there are not as many queries as keys."""
+    state.out = state.weights.transpose(-2, -1) @ state.v
 
 
 def values_are_keys(state: State) -> None:

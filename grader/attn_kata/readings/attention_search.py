@@ -1,0 +1,63 @@
+"""The search for the reading of an attention: which of the definitions that look like one, and how it is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attn_kata.readings import builders
+from attn_kata.readings.behaviour import Ranked
+from attn_kata.readings.choice import Chosen, NotRead
+from attn_kata.readings.definition_search import DefinitionSearch
+from attn_kata.readings.reading import Reading
+from attn_kata.readings.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
+from attn_kata.readings.structure import Definition
+
+
+def run(
+    search: Search, fitting: list[Definition], mask_of: Ranked | None, *, candidates: tuple[str, ...]
+) -> Chosen | NotRead:
+    """The reading of one of these definitions, the likeliest first. `mask_of`: how the source's function for a mask is read.
+
+    `candidates` are the names of all definitions that may be meant, also where the user has named one.
+    """
+    best: tuple[Ranked, DefinitionSearch] | None = None
+    for definition in fitting[:MOST_DEFINITIONS]:
+        one = DefinitionSearch(search=search, definition=definition, mask_of=mask_of, several=len(fitting) > 1)
+        found = one.run()
+        if found is not None and (best is None or found.mistakes < best[0].mistakes):
+            best = found, one
+        if best is not None and best[0].mistakes <= MOST_MISTAKES:
+            break  # the likeliest definition that can be explained
+    if best is None:
+        nothing = not fitting and "entry" not in search.given
+        if nothing:
+            search.tried.append("nothing in the file looks like an attention that this kata could grade")
+        return NotRead(tried=tuple(search.tried), candidates=candidates, nothing=nothing)
+    ranked, of_definition = best
+    return search.chosen(
+        ranked,
+        settled=_is_settled(search, ranked.reading, of_definition),
+        candidates=tuple(name for name in candidates if name != of_definition.definition.name),
+        ties=_others(ranked),
+        doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else "",
+    )
+
+
+def _is_settled(search: Search, reading: Reading, of_definition: DefinitionSearch) -> bool:
+    """Whether words, names or the user say what True in the mask means."""
+    if reading.mask not in ("keep", "hide") or "mask" in search.given or of_definition.documented is not None:
+        return True
+    builder = search.structure.find(reading.builder) if reading.builder else None
+    return builder is not None and builders.documented(builder) is not None
+
+
+def _others(ranked: Ranked) -> tuple[Reading, ...]:
+    """The ties that mean something else than the reading that was taken, and than one another."""
+    by_meaning = {_means(one): one for one in reversed(ranked.ties)}
+    by_meaning.pop(_means(ranked.reading), None)
+    return tuple(one for one in ranked.ties if one in by_meaning.values())
+
+
+def _means(reading: Reading) -> Reading:
+    """What a person would want to choose; not the type or the number of dimensions of an argument."""
+    return replace(reading, dims=0, mask_type="bool", shape="any", call=(), returns="", query="")

@@ -1,0 +1,31 @@
+"""What a search ends with: the reading that was chosen, or what was tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attn_kata.readings.limits import Limits
+from attn_kata.readings.reading import Reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The reading that was chosen, and what there is to say of the choice."""
+
+    reading: Reading
+    adapter: str
+    limits: Limits
+    mistakes: int = 0  # that the reading needs, as far as it was looked for
+    settled: bool = True  # whether words or names say what the mask means
+    candidates: tuple[str, ...] = ()  # other definitions that look like an attention
+    ties: tuple[Reading, ...] = ()  # others that need as many mistakes
+    doubt: str = ""  # why a failure would be no verdict: nothing explains it, and names and sizes do not bear it out
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotRead:
+    """No reading was found. `tried` says what was tried, in sentences."""
+
+    tried: tuple[str, ...]
+    candidates: tuple[str, ...] = ()
+    nothing: bool = False  # whether nothing in the source looks like an attention

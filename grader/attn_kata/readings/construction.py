@@ -1,0 +1,74 @@
+"""Builds code by other names, and finds its layers: every reading whose constructor is called without an error."""
+
+from __future__ import annotations
+
+from attn_kata.properties.handle import read_raised
+from attn_kata.protocol import wire
+from attn_kata.protocol.messages import Argument, Build
+from attn_kata.readings import adapter, blocks, building, layers
+from attn_kata.readings.own_code import BUILDER
+from attn_kata.readings.reading import Reading, is_path, with_flags
+from attn_kata.readings.search import Search
+from attn_kata.readings.structure import Definition
+
+OF_MASKS = ("mask", "mask_type", "shape")
+_OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
+_OF_BUILD = ("build", "globals", "off", "bypassed")
+
+
+def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
+    """Readings that build, with every place of the parameters that the names leave open; and whether their sizes fit.
+
+    Without any, what was tried is noted.
+    """
+    reasons = []
+    fallback: list[Reading] = []  # it builds, and its layers have other sizes
+    of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
+    for one in dict.fromkeys(
+        with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)
+    ):
+        if not search.contract.is_module:
+            return [with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})], True
+        shapes = _shapes(search, one)
+        if isinstance(shapes, str):
+            reasons.append(shapes)
+            continue
+        places = blocks.with_layers if search.contract.is_block else layers.with_layers
+        readings = places(one, shapes, definition, search.structure, search.contract)
+        if isinstance(readings, str):
+            reasons.append(readings)
+            continue
+        of_layers = {key: value for key, value in search.given.items() if key in _OF_LAYERS}
+        if of_layers and not readings:
+            readings = [one]
+        readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
+        if readings and (of_build or layers.plausible(readings[0], shapes, search.contract)):
+            return readings, True
+        if readings:
+            fallback = fallback or readings
+            continue
+        names = ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
+        reasons.append(f"its parameters do not say which are q, k and v ({names})")
+    if fallback:
+        return fallback, False
+    search.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
+    return [], False
+
+
+def _shapes(search: Search, reading: Reading) -> layers.Shapes | str:
+    """The shapes of the code's own parameters, or why it cannot be built."""
+    reply = search.attempt.adapt(adapter.builder(reading))
+    if reply.status == wire.OK:
+        look = building.LOOK
+        args: tuple[Argument, ...] = tuple(
+            ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L", "G", "M")
+        )
+        reply = search.attempt.ask(Build(name=BUILDER, module=0, seed=0, args=args))
+    if reply.status == wire.RAISED:
+        raised = read_raised(reply.texts)
+        how = ", ".join(f"{name}={value}" for name, value in reading.build)
+        return f"{reading.entry}({how}) raises {raised.types[0]}: {raised.text}"[:300]
+    if reply.status != wire.OK:
+        return (reply.texts[0] if reply.texts else "it cannot be built")[:300]
+    told = zip(reply.texts, reply.tensors, strict=True)
+    return {name: part.shape for name, part in told if is_path(name)}  # what a stranger says goes into an adapter

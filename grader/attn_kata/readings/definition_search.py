@@ -1,0 +1,240 @@
+"""The search for the reading of one definition: how it is built, called and masked, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from attn_kata.readings import calls, construction, conventions, masks, vocabulary
+from attn_kata.readings.behaviour import Ranked, answers, averages
+from attn_kata.readings.construction import OF_MASKS
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.mask_choice import MaskChoice
+from attn_kata.readings.reading import Reading, with_flags
+from attn_kata.readings.search import MOST_MISTAKES, Search
+from attn_kata.readings.structure import Definition, Parameter
+
+MOST_CANDIDATES = 32  # readings that are asked
+_SIZES = ("E", "H", "D", "C", "I", "V")
+MOST_FORMS = 3  # of an open mask, for code that raises without one
+SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
+
+
+@dataclass(kw_only=True)
+class DefinitionSearch:
+    """One search. `mask_of`: how a function of the source that builds a causal mask is read."""
+
+    search: Search
+    definition: Definition
+    mask_of: Ranked | None = None
+    several: bool = False  # whether other definitions may be meant
+    sizes_fit: bool = field(default=True, init=False)  # whether the layers have the sizes of the contract's
+
+    @property
+    def contract(self) -> Contract:
+        return self.search.contract
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The fields that the user has set."""
+        return self.search.given
+
+    @property
+    def text(self) -> str:
+        """The definition with all that it uses."""
+        return self.search.structure.text(self.definition)
+
+    @property
+    def parameter(self) -> Parameter | None:
+        """The parameter of the call that takes a mask, or None."""
+        return calls.mask_parameter(self.definition, self.contract)
+
+    @property
+    def documented(self) -> str | None:
+        """What words and names say of True in the mask, or None."""
+        return None if self.parameter is None else masks.documented(self.text, self.parameter.name)
+
+    def run(self) -> Ranked | None:
+        """The reading that needs the fewest mistakes; None where it cannot be built or called."""
+        built, self.sizes_fit = construction.built(self.search, self.definition)
+        if not built:
+            return None
+        readings = self._called(built)
+        lacking = self._lacking(readings[:1])
+        if lacking:
+            self._refuse(f" needs {lacking}, which could not be imported")
+            return None
+        parameter = self.parameter if self._may_have_mask else None
+        if self.contract.is_block and parameter is not None:
+            if "pad" in parameter.name.lower():
+                if parameter.default is None:
+                    self._refuse(" needs a mask of padding, and a block of the kata is given none")
+                    return None
+                parameter = None  # it hides padding, and no later keys
+            elif not calls.makes_triangle(self.definition, self.search.structure):
+                readings = [each for one in readings[:MOST_FORMS] for each in self._with_forms(one)]
+                parameter = None
+        ranked = self._unmasked(readings, needs_mask=parameter is not None)
+        if ranked is None:
+            self._refuse(f": every call that was tried raises{self.search.why(readings)}")
+            return None
+        return ranked if parameter is None or self.contract.is_block else self._with_mask(ranked) or ranked
+
+    def doubt(self, ranked: Ranked) -> str:
+        """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
+        if not ranked.answers:
+            masked = ranked.reading.mask != "none"
+            why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
+            return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
+        sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
+        text = self.text
+        if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
+            return ""
+        return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def _refuse(self, why: str) -> None:
+        self.search.tried.append(f"{self.definition.name}{why}")
+
+    @property
+    def _may_have_mask(self) -> bool:
+        takes_mask = self.contract.place_of_mask is not None or self.contract.with_mask is not None
+        return (takes_mask or self.contract.is_block) and self.given.get("mask") != "none"
+
+    # ------------------------------------------------------------------------------------------------------ calls
+
+    def _called(self, built: list[Reading]) -> list[Reading]:
+        """The readings of its calls without a mask, the likeliest first."""
+        definition, structure, contract = self.definition, self.search.structure, self.contract
+        called = [each for one in built for each in calls.with_call(one, definition, structure, contract)]
+        if self.mask_of is not None:
+            own = {name: getattr(self.mask_of.reading, name) for name in ("builder", "lengths", "mask")}
+            with_own = [replace(calls.with_mask_call(one, definition, contract), **own) for one in called]
+            called = with_own if self.parameter is not None else with_own + called
+        if "causal" not in self.given and calls.always_causal(definition, structure) and not contract.causal:
+            called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
+        if "residual" not in self.given and calls.residual(definition, structure) and contract.is_module:
+            called = [replace(one, residual=way) for one in called for way in (False, True)]
+        if "conventions" not in self.given and contract.conventions:
+            sets = conventions.ways(contract.conventions, self.text)
+            called = [replace(one, conventions=each) for one in called for each in sets]
+        of_calls = {key: value for key, value in self.given.items() if key not in OF_MASKS}
+        return list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
+
+    def _causal(self, reading: Reading) -> tuple[bool, ...]:
+        """Whether code that speaks of a triangle hides later keys by itself, the likeliest first."""
+        if calls.is_switched_off(reading, self.definition):
+            return (False, True)
+        if calls.makes_triangle(self.definition, self.search.structure):
+            return (True,)  # a triangle that is made and not used would be hidden by the other reading
+        # Code that takes a mask may speak of a triangle that it is given.
+        return (True, False) if self.parameter is None else (False, True)
+
+    def _unmasked(self, readings: list[Reading], *, needs_mask: bool) -> Ranked | None:
+        """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
+        ranked = self._best(readings)
+        if (ranked is None or not ranked.answers) and needs_mask:
+            ranked = self._best(self._needing(readings)) or ranked
+        if (ranked is None or not ranked.answers) and not self.contract.is_module and "alike" not in self.given:
+            alike = self._best([replace(one, alike=True) for one in readings])
+            ranked = alike if alike is not None and alike.answers else ranked
+        return ranked
+
+    def _best(self, readings: list[Reading]) -> Ranked | None:
+        return self.search.best(self._with_returns(readings), self.search.unmasked, several=self.several)
+
+    def _lacking(self, readings: list[Reading]) -> str | None:
+        """The import without which the code cannot be called, or None."""
+        for raised in (raised for one in readings for _, asked in self.search.unmasked(one) for raised in asked.raised):
+            name = raised.text.split("'")[1] if raised.types[0] == "NameError" and raised.text.count("'") > 1 else ""
+            if name in self.search.structure.imports:
+                return self.search.structure.imports[name]
+        return None
+
+    # --------------------------------------------------------------------------------------------------- the result
+
+    def _with_returns(self, readings: Iterable[Reading]) -> Iterator[Reading]:
+        """Each reading, and where the code returns a tuple the readings of its places instead."""
+        for one in readings:
+            raised = self.search.raised(one, self.search.unmasked)
+            found = next(
+                (text for text in raised if "returned a tuple of" in text or "returned a list of" in text), None
+            )
+            if found is None or "returns" in self.given:
+                yield one
+                if self.contract.has_score and "returns" not in self.given:
+                    yield replace(one, returns="weights")
+                continue
+            count = int(
+                "".join(letter for letter in found.partition(" of ")[2].partition(";")[0] if letter.isdecimal())[:2]
+                or 1
+            )
+            names = next((names for names in self.definition.returned if len(names) == count), ())
+            places = sorted(range(min(count, 4)), key=lambda place: bool(names and vocabulary.is_beside(names[place])))
+            beside = [place for place in places[1:] if names and vocabulary.is_beside(names[place])] or places[1:]
+            if self.contract.returns and beside:  # weights that are returned are asked for
+                both = replace(one, returns=f"{places[0]},{beside[0]}")
+                yield both
+                asked = self.search.unmasked(both)
+                if averages(asked) or not answers(asked):  # a convention, and no mistake; or no weights, but a cache
+                    yield replace(one, returns=str(places[0]))
+                continue
+            yield from (replace(one, returns=str(place)) for place in places)
+            if self.contract.has_score:
+                yield from (replace(one, returns=f"weights:{place}") for place in reversed(places))
+
+    # ----------------------------------------------------------------------------------------------------- the mask
+
+    def _needing(self, readings: list[Reading]) -> list[Reading]:
+        """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
+        found = []
+        ways = [(one.order, one.query) if self.contract.has_score else () for one in readings]
+        for way in dict.fromkeys(ways):  # where the layout of a query is open, the mask's form is looked for in each
+            of_way = [one for one, other in zip(readings, ways, strict=True) if other == way]
+            for fields in self._open_forms(of_way[0]):
+                found += [replace(one, **fields) for one in of_way]
+        return found
+
+    def _open_forms(self, reading: Reading) -> list[dict[str, Any]]:
+        forms: list[dict[str, Any]] = []
+        unmasked = self.search.unmasked
+        for one in self._with_forms(replace(reading, needs_mask=True)):
+            if answers(unmasked(one)) or any("returned a" in text for text in self.search.raised(one, unmasked)):
+                forms.append(
+                    {name: getattr(one, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")}
+                )
+            if len(forms) == MOST_FORMS:
+                break
+        return forms
+
+    def _with_mask(self, ranked: Ranked) -> Ranked | None:
+        """The reading with the mask, in the form that needs the fewest mistakes."""
+        contract = self.contract
+        choice = MaskChoice(
+            ask=self.search.masked,
+            unmasked=self.search.unmasked(ranked.reading),
+            none_explains=MOST_MISTAKES + 1,
+            of_tokens=contract.mask == "scores" and not contract.is_cross and not contract.takes_qkv,
+        )
+        found = choice.best(self._with_forms(ranked.reading))
+        if found is None:
+            return None
+        of_mask = {name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries")}
+        ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
+        least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
+        return replace(found, mistakes=max(found.mistakes, least), ties=ties)
+
+    def _with_forms(self, reading: Reading) -> Iterator[Reading]:
+        """The reading with a mask, in each form that words and names leave open."""
+        assert self.parameter is not None
+        said = str(self.given["mask"]) if "mask" in self.given else self.documented
+        called = calls.with_mask_call(reading, self.definition, self.contract)
+        forms = masks.forms(self.text, self.parameter.name, said)
+        if self.contract.has_score:
+            order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
+            shaped = (form for form in forms if form.shape in order or form.mask == "lengths")
+            forms = iter(sorted(shaped, key=lambda form: order.get(form.shape, -1)))
+        yield from dict.fromkeys(
+            with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
+            for form in forms
+        )

@@ -1,0 +1,90 @@
+"""The functions of an adapter: with the contract's names and inputs, around the code's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.given_masks import as_taken, where_given
+from attn_kata.readings.own_code import BUILDER, arguments
+from attn_kata.readings.reading import Reading
+
+
+def mask_builder(reading: Reading, contract: Contract) -> str:
+    """The contract's function that builds a mask, True = keep, by theirs."""
+    meant = {"keep": "mask.bool()", "hide": "~mask.bool()", "additive": "mask == 0"}[reading.mask]
+    if reading.lengths == 1:  # the queries are the last positions
+        made, rows = "_their_mask(num_keys)", "[num_keys - num_queries :]"
+    else:
+        made, rows = "_their_mask(num_queries, num_keys)", ""
+    theirs = f"_their_mask = {reading.builder}"
+    if reading.entry == reading.builder and reading.call:
+        tokens = "_torch.ones(1, length, dtype=_torch.long)" if reading.dims == 2 else "_torch.ones(1, length, 8)"
+        theirs = f"def _their_mask(length):\n    return {reading.builder}({tokens})"
+    return f"""
+
+{theirs}
+
+
+def {contract.builder}(num_queries, num_keys, device=None):
+    mask = _torch.as_tensor({made})
+    mask = {meant}
+    return mask.reshape(mask.shape[-2:]){rows}
+"""
+
+
+def source(reading: Reading, contract: Contract) -> str:
+    """The functions with the contract's names."""
+    called = f"{BUILDER}(D=q.shape[-1], E=q.shape[-1], p=p).train(training)" if reading.is_class else "_theirs"
+    lines = ["def _attend(q, k, v, mask=None, p=0.0, training=False):", "    lead = q.shape[:-2]"]
+    if any("D" in value for _, value in reading.call):
+        lines.append("    D = q.shape[-1]")
+    if reading.builder:
+        made = (
+            "_their_mask(k.shape[-2])[..., k.shape[-2] - q.shape[-2] :, :]"
+            if reading.lengths == 1
+            else "_their_mask(q.shape[-2], k.shape[-2])"
+        )
+        lines.append(f"    mask = {made}")
+    if reading.dims == 4:
+        lines += [
+            "    q, k, v = (",
+            "        part.flatten(0, -4) if part.dim() > 4 else part[(None,) * (4 - part.dim())] for part in (q, k, v)",
+            "    )",
+        ]
+    elif reading.dims in (2, 3):
+        lines += ["    q, k, v = (part.flatten(0, -3) if part.dim() > 2 else part[None] for part in (q, k, v))"]
+    if reading.mask != "none" and not reading.builder:
+        whole = "mask.expand(*lead, q.shape[-2], k.shape[-2])"
+        if reading.dims in (2, 3):  # the heads are in the batch: (B H, Tq, Tk)
+            given = [f"mask = {whole}.reshape(-1, 1, q.shape[-2], k.shape[-2])"]
+            given += as_taken(replace(reading, shape="(B, T, T)") if reading.shape == "any" else reading, "mask", "q")
+        else:
+            given = as_taken(reading, whole, "q")
+        lines += [f"    {line}" for line in where_given(reading, given, "q.shape[-2], k.shape[-2]", "q")]
+    if reading.dims == 2:  # one sample and head at a time
+        part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
+        each = (
+            "for q, k, v in zip(q, k, v)"
+            if reading.mask == "none" or reading.builder
+            else "for q, k, v, mask in zip(q, k, v, masks)"
+        )
+        if reading.mask != "none" and not reading.builder:
+            lines.append("    masks = [None] * len(q) if mask is None else mask")
+        lines.append(f"    out = _torch.stack([{called}({arguments(reading)}){part} {each}])")
+    else:
+        lines.append(f"    out = {called}({arguments(reading)})")
+    if reading.returns != "tensor" and reading.dims != 2:
+        lines.append(f"    out = out[{reading.returns}]")
+    elif reading.dims:
+        lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
+    lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
+    roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}
+    passed = ", ".join(
+        f"{name}={name}" if name in ("mask", "p", "training") else roles.get(name, name) for name in contract.inputs
+    )
+    signature = ", ".join(contract.inputs)
+    lines += ["", "", f"def {contract.entry}({signature}):", f"    return _attend({passed})"]
+    if contract.with_mask is not None:
+        lines += ["", "", f"def {contract.with_mask.entry}(q, k, v, mask):", "    return _attend(q, k, v, mask)"]
+    return "\n\n\n" + "\n".join(lines) + "\n"

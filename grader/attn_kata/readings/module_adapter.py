@@ -1,0 +1,179 @@
+"""The class of an adapter: a module with the contract's names. It lays its weights into the code's own layers, and calls it."""
+
+from __future__ import annotations
+
+import textwrap
+
+from attn_kata.readings import laying, positions
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.given_masks import as_taken, where_given
+from attn_kata.readings.own_code import BUILDER, arguments
+from attn_kata.readings.reading import ONE_QUERY, Reading
+
+
+def source(reading: Reading, contract: Contract) -> str:
+    """The class with the contract's name and layers."""
+    symbols = [symbol for symbol, _ in contract.arguments]
+    signature = ", ".join(
+        symbol + (f"={default}" if default is not None else "") for symbol, default in contract.arguments
+    )
+    sizes = _sizes(symbols)
+    given = ", ".join(
+        f"{name}={name}" for name in ("E", "H", "D", "C", "p", "I", "V", "G", "M") if name in symbols or name in sizes
+    )
+    body = [
+        f"def __init__(self, {signature}):",
+        "    super().__init__()",
+        *(f"    {name} = {value}" for name, value in sizes.items()),
+        "    self.heads_of_theirs = H",
+        *(["    self.groups_of_theirs = G"] if contract.has_groups else []),
+        *(f"    {line}" for line in laying.layers(contract)),
+        f"    self.theirs = {BUILDER}({given})",
+        "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
+        "        owner, name = self.theirs.get_submodule(path.rpartition('.')[0]), path.rpartition('.')[2]",
+        "        owner._parameters.pop(name, None)",
+        "        owner.__dict__.pop(name, None)",
+        "        owner._buffers[name] = value.detach()",
+        "    for owner, name, _ in self.places():",
+        "        owner._parameters.pop(name, None)",
+        "        owner._buffers.pop(name, None)",
+        "",
+        "def laid(self):",
+        '    """The parameters as the code stores them, by the path of its own."""',
+        "    H = self.heads_of_theirs",
+        *(["    G = self.groups_of_theirs"] if contract.has_groups else []),
+        *(f"    {line}" for line in laying.laid(reading, contract)),
+        "",
+        "def places(self):",
+        '    """Each of these parameters with the module that it belongs to, where this size of module has it."""',
+        "    modules = dict(self.theirs.named_modules())",
+        "    every = [(*path.rpartition('.')[::2], value) for path, value in self.laid().items()]",
+        "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
+        "",
+        f"def forward(self, {_inputs(contract)}):",
+        "    for owner, name, weight in self.places():",
+        "        owner.__dict__[name] = weight",
+        "    H = self.heads_of_theirs",
+        *(f"    {line}" for line in _forward(reading, contract)),
+    ]
+    return f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+
+
+def _sizes(symbols: list[str]) -> dict[str, str]:
+    """Sizes that the contract's constructor does not have, from those that it has."""
+    every = {
+        "H": "1",
+        "D": "E // H",
+        "E": "D * H" if "H" in symbols else "D" if "D" in symbols else "I",
+        "V": "D",
+        "I": "E",
+        "C": "I" if "I" in symbols else "E",
+        "p": "0.0",
+    }
+    order = ("H", "E", "D", "V", "I", "C", "p") if "E" not in symbols else ("H", "D", "V", "I", "C", "p")
+    return {name: every[name] for name in order if name not in symbols}
+
+
+def _inputs(contract: Contract) -> str:
+    return ", ".join(f"{name}=None" if name == "mask" else name for name in contract.inputs)
+
+
+def _forward(reading: Reading, contract: Contract) -> list[str]:
+    first = contract.inputs[0]
+    keys = "context" if contract.is_cross else "k" if contract.has_score else "key" if contract.takes_qkv else first
+    lines = []
+    if reading.dims:
+        lines += [
+            f"lead = {first}.shape[:-2]",
+            f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
+        ]
+    if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
+        lines.append(
+            f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()"
+        )
+        lines += as_taken(reading, f"mask.expand({first}.shape[0], H, {first}.shape[-2], {first}.shape[-2])", first)
+    if "mask" in contract.inputs and reading.mask != "none":
+        queries = "1" if reading.query in ONE_QUERY else f"{first}.shape[-2]"
+        whole = f"mask.expand({first}.shape[0], H, {queries}, {keys}.shape[-2])"
+        if contract.mask == "keys":
+            given = ["mask = mask[:, None, None, :]", *as_taken(reading, whole, first)]
+            lines += where_given(reading, given, f"{first}.shape[0], {keys}.shape[-2]", first)
+        else:
+            shape = f"{first}.shape[-2], {keys}.shape[-2]"
+            lines += where_given(reading, as_taken(reading, whole, first), shape, first)
+    if contract.has_score:
+        return lines + _scored(reading)
+    if reading.order == "time":
+        lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
+    if reading.globals:
+        lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
+    if contract.returns:
+        shape = f"{first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2]"
+        lines.append(f"weights = {first}.new_zeros({shape})  # for code that returns none")
+    lines += positions.call_lines(reading.call, reading.caches, first)
+    if reading.dims == 2:  # one sample at a time
+        part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
+        lines.append(f"out = _torch.stack([self.theirs({arguments(reading)}){part} for {first} in {first}])")
+    else:
+        lines.append(f"out = self.theirs({arguments(reading)})")
+    if len(reading.places) > 1:
+        lines.append(f"weights = out[{reading.places[1]}]")
+    if reading.places and reading.dims != 2:
+        lines.append(f"out = out[{reading.places[0]}]")
+    elif contract.returns:
+        lines += [
+            "if not isinstance(out, _torch.Tensor):",
+            "    raise TypeError(f'returned a {type(out).__name__} of {len(out)}; one tensor was expected')",
+        ]
+    elif (
+        reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
+    ):
+        lines += ["if not isinstance(out, _torch.Tensor):", "    return out"]
+    if reading.residual:
+        lines.append(f"out = out - {first}")
+    if reading.order == "time":
+        lines.append("out = out.transpose(0, 1)")
+    if "o" in contract.layers and not reading.o.weight and not contract.is_block:
+        lines.append(f"out = self.{contract.layers['o'].name}(out)")
+    elif (
+        "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight")
+    ):  # it may be left out where H = 1
+        owner = reading.o.weight.rpartition(".")[0]
+        lines += [
+            f"if '{owner}' not in dict(self.theirs.named_modules()):",
+            f"    out = self.{contract.layers['o'].name}(out)",
+        ]
+    lines.append("return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "return out")
+    if contract.returns:
+        lines[-1] = "return out, weights"
+    return lines
+
+
+def _scored(reading: Reading) -> list[str]:
+    """The call of a learned score, once for each query where the code takes one at a time."""
+    part = f"[{reading.places[0]}]" if reading.places else ""
+    called = f"self.theirs({arguments(reading)}){part}"
+    lines = ["values = v"]
+    if reading.order == "time":
+        lines += ["k, v = k.transpose(0, 1), v.transpose(0, 1)"]
+        lines += ["q = q.transpose(0, 1)"] * (reading.query == "(B, T, E)")
+    each = {
+        "(B, E)": "q.unbind(1)",
+        "(B, 1, E)": "q.split(1, 1)",
+        "(1, B, E)": "q.transpose(0, 1).split(1, 0)",
+    }.get(reading.query)
+    if each is None:
+        lines += [f"out = {called}", "if not isinstance(out, _torch.Tensor):", "    return out"]
+        lines += ["out = out.transpose(0, 1)"] * (reading.order == "time" and not reading.returns_weights)
+        lines += ["out = out @ values"] * reading.returns_weights
+        return [*lines, "return out"]
+    lines += [
+        f"outs = [{called} for q in {each}]",
+        "if not all(isinstance(out, _torch.Tensor) for out in outs):",
+        "    return outs[0]",
+        "if any(out.numel() != len(values) * out.shape[-1] for out in outs if out.shape[-1:] != (1,)):",
+        "    raise ValueError(f'it returned {tuple(outs[0].shape)} for one query')",
+        "outs = [out.reshape(len(values), -1) for out in outs]",
+    ]
+    lines += ["outs = [(out[:, None] @ values)[:, 0] for out in outs]"] * reading.returns_weights
+    return [*lines, "return _torch.stack(outs, 1)"]

@@ -1,0 +1,68 @@
+"""The function of an adapter that builds the code's own module, and the arguments of its call."""
+
+from __future__ import annotations
+
+from attn_kata.readings import positions
+from attn_kata.readings.reading import Reading
+
+BUILDER = "build_theirs"
+
+
+def builder(reading: Reading) -> str:
+    """The function that builds the code's own module."""
+    given: dict[str, list[str]] = {}
+    for name, value in reading.build:
+        whole, _, part = name.partition(".")
+        given.setdefault(whole, []).append(f"{part}={_size(value)}" if part else _size(value))
+    configs = {name.partition(".")[0] for name, _ in reading.build if "." in name}
+    arguments = ", ".join(
+        f"{name}=_Config({', '.join(values)})" if name in configs else f"{name}={values[0]}"
+        for name, values in given.items()
+    )
+    lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256, G=1, M=8):"]
+    if reading.globals:
+        values = ", ".join(f"{name}={_size(value)}" for name, value in reading.globals)
+        lines.append(f"    sizes = dict({values})")
+        lines.append("    _theirs.forward.__globals__.update(sizes)")
+    if (
+        reading.off
+    ):  # a ready-made attention is not there while it is built, so that the code makes what it needs without
+        lines += [
+            "    ready = _nn.functional.__dict__.pop('scaled_dot_product_attention', None)",
+            "    try:",
+            f"        theirs = _theirs({arguments})",
+            "    finally:",
+            "        _nn.functional.scaled_dot_product_attention = ready",
+        ]
+    else:
+        lines.append(f"    theirs = _theirs({arguments})")
+    lines += [f"    theirs.{name} = False" for name in reading.off]
+    lines += positions.build_lines(reading.unturned) if reading.unturned else []
+    if reading.bypassed:
+        lines += [
+            "    for path, _ in list(theirs.named_modules()):",
+            "        owner, _, name = path.rpartition('.')",
+            "        starred = '.'.join('*' if part.isdecimal() else part for part in path.split('.'))",
+            f"        if path in {reading.bypassed!r} or starred in {reading.bypassed!r}:",
+            "            theirs.get_submodule(owner)._modules[name] = _nn.Identity()",
+        ]
+    if reading.rates:
+        lines += [
+            "    for path, part in theirs.named_modules():",
+            "        if '.'.join('*' if name.isdecimal() else name for name in path.split('.')) in "
+            + f"{reading.rates!r}:",
+            "            part.p = p",
+        ]
+    if reading.globals:
+        lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
+    lines.append("    return theirs")
+    return "\n\n\n" + "\n".join(lines) + "\n"
+
+
+def _size(value: str) -> str:
+    return value.replace("sqrt(D)", "_math.sqrt(D)")
+
+
+def arguments(reading: Reading) -> str:
+    """The arguments of the call of the code."""
+    return ", ".join(f"{name}={_size(value)}" for name, value in reading.call)

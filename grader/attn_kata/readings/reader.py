@@ -1,0 +1,32 @@
+"""Reads a source as a kata's contract asks: as a rotation, as a function that builds a mask, or as an attention."""
+
+from __future__ import annotations
+
+from attn_kata.readings import attention_search, blocks, builders, calls, mask_search, rotation_search
+from attn_kata.readings.choice import Chosen, NotRead
+from attn_kata.readings.search import Search
+from attn_kata.readings.structure import attention_like
+
+
+def read(search: Search) -> Chosen | NotRead:
+    """The reading, or what was tried. Raises AttemptDied when the attempt's process has died too often."""
+    if search.contract.rotation:
+        return rotation_search.run(search)
+    structure, given = search.structure, search.given
+    like = blocks.block_like if search.contract.is_block else attention_like
+    fitting = [one for one in like(structure) if calls.fits(one, search.contract)]
+    tried = fitting
+    if "entry" in given:
+        named = structure.find(str(given["entry"]))
+        tried = [named] if named is not None else []
+        if named is None:
+            search.tried.append(f"there is no '{given['entry']}' in the file")
+    builder = builders.find(structure) if search.contract.builder else None
+    if "builder" in given:
+        builder = structure.find(str(given["builder"]))
+    if builder is not None and (not tried or given.get("entry") == builder.name):
+        return mask_search.run(search, builder, tuple(one.name for one in fitting))
+    if builder is not None and builders.takes_tokens(builder):
+        builder = None  # an attention is given no tokens to hand on
+    mask_of = mask_search.built_mask(search, builder) if builder is not None else None
+    return attention_search.run(search, tried, mask_of, candidates=tuple(one.name for one in fitting))

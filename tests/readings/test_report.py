@@ -1,0 +1,119 @@
+"""The report of code that is read, through the whole path: it stays the same where its reading is typed back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attn_kata.readings import advice
+from attn_kata.report.model import Report
+from attn_kata.specimens import Edit, apply
+
+from . import adapter
+from .test_search import KATAS
+
+PIECES, MISTAKES = adapter.table("pieces"), adapter.table("mistakes")
+
+
+STANDS = {"sdpa": "sdpa_attention_and_weights__softmax_query_axis"}  # the search for its mask could end elsewhere
+
+
+def of_kata(slug: str) -> tuple[str, str]:
+    """A piece of the kata with a mistake, the last one, where there is any: its name, and the source."""
+    wrong = [name for name, row in MISTAKES.items() if PIECES[row["piece"]]["kata"] == slug]
+    wrong += [STANDS[slug]] if slug in STANDS else []
+    if not wrong:
+        name = [name for name, row in PIECES.items() if row["kata"] == slug][-1]
+        return name, adapter.source(name)
+    row = MISTAKES[wrong[-1]]
+    edits = [Edit(old=edit["old"], new=edit["new"], place=wrong[-1]) for edit in row["edit"]]
+    return wrong[-1], apply(adapter.source(row["piece"]), edits)
+
+
+def compared(report: Report) -> dict[str, Any]:
+    """The JSON report without times, and without the questions of its reading: what is typed back answers them."""
+
+    def timeless(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: timeless(one) for key, one in value.items() if key != "seconds"}
+        return [timeless(one) for one in value] if isinstance(value, list) else value
+
+    body: dict[str, Any] = timeless(report.to_dict())
+    asks = ("Nothing in the code says what True", "Another reading explains")
+    notes = [one for one in body["reading"]["notes"] if not one.startswith(asks)]
+    body["reading"] |= {"settled": True, "ties": [], "notes": notes}
+    return body
+
+
+@pytest.mark.parametrize("slug", KATAS)
+def test_a_reading_typed_back_gives_the_same_report(slug, shared_engine):
+    name, source = of_kata(slug)
+    report = shared_engine.grade(slug, source.encode(), attempt="piece.py", reads=True)
+    assert report.reading is not None, (name, report.ungraded_because)
+    flags = tuple(report.reading["flags"])
+    again = shared_engine.grade(slug, source.encode(), attempt="piece.py", reads=True, flags=flags)
+
+    assert compared(again) == compared(report), name
+
+
+LOADED = """
+import math
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width) for _ in range(4))
+        BUILD
+
+    def forward(self, x):
+        CALL
+        b, t, e = x.shape
+        q, k, v = (w(x).view(b, t, self.heads, -1).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        return self.wo((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, e))
+"""
+
+
+@pytest.mark.parametrize(
+    ("build", "call", "tried", "to_do"),
+    [
+        (
+            "self.load_state_dict(torch.load('weights.pt'))",
+            "",
+            "heads=H) raises FileNotFoundError",
+            "take out what loads",
+        ),
+        ("self.table = torch.zeros(100_000, 100_000)", "", "it ran out of memory", "--read build=NAME=VALUE"),
+        ("", "x = x + self.cache[0]", "every call that was tried raises", "Say how it is called with --read call="),
+    ],
+    ids=["checkpoint", "memory", "state"],
+)
+def test_what_cannot_be_built_or_called_is_said_with_what_to_do(shared_engine, build, call, tried, to_do):
+    source = LOADED.replace("BUILD", build).replace("CALL", call)
+    report = shared_engine.grade("mha", source.encode(), attempt="theirs.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert tried in report.ungraded_because
+    assert to_do in report.ungraded_because
+
+
+@pytest.mark.parametrize(
+    ("tried", "to_do"),
+    [
+        ("A(d=E) raises AssertionError: Torch not compiled with CUDA enabled", "no GPU"),
+        ("A(d=E) raises URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "no network"),
+        ("A(d=E) raises TypeError: __init__() missing 1 required positional argument: 'rank'", "--read build=NAME=E"),
+        ("A: its parameters do not say which are q, k and v (a.weight (8, 8))", "--read q=NAME"),
+        (
+            "A: no known mistake explains its numbers as it was built, and its names do not say how it is to be built",
+            "build=",
+        ),
+        ("nothing in the file looks like an attention that this kata could grade", "--class NAME"),
+    ],
+)
+def test_what_to_do_fits_what_was_tried(tried, to_do):
+    assert to_do in advice.on(tried)
