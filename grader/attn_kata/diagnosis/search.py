@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -99,21 +99,27 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
 
 
 def explain(
-    pipeline: Pipeline, begun: list[State], answers: list[Answer], *, finite: float = FINITE, most: int = MOST
+    pipeline: Pipeline,
+    begun: list[State],
+    answers: list[Answer],
+    *,
+    finite: float = FINITE,
+    most: int = MOST,
+    likely: Callable[[str], bool] = lambda id: True,
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
 
-    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`;
-    no set of more than `most`.
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`,
+    those of `likely` ids first; no set of more than `most`.
     With a mistake, it matters how the rest computes: each right way to mask (`stages.MASKING`), filling with `finite`, and each
     of the pipeline's `ways` is tried.
     Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
     """
     begun, answers = _steered(begun, answers)
-    found = _smallest(pipeline, begun, answers, finite, most)
+    found = _smallest(pipeline, begun, answers, finite, most, likely)
     if found is None and any(answer.output is None and about_shapes(answer.raised) for answer in answers):
         loose = [_any_of_shapes(pipeline, *both) for both in zip(begun, answers, strict=True)]
-        found = _smallest(pipeline, begun, loose, finite, min(most, 2))
+        found = _smallest(pipeline, begun, loose, finite, min(most, 2), likely)
         found = found if found is not None and len(found) == 1 else None
     return found or []
 
@@ -134,7 +140,12 @@ def _layout(state: State) -> tuple[object, ...]:
 
 
 def _smallest(
-    pipeline: Pipeline, begun: list[State], answers: list[Answer], finite: float, most: int
+    pipeline: Pipeline,
+    begun: list[State],
+    answers: list[Answer],
+    finite: float,
+    most: int,
+    likely: Callable[[str], bool],
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
     nearly_right = False
@@ -147,8 +158,11 @@ def _smallest(
         matched: set[frozenset[str]] = set()
         near: set[frozenset[str]] = set()
         for together, one in itertools.product(walks, computing):
-            tried = outcomes(one, together[0][0], count, most_tried if count == MOST else None)
-            for each in _possible(tried, answers[0]):
+            tried = [outcomes(one, together[0][0], count, most_tried if count == MOST else None)]
+            shown = replace(one, variants=tuple(variant for variant in one.variants if likely(variant.id)))
+            if count == MOST and shown.variants != one.variants:  # not all can be tried
+                tried.insert(0, outcomes(shown, together[0][0], count, most_tried))
+            for each in itertools.chain.from_iterable(_possible(some, answers[0]) for some in tried):
                 chosen, first = each.chosen, each.result
                 hides = len(together) > 1 and each.holds_nan  # a mistake hides keys where there is no mask
                 if distance(answers[0], first) >= RIVAL and not hides:

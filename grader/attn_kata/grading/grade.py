@@ -28,6 +28,7 @@ from attn_kata.properties.failures import AttemptDied, AttemptRaised
 from attn_kata.properties.handle import Handle, read_raised
 from attn_kata.protocol import messages, wire
 from attn_kata.protocol.messages import Job
+from attn_kata.readings import advice
 from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
 from attn_kata.report.plain import one_line
 
@@ -89,7 +90,11 @@ def grade(
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    return _Grading(job, source, launcher, loaded, connection).run()
+    grading = _Grading(job, source, launcher, loaded, connection)
+    try:
+        return grading.run()
+    finally:
+        grading.attempt.close()
 
 
 class _Grading:
@@ -142,7 +147,7 @@ class _Grading:
             try:
                 read = self._find_reading(self._to_read)
             except AttemptDied as death:
-                return self._ungraded(f"while it was read: {death.reason}. {foreign.SAY}")
+                return self._ungraded(f"while it was read: {death.reason}. {advice.on(death.reason)}")
             if isinstance(read, str):
                 return self._ungraded(read)
             self._read = read
