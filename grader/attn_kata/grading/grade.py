@@ -90,7 +90,11 @@ def grade(
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    return _Grading(job, source, launcher, loaded, connection).run()
+    grading = _Grading(job, source, launcher, loaded, connection)
+    try:
+        return grading.run()
+    finally:
+        grading.attempt.close()
 
 
 class _Grading:
