@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attn_kata import catalog, curriculum, specimens, stub
-from attn_kata.authoring import handout, new, pipelines
+from attn_kata.authoring import examples, handout, new, pipelines
 from attn_kata.authoring.workbench import Workbench
 from attn_kata.catalog import Kata
 from attn_kata.diagnosis import catalogue
@@ -44,6 +44,7 @@ _FILES = (
     "mistakes.py",
     "interview.toml",
     "wrong.toml",
+    "examples.toml",
     "mistakes.toml",
     "reading.toml",
 )
@@ -110,6 +111,7 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
     result.problems.extend(new.todos(kata))
     if not result.problems:
         result.problems.extend(pipelines.problems(kata, found))
+        result.problems.extend(examples.problems(kata))
     if result.problems:
         return result  # before minutes of grading
 
