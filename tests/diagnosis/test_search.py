@@ -66,7 +66,11 @@ def test_a_right_attempt_is_given_no_mistake(kata: catalog.Kata, pipeline: Pipel
 # the same for all tokens of a head leaves every score as it is; cosine and sine exchanged is a turn backwards from a quarter; a
 # forward pass without a mask has a backward pass without it.
 ALIKE = {
-    "rope_attention": [{"rope.head_axis", "rope.missing"}, {"rope.direction", "rope.exchanged"}],
+    "rope_attention": [
+        {"rope.head_axis", "rope.missing"},
+        {"rope.direction", "rope.exchanged"},
+        {"rope.half_split", "rope.mixed_conventions"},
+    ],
     "attention_backward": [{"backward.mask_ignored", "mask.lost"}],
 }
 
@@ -184,3 +188,35 @@ def test_the_search_counts_what_it_tries_and_looks_at_no_clock(monkeypatch: pyte
         counts.append(len(tried))
 
     assert counts[0] > counts[1] == counts[2] + 100
+
+
+def test_other_right_ways_are_tried_only_where_they_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    kata = catalog.find("flash_attention")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, right = begun_for(kata, pipeline)
+    answers = [Answer(output=nudged(answer, 1.0)) for answer in right]
+    tried: list[int] = []
+    compared = search.distance
+    monkeypatch.setattr(search, "distance", lambda answer, result: tried.append(1) or compared(answer, result))
+
+    counts = []
+    for one in (pipeline, replace(pipeline, ways=())):
+        tried.clear()
+        assert explain(one, begun, answers, most=2) == []
+        counts.append(len(tried))
+
+    assert len(pipeline.ways) == 3
+    assert counts[0] < 2.5 * counts[1]  # four times without a look at what the ways change
+
+
+def test_two_mistakes_are_named_in_a_right_way_that_changes_what_one_of_them_does() -> None:
+    kata = catalog.find("flash_attention")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, _ = begun_for(kata, pipeline)
+    ids = ("scale.missing", "mask.zero_fill")  # a tile that is skipped is not filled with 0
+    chosen = tuple(next(variant for variant in pipeline.variants if variant.id == id) for id in ids)
+    skipping = pipeline.in_way(pipeline.ways[0])
+
+    states, answers = steered(begun, answered(skipping, begun, chosen))
+
+    assert explain(pipeline, states, answers) == [frozenset(ids)]

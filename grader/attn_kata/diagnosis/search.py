@@ -19,6 +19,7 @@ EQUAL = 1e-5  # absolute plus relative: the precision of float32 arithmetic
 RIVAL = 1e-3  # a set that is not equal must be at least this far away, or there is no diagnosis
 MOST = 3  # mistakes in one set
 TRIPLES = 4_000  # sets of three that are tried at most: counted, so that an attempt has one diagnosis on every machine
+TRIALS = 6_000  # sets that are tried before no more of three are; all pairs always are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +158,8 @@ def explain(
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
 
-    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`;
-    no set of more than `most`.
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and triples up to
+    `TRIPLES` and `TRIALS`; no set of more than `most`.
     With a mistake, it matters how the rest computes: each right way to mask (`stages.MASKING`), filling with `finite`, and each
     of the pipeline's `ways` is tried.
     Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
@@ -191,21 +192,36 @@ def _smallest(
     pipeline: Pipeline, begun: list[State], answers: list[Answer], finite: float, most: int
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
-    nearly_right = False
+    nearly_right, tried = False, 0
+    usual: list[list[State | str]] = []
+    telling: dict[
+        int, tuple[frozenset[int], frozenset[int]]
+    ] = {}  # by the place of a way among all; the first is the usual one
     for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         computing = [pipeline, *(pipeline.in_way(way) for way in pipeline.ways if count)]
-        most_tried = TRIPLES // (len(walks) * len(computing))
+        # Where there are many pairs, few of the triples could be tried at all: they get what the pairs leave.
+        most_tried = min(TRIPLES, max(0, TRIALS - tried)) // (len(walks) * len(computing))
+        agreeing: list[tuple[Variant, ...]] = []  # with the first answer, in the usual way
         matched: set[frozenset[str]] = set()
         near: set[frozenset[str]] = set()
-        for together, one in itertools.product(walks, computing):
-            tried = _sets(one, together[0][0], count)
-            for chosen, first in itertools.islice(tried, most_tried) if count == MOST else tried:
+        for place, (together, one) in enumerate(itertools.product(walks, computing)):
+            if count > 1 and place and place not in telling:
+                usual = usual or _alone(pipeline, walks[0][0])
+                telling[place] = _telling(pipeline, usual, _alone(one, together[0]))
+            if place in telling:
+                sets = _told(one, together[0][0], count, telling[place], agreeing)
+            else:
+                sets = _sets(one, together[0][0], count)
+            for chosen, first in itertools.islice(sets, most_tried) if count == MOST else sets:
+                tried += 1
                 hides = len(together) > 1 and _holds_nan(first)  # a mistake hides keys where there is no mask
                 if distance(answers[0], first) >= RIVAL and not hides:
                     continue
+                if not place:
+                    agreeing.append(chosen)
                 for states in together:
                     begins = outcome(one, states[0], chosen) if hides else first
                     worst = _farthest(one, states, answers, chosen, begins)
@@ -221,6 +237,47 @@ def _smallest(
         if nearly_right and count:  # one mistake may change little, and is then told by all its digits
             return []
     return None
+
+
+def _alone(pipeline: Pipeline, begun: list[State]) -> list[list[State | str]]:
+    """What each variant alone gives on every probe."""
+    return [[outcome(pipeline, state, (variant,)) for state in begun] for variant in pipeline.variants]
+
+
+def _telling(
+    pipeline: Pipeline, usual: list[list[State | str]], other: list[list[State | str]]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Which variants, by `id()`, give another result in another right way to compute or to mask than in the usual one.
+
+    On the first probe, and on any.
+    """
+    pairs = list(zip(pipeline.variants, usual, other, strict=True))
+    first = frozenset(id(variant) for variant, ours, theirs in pairs if not _same(ours[0], theirs[0]))
+    return first, frozenset(id(variant) for variant, ours, theirs in pairs if not all(map(_same, ours, theirs)))
+
+
+def _told(
+    pipeline: Pipeline,
+    begun: State,
+    count: int,
+    telling: tuple[frozenset[int], frozenset[int]],
+    agreeing: list[tuple[Variant, ...]],
+) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
+    """The sets to try in another way than the usual one, with the first probe's result; the others give what they gave there.
+
+    `agreeing` are the sets that give the first answer in the usual way.
+    """
+    on_the_first, on_any = telling
+    yield from _sets(pipeline, begun, count, on_the_first)
+    for chosen in agreeing:
+        if _tells(chosen, on_any) and not _tells(chosen, on_the_first):
+            yield chosen, outcome(pipeline, begun, chosen)
+
+
+def _same(one: State | str, other: State | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and one == other
+    return distance(Answer(output=one.out), other) <= EQUAL
 
 
 def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:
@@ -274,8 +331,12 @@ def outcome(pipeline: Pipeline, begun: State, chosen: tuple[Variant, ...]) -> St
     return _advance(pipeline, begun, list(pipeline.stages), chosen)
 
 
-def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
+def _sets(
+    pipeline: Pipeline, begun: State, count: int, telling: frozenset[int] | None = None
+) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
     """Every set of `count` variants that replace different stages, with the first probe's result.
+
+    With `telling`, only those with one of these variants, by `id()`.
 
     Stages before the first replaced one are computed once: the states after each prefix are shared down the tree. Where a probe
     takes several calls, nothing is shared.
@@ -287,7 +348,7 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
     if pipeline.ask is not None:
         for chosen in itertools.combinations(ordered, count):
             taken = [name for variant in chosen for name in variant.stages]
-            if len(taken) == len(set(taken)):
+            if len(taken) == len(set(taken)) and _tells(chosen, telling):
                 yield chosen, outcome(pipeline, begun, chosen)
         return
 
@@ -305,6 +366,8 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
             if taken & set(variant.stages):
                 continue
             together = (*chosen, variant)
+            if len(together) == count and not _tells(together, telling):
+                continue
             reached = _advance(pipeline, state, names[done:first], chosen)
             if not isinstance(reached, str):
                 yield from walk(reached, first, together, index + 1)
@@ -312,6 +375,10 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
                 yield together, reached  # it raises before the last mistake
 
     yield from walk(begun, 0, (), 0)
+
+
+def _tells(chosen: tuple[Variant, ...], telling: frozenset[int] | None) -> bool:
+    return telling is None or any(id(variant) in telling for variant in chosen)
 
 
 def _first(variant: Variant, place: dict[str, int]) -> int:
