@@ -16,7 +16,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.attention.bias import causal_lower_right
 from torch.nn.attention.flex_attention import flex_attention
 
 from attn_kata import catalog
@@ -132,6 +131,10 @@ def padding_mask(ours: ModuleType, draw: random.Random) -> None:
 
 @kata
 def causal_mask(ours: ModuleType, draw: random.Random) -> None:
+    from torch.nn.attention.bias import (
+        causal_lower_right,
+    )  # it brings in torch's compiler, which takes as long as torch
+
     q, k, v = qkv(draw, more_keys=True)
     Tq, Tk = q.shape[2], k.shape[2]
 

@@ -90,6 +90,11 @@ def pool_sum(state):
     state.out = (state.out * state.real[:, :, None]).sum(1)
 
 
+def pool_sum_of_all_by_real(state):
+    """The sum over all positions, divided by the number of real ones."""
+    state.out = state.out.sum(dim=1) / state.real.sum(dim=1, keepdim=True).clamp(min=1)
+
+
 def pool_sum_of_all(state):
     state.out = state.out.sum(1)
 
@@ -152,6 +157,14 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
+            *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
+            *variants(
+                "project.missing",
+                {"project": s.project(q=None, k=None, v=None)},
+                {"project": s.project(q=None)},
+                {"project": s.project(k=None)},
+                {"project": s.project(v=None)},
+            ),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
             *LAYERS,
             *SPLITS,
@@ -192,7 +205,7 @@ PIPELINES = (
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *WEIGHTS,
             *OUTPUTS,
-            *variants("pooling.counts_padding", {"pool": pool_all}),
+            *variants("pooling.counts_padding", {"pool": pool_all}, {"pool": pool_sum_of_all_by_real}),
             *variants("pooling.divides_by_length", {"pool": pool_by_length}),
             *variants("pooling.sum", {"pool": pool_sum}, {"pool": pool_sum_of_all}),
             *variants("pooling.one_token", {"pool": pool_first}, {"pool": pool_last}, {"pool": pool_last_real}),

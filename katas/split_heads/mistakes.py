@@ -49,9 +49,13 @@ def split_folded_no_transpose(state: State) -> None:
     state.out = state.x.reshape(batch * state.H, length, -1)
 
 
-def split_last_head_first(state: State) -> None:
-    """Head 0 takes the last columns."""
-    state.out = s.last_head_first(state.x, state.H)
+def split_in_head_order(order):
+    """Split right, then the heads as `order` lists them."""
+
+    def stage(state: State) -> None:
+        state.out = s.split(state.x, state.H)[:, order(state.H)]
+
+    return stage
 
 
 def split_interleaved(state: State) -> None:
@@ -103,7 +107,7 @@ PIPELINES = (
         variants=(
             *variants("split.no_transpose", {"split": split_no_transpose}, {"split": split_folded_no_transpose}),
             *variants("split.interleaved", {"split": split_interleaved}, {"split": split_interleaved_no_transpose}),
-            *variants("split.head_order", {"split": split_last_head_first}),
+            *variants("split.head_order", *({"split": split_in_head_order(order)} for order in s.HEAD_ORDERS)),
             *variants(
                 "split.order",
                 {"split": split_folded},

@@ -172,18 +172,12 @@ def test_one_property_brings_what_it_needs_and_is_no_pass_of_the_kata(run, folde
     assert "passed 20" not in run("list").stdout
 
 
-def test_a_file_name_that_is_not_unicode_is_graded_and_shown(folder, environment):
+def test_a_file_name_that_is_not_unicode_is_graded_and_shown(run, folder):
     jsonschema = pytest.importorskip("jsonschema")
     name = b"sd\xffpa.py"
     with open(bytes(folder) + b"/" + name, "w", encoding="utf-8") as file:
         file.write(WRONG)
-    done = subprocess.run(
-        [sys.executable, "-m", "attn_kata", "grade", name, "--kata", "sdpa", "--format", "json"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
+    done = run("grade", os.fsdecode(name), "--kata", "sdpa", "--format", "json")
     body = json.loads(done.stdout)
 
     assert done.returncode == 1

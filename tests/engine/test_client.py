@@ -83,7 +83,7 @@ def test_one_seed_gives_one_report_in_two_engines(right):
 
 
 def has_a_grader_ready(engine: Engine) -> bool:
-    """Whether a child of the engine's, the template, has one of its own. Those of the grading before have none."""
+    """Whether a child of the engine's, the template, has one of its own."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return any(child.children() for child in psutil.Process(engine._process.pid).children())
     return False
@@ -104,6 +104,37 @@ def test_a_grader_that_stood_ready_tells_what_one_that_did_not_tells(wrong, even
 
     assert cold["outcome"] == "failed"
     assert warm == cold
+
+
+def graders(engine: Engine) -> list[int]:
+    """The process ids of the template's children."""
+    found = []
+    for child in psutil.Process(engine._process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # an attempt's process, which ends just now
+            found += [one.pid for one in child.children()]
+    return found
+
+
+@linux
+def test_a_grader_grades_again_and_tells_what_a_fresh_one_tells_but_not_after_a_death(right, eventually):
+    wrong, crash = right.replace("-0.5", "-1.0"), right.replace("return", "import os; os.abort()  #")
+    printing = PRINTS + wrong
+    with Engine() as engine:
+        fresh = without_times(grade(engine, printing, diagnose=True))
+        eventually(lambda: has_a_grader_ready(engine), within=30)
+        grade(engine, right)
+        kept = graders(engine)
+        grade(engine, "import nothing_of_this_name\n")
+        grade(engine, right, properties=("output_shape",))
+        again = without_times(grade(engine, printing, diagnose=True))
+        assert graders(engine) == kept
+
+        grade(engine, crash, properties=("output_shape",))
+        eventually(lambda: graders(engine) and not set(graders(engine)) & set(kept), within=30)
+        after = without_times(grade(engine, printing, diagnose=True))
+
+    assert fresh["outcome"] == "failed"
+    assert again == after == fresh
 
 
 # ------------------------------------------------------------------------------------------------------------ deaths

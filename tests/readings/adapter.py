@@ -217,6 +217,8 @@ class Adapted:
             weight = weight.T
         if stored == "H, in, out":
             weight = weight.flatten(0, 1).T if part == "o" else weight.transpose(1, 2).flatten(0, 1)
+        if stored == "in, H, out":
+            weight = weight.flatten(0, 1).T if part == "o" else weight.flatten(1).T
         if part == "score" and weight.dim() == 1:
             weight = weight[None]
         bias = torch.zeros(weight.shape[0], dtype=torch.float64) if bias.numel() == 0 else bias.flatten()
@@ -327,7 +329,11 @@ class Adapted:
     def output(self) -> Tensor:
         """What the piece returns for the same arguments, as the contract would have it: batch first, one tensor."""
         if "builds_only" in self.row:
-            made = torch.as_tensor(self.f(*[self.sizes["T"]] * self.row["builds_only"])).reshape(-1, self.sizes["T"])
+            given = [torch.ones(1, self.sizes["T"]) if "takes" in self.row else self.sizes["T"]] * self.row[
+                "builds_only"
+            ]
+            made = torch.as_tensor(self.f(*given))
+            made = made.reshape(-1, self.sizes["T"])
             kept = made == 0 if self.row["mask"] in ("additive", "hide") else made != 0
             return kept.double()
         if self.kata == "rope":

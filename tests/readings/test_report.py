@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from attn_kata.readings import advice
 from attn_kata.report.model import Report
 from attn_kata.specimens import Edit, apply
 
@@ -15,15 +17,20 @@ from .test_search import KATAS
 PIECES, MISTAKES = adapter.table("pieces"), adapter.table("mistakes")
 
 
+# A wrong piece where the search could end elsewhere: for a mask, and among several definitions.
+WRONG = {"sdpa": "sdpa_attention_and_weights__softmax_query_axis", "mha": "textbook_w_matrices__scale_missing"}
+
+
 def of_kata(slug: str) -> tuple[str, str]:
-    """The last piece of the kata with a mistake, where there is one: its name, and the source."""
-    wrong = [name for name, row in MISTAKES.items() if PIECES[row["piece"]]["kata"] == slug]
-    if not wrong:
-        name = [name for name, row in PIECES.items() if row["kata"] == slug][-1]
-        return name, adapter.source(name)
-    row = MISTAKES[wrong[-1]]
-    edits = [Edit(old=edit["old"], new=edit["new"], place=wrong[-1]) for edit in row["edit"]]
-    return wrong[-1], apply(adapter.source(row["piece"]), edits)
+    """A piece of the kata: its name, and the source. A right one without dropout, where there is one, or the wrong one."""
+    if slug in WRONG:
+        row = MISTAKES[WRONG[slug]]
+        edits = [Edit(old=edit["old"], new=edit["new"], place=WRONG[slug]) for edit in row["edit"]]
+        return WRONG[slug], apply(adapter.source(row["piece"]), edits)
+    rows = {name: row for name, row in PIECES.items() if row["kata"] == slug}
+    without = [name for name, row in rows.items() if re.search(r"\bp\b", row.get("build", "")) is None]
+    name = [*without, *rows][0]
+    return name, adapter.source(name)
 
 
 def compared(report: Report) -> dict[str, Any]:
@@ -42,11 +49,74 @@ def compared(report: Report) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("slug", KATAS)
-def test_a_reading_typed_back_gives_the_same_report(slug, shared_engine):
+def test_a_right_piece_passes_and_a_reading_typed_back_gives_the_same_report(slug, shared_engine):
     name, source = of_kata(slug)
     report = shared_engine.grade(slug, source.encode(), attempt="piece.py", reads=True)
     assert report.reading is not None, (name, report.ungraded_because)
+    assert report.passed == (slug not in WRONG), name
     flags = tuple(report.reading["flags"])
     again = shared_engine.grade(slug, source.encode(), attempt="piece.py", reads=True, flags=flags)
 
     assert compared(again) == compared(report), name
+
+
+LOADED = """
+import math
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width) for _ in range(4))
+        BUILD
+
+    def forward(self, x):
+        CALL
+        b, t, e = x.shape
+        q, k, v = (w(x).view(b, t, self.heads, -1).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        return self.wo((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, e))
+"""
+
+
+@pytest.mark.parametrize(
+    ("build", "call", "tried", "to_do"),
+    [
+        (
+            "self.load_state_dict(torch.load('weights.pt'))",
+            "",
+            "heads=H) raises FileNotFoundError",
+            "take out what loads",
+        ),
+        ("self.table = torch.zeros(100_000, 100_000)", "", "it ran out of memory", "--read build=NAME=VALUE"),
+        ("", "x = x + self.cache[0]", "every call that was tried raises", "Say how it is called with --read call="),
+    ],
+    ids=["checkpoint", "memory", "state"],
+)
+def test_what_cannot_be_built_or_called_is_said_with_what_to_do(shared_engine, build, call, tried, to_do):
+    source = LOADED.replace("BUILD", build).replace("CALL", call)
+    report = shared_engine.grade("mha", source.encode(), attempt="theirs.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert tried in report.ungraded_because
+    assert to_do in report.ungraded_because
+
+
+@pytest.mark.parametrize(
+    ("tried", "to_do"),
+    [
+        ("A(d=E) raises AssertionError: Torch not compiled with CUDA enabled", "no GPU"),
+        ("A(d=E) raises URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "no network"),
+        ("A(d=E) raises TypeError: __init__() missing 1 required positional argument: 'rank'", "--read build=NAME=E"),
+        ("A: its parameters do not say which are q, k and v (a.weight (8, 8))", "--read q=NAME"),
+        (
+            "A: no known mistake explains its numbers as it was built, and its names do not say how it is to be built",
+            "build=",
+        ),
+        ("nothing in the file looks like an attention that this kata could grade", "--class NAME"),
+    ],
+)
+def test_what_to_do_fits_what_was_tried(tried, to_do):
+    assert to_do in advice.on(tried)

@@ -103,7 +103,25 @@ FAILED = report(
     pictures=[WEIGHTS, LAYOUT],
     notes=["a note"],
 )
-TIES = dataclasses.replace(FAILED, diagnosis=[Diagnosis(mistakes=[MISTAKE]), Diagnosis(mistakes=[MISTAKE, MISTAKE])])
+READING = {
+    "kata": "sdpa",
+    "entry": "ScaledDotProductAttention",
+    "lines": [{"what": "built with", "value": "config.n_embd = E, config.n_head = H"}],
+    "flags": [
+        "entry=Attention",
+        "build=" + ",".join(f"config.size_{number}=E" for number in range(12)),
+        "shape=(B, T, T)",
+    ],
+    "departures": ["names", "takes a config"],
+    "settled": False,
+    "notes": ["Nothing in the code says what True in the mask means."],
+    "candidates": ["CrossAttention"],
+    "ties": [["square=yes"]],
+}
+READ = report(reading=READING)
+TIES = dataclasses.replace(
+    FAILED, reading=READING, diagnosis=[Diagnosis(mistakes=[MISTAKE]), Diagnosis(mistakes=[MISTAKE, MISTAKE])]
+)
 UNGRADED = report(
     outcome="ungraded", findings=[], ungraded_because="it is not Python (invalid syntax) in line 3: def f(:"
 )
@@ -121,7 +139,10 @@ def poisoned(value: Any) -> Any:
     if isinstance(value, str):
         return f"{value} {HOSTILE}"
     if isinstance(value, dict):
-        return {key if key == "total" else poisoned(key): poisoned(item) for key, item in value.items()}
+        return {
+            key if key == "total" or key in (*READING, "what", "value") else poisoned(key): poisoned(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [poisoned(item) for item in value]
     return value
@@ -131,9 +152,11 @@ REPORTS = {
     "passed": PASSED,
     "failed": FAILED,
     "ties": TIES,
+    "read": READ,
     "ungraded": UNGRADED,
     "not written": NOT_WRITTEN,
     "hostile": poisoned(FAILED),
+    "hostile read": poisoned(READ),
     "hostile ungraded": poisoned(UNGRADED),
 }
 

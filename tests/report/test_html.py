@@ -11,6 +11,12 @@ from attn_kata.report.listing import lines
 from attn_kata.report.model import Example
 
 ALLOWED = {
+    "section",
+    "table",
+    "tr",
+    "th",
+    "td",
+    "code",
     "html",
     "head",
     "meta",
@@ -96,6 +102,18 @@ def test_the_page_says_verdict_claim_diagnosis_line_and_where_to_look(reports, s
     marked = [attributes for tag, attributes in page.tags if attributes.get("class") == "line marked"]
     assert len(marked) == 2  # about the mistake, and in the whole source
     assert "here (2 times)" in text
+
+
+def test_the_page_says_how_code_by_other_names_is_read_with_flags_to_type(reports):
+    text = " ".join(Page(render(reports["read"], "html")).text.split())
+
+    assert "RIGHT, AS READ" in text
+    assert "config.n_embd = E, config.n_head = H" in text
+    assert "Departs from the contract (not mistakes): names · takes a config" in text
+    assert "Nothing in the code says what True in the mask means." in text
+    assert "Others that may be meant: CrossAttention" in text
+    assert "entry=Attention" in text
+    assert "'shape=(B, T, T)'" in text
 
 
 def test_every_picture_is_named_in_words_and_has_labelled_axes(reports, source):

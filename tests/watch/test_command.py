@@ -16,6 +16,8 @@ import pytest
 from attn_kata import catalog, specimens
 from attn_kata.history import History
 
+from ..ready import Templates
+
 pexpect = pytest.importorskip("pexpect")
 pyte = pytest.importorskip("pyte")
 psutil = pytest.importorskip("psutil")
@@ -29,15 +31,20 @@ SECONDS = 60
 
 
 class Watch:
-    """A running `watch` and its screen of 80 by 24."""
+    """A running `watch` and its screen of 80 by 24. `ready` has engines that have loaded."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], *arguments: str, ready: Templates | None = None
+    ) -> None:
+        command = [sys.executable, "-m", "attn_kata", "watch", *arguments]
+        if ready is not None:
+            command = ready.face("watch", *arguments)
         self.screen = pyte.Screen(80, 24)
         self.stream = pyte.ByteStream(self.screen)
         self.bytes = b""
         self.child = pexpect.spawn(
-            sys.executable,
-            ["-m", "attn_kata", "watch", *arguments],
+            command[0],
+            command[1:],
             cwd=str(folder),
             env=environment,
             dimensions=(24, 80),
@@ -169,11 +176,11 @@ def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment):
     assert printed.index(b"\x1b[?1049l") < printed.index(b"This is a bug in attn-kata")
 
 
-def test_without_a_terminal_it_prints_lines(folder, environment):
+def test_without_a_terminal_it_prints_lines(folder, environment, ready):
     file = folder / "sdpa.py"
     file.write_text(WRONG, "utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "attn_kata", "watch", "sdpa.py"],
+        ready.face("watch", "sdpa.py"),
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -196,12 +203,12 @@ def test_without_a_terminal_it_prints_lines(folder, environment):
     assert "\x1b" not in first + "".join(rest)
 
 
-def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder, environment, monkeypatch):
+def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder, environment, monkeypatch, ready):
     """Half typed in between, and a new meaning of its mask, which no word settles. None of it passes the kata."""
     file, right = folder / "mine.py", PIECE.read_text("utf-8")
     file.write_text(right, "utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "attn_kata", "watch", "mine.py", "--class", "MultiHeadAttention"],
+        ready.face("watch", "mine.py", "--class", "MultiHeadAttention"),
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -322,11 +329,11 @@ def scaled_dot_product_attention(q, k, v):
 
 
 def test_whatever_the_file_holds_or_becomes_the_screen_is_ours_and_the_next_save_is_graded(
-    folder, environment, tmp_path
+    folder, environment, tmp_path, ready
 ):
     file = folder / "sdpa.py"
     file.write_text(HOSTILE.replace("FILE", str(file)), "utf-8")
-    watch = Watch(folder, environment, "sdpa.py")
+    watch = Watch(folder, environment, "sdpa.py", ready=ready)
     watch.until("FAILED", 1)
     watch.until("raised Odd")
     watch.child.send("f")

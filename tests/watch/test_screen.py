@@ -44,6 +44,12 @@ def session(text: str, *, ungraded: bool = False) -> WatchSession:
         isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
         seconds={"total": 0.1},
         versions={},
+        reading={
+            "kata": "sdpa",
+            "entry": "attend",
+            "lines": [{"what": "call", "value": text}],
+            "notes": [f"Another way {text}"] * 5,
+        },
     )
     return WatchSession(
         kata=catalog.find("sdpa"),
@@ -74,14 +80,21 @@ def test_whatever_the_report_says_the_screen_has_its_size(size, color, ungraded)
     assert "[bold]" in "".join(bare) or width < 80
 
 
-def test_flips_come_before_the_diagnosis_and_that_before_what_fails():
+def test_flips_come_before_the_reading_then_the_diagnosis_and_then_what_fails():
     lines = draw(session("plain"), now=75.0, width=80, height=40, color=False)
     text = "\n".join(lines)
 
-    assert lines[0].endswith("1:15")
-    assert (
-        text.index("now holds") < text.index("now fails") < text.index("(scale.missing)") < text.index("FAIL  values")
+    order = (
+        "now holds",
+        "now fails",
+        "Read as sdpa:  attend  call plain",
+        "Another",
+        "(scale.missing)",
+        "FAIL  values",
     )
+    assert lines[0].endswith("1:15")
+    assert sorted(order, key=text.index) == list(order)
+    assert text.count("Another way") == 2
 
 
 def test_what_the_code_printed_is_said_to_be_there():

@@ -6,6 +6,7 @@ It holds no answers. Of attn-kata, it imports only `attempt`, `protocol` and `sa
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import random
@@ -144,9 +145,19 @@ def _seed(seed: int) -> None:
 
 def _hide_package() -> None:
     """Remove attn-kata's modules from `sys.modules`, so that the attempt cannot patch them by name."""
-    package = __name__.partition(".")[0]
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+    for name in own_modules(len(sys.modules)):
         del sys.modules[name]
+
+
+@functools.lru_cache(maxsize=1)
+def own_modules(loaded: int) -> tuple[str, ...]:
+    """The names of attn-kata's modules. `loaded` is the number of all modules: with another one, they are looked for again.
+
+    An engine calls this before it forks. A forked process that goes through all names writes to the page of each, and so
+    copies hundreds of pages.
+    """
+    package = __name__.partition(".")[0]
+    return tuple(name for name in sys.modules if name == package or name.startswith(f"{package}."))
 
 
 def encoded(nonce: int, status: int, texts: tuple[str, ...], tensors: Tensors) -> bytes:

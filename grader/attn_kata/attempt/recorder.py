@@ -115,11 +115,15 @@ class Recorder:
         for record in records:
             kind = record.kind()
             if kind == "push":
-                running.append(_Running(record=record, name=record.name()))
-                self._ops.add(running[-1].name)
+                name = record.name()
+                running.append(_Running(record, record.handle(), name))
+                self._ops.add(name)
             elif kind == "pop":
-                at = next((place for place in reversed(range(len(running))) if running[place].ended_by(record)), None)
-                if at is None:
+                handle = record.handle()
+                at = len(running) - 1
+                while at >= 0 and running[at].handle != handle:
+                    at -= 1
+                if at < 0:
                     continue
                 ended = running.pop(at)
                 if ended.name not in PRODUCTS and not ended.multiplies:
@@ -162,14 +166,11 @@ def forget() -> None:
     _CODE.clear()
 
 
-@dataclass(kw_only=True)
+@dataclass(slots=True)
 class _Running:
     """An operation that has begun. `multiplies` says that an operation inside it made a product."""
 
     record: Any
+    handle: int  # the same in the event that ends it
     name: str
     multiplies: bool = False
-
-    def ended_by(self, record: Any) -> bool:
-        """Whether `record` is the end of this operation."""
-        return bool(self.record.handle() == record.handle())

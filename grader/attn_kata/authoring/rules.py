@@ -119,9 +119,8 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
     except EngineFault as fault:
         if "HiddenTestFault" not in fault.details:
             raise
-        # What pytest says of a file that it cannot collect has an "E" before it, in one block or several.
-        seen = [line[1:].strip() for line in fault.details.splitlines() if line.startswith("E ")]
-        say(f"test_{kata.slug}.py cannot be used: {' '.join(seen) or fault}")
+        lines = fault.details.rpartition("HiddenTestFault: ")[2].strip().splitlines()
+        say(f"test_{kata.slug}.py cannot be used: {lines[0] if lines else fault}")
         return result
     if reference.ungraded_because:
         say(f"the reference is ungraded: {reference.ungraded_because}")

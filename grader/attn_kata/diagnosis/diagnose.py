@@ -9,6 +9,7 @@ import re
 import tokenize
 import types
 from dataclasses import dataclass, field
+from functools import cache
 
 import torch
 
@@ -62,7 +63,7 @@ def diagnose(
     asked = [one.without_raised() if one.fixed_rank() or one.raised_for(asks_for_truth) else one for one in asked]
     if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
         asked = [one.without_ones() for one in asked]
-    sets = [_explain(pipeline, one, finite) for pipeline, one in zip(pipelines, asked, strict=True)]
+    sets = [_explain(pipeline, one, finite, source) for pipeline, one in zip(pipelines, asked, strict=True)]
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
@@ -86,9 +87,9 @@ def diagnose(
     for place, pipeline in enumerate(pipelines):
         if ZERO_TIMES_INF in shown:  # it explains every NaN, and hides other mistakes in them
             told = asked[place].without_nan()
-            sets[place] = _explain(pipeline, told, finite) if told.answers else [frozenset()]
+            sets[place] = _explain(pipeline, told, finite, source) if told.answers else [frozenset()]
         for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
-            sets[place] = _explain(pipeline.assuming(id), asked[place], finite)
+            sets[place] = _explain(pipeline.assuming(id), asked[place], finite, source)
     _drop_doubtful(pipelines, asked, sets)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     for name in getattr(kata, "UNSAID_SIZES", ()):
@@ -230,11 +231,16 @@ def _drop_doubtful(
             doubtful |= {id(variant): variant.id for variant in pipeline.variants}
 
 
-def _explain(pipeline: Pipeline, asked: ProbeResults, finite: float) -> list[frozenset[str]]:
+def _explain(pipeline: Pipeline, asked: ProbeResults, finite: float, source: bytes) -> list[frozenset[str]]:
     """The sets of mistakes that explain one entry point; [] if two equal calls differ, or no answer is a tensor."""
     if asked.unsteady or not any(answer.output is not None for answer in asked.answers):
         return []
-    return explain(pipeline, asked.begun, asked.answers, finite=finite)
+
+    @cache
+    def shown(id: str) -> bool:  # a missing scale has no line
+        return id == "scale.missing" or lines.find(id, source) is not None
+
+    return explain(pipeline, asked.begun, asked.answers, finite=finite, likely=shown)
 
 
 def _gradients_differ(

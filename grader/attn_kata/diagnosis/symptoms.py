@@ -69,10 +69,13 @@ def _view_of_strided(evidence: Evidence) -> int | None:
     return None
 
 
+_OF_BATCH = r"^(?!.*(?:mask|causal|keep|tri)\w*\.T\b).*\.T\b"  # .T of a mask may be of two dimensions
+
+
 def _transposed_by_T(evidence: Evidence) -> int | None:
     for raised in evidence.all_raised():
         text = evidence.line_text(raised.line)
-        if re.search(r"\.T\b", text) and re.search(r"size|shape|dimension|\.T", raised.text):
+        if re.search(_OF_BATCH, text) and re.search(r"size|shape|dimension|\.T", raised.text):
             return raised.line or 0
     return None
 

@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -125,6 +126,7 @@ class AttemptPool:
             parent_pid=os.getpid(),
         )
         endpoints = Endpoints(channel=ours, output=output)
+        child.own_modules(len(sys.modules))
         try:
             pid = os.fork()
             if pid == 0:

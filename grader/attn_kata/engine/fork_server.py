@@ -16,24 +16,20 @@ import os
 import select
 import signal
 import socket
-import sys
 import traceback
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from attn_kata import sandbox
 from attn_kata.attempt import blocked
 from attn_kata.engine import memory
 from attn_kata.engine.attempt_pool import AttemptPool, close
-from attn_kata.engine.fork_worker import serve_job
+from attn_kata.engine.fork_worker import FaceStreams, serve_job
 from attn_kata.engine.zygote import GraderZygote, zygote_key
 from attn_kata.grading import processors
 from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.protocol import channel, messages
 from attn_kata.protocol.messages import Job, Message
-
-if TYPE_CHECKING:
-    from attn_kata.grading.grade import Loaded
 
 IDLE_SECONDS = 0.05
 
@@ -72,7 +68,6 @@ class ForkServer:
 
     def _prepare_next_grading(self) -> None:
         """Prepare the next grading while nobody waits. Errors are ignored: the next grading meets and reports them."""
-        _import_pytest()
         if self._last is None:
             return
         with contextlib.suppress(sandbox.IsolationError, OSError):
@@ -90,9 +85,8 @@ class ForkServer:
             self._drop_zygote()
         if self._zygote is None:
             blocked.prepare()  # once here, and not in every attempt process
-            _import_pytest()
             with contextlib.suppress(OSError):
-                self._zygote = GraderZygote(job, self._detach_zygote, self._serve_job)
+                self._zygote = GraderZygote(job, self._detach_zygote)
 
     def _start_from_zygote(
         self, stack: contextlib.ExitStack, job: Job, control: socket.socket, endpoints: Endpoints
@@ -116,11 +110,10 @@ class ForkServer:
         stack.callback(self._end_grader_of, zygote)
         return True
 
-    def _detach_zygote(self) -> None:
-        """Runs in the zygote: send prints to the log, so that only reports reach the face."""
-        printed, self._reports = self._reports, os.dup(self._reports)
-        os.dup2(2, printed)
+    def _detach_zygote(self) -> FaceStreams:
+        """Runs in the zygote: give up the engine's connections, and return those to the face, for the graders."""
         self._attempts.close_spare()
+        return FaceStreams.taken_from(self._requests, self._reports)
 
     def _drop_zygote(self) -> None:
         zygote, self._zygote = self._zygote, None
@@ -213,20 +206,11 @@ class ForkServer:
         try:
             sandbox.guard_engine(engine)
             gc.enable()
-            self._serve_job(job, control, endpoints, None)
+            serve_job(FaceStreams.taken_from(self._requests, self._reports), job, control, endpoints, None)
+        except channel.ChannelClosed:
+            pass  # the engine or the face is gone
         finally:
             os._exit(0)
-
-    def _serve_job(self, job: Job, control: socket.socket, endpoints: Endpoints, loaded: Loaded | None) -> NoReturn:
-        serve_job(self._requests, self._reports, job, control, endpoints, loaded)
-
-
-def _import_pytest() -> None:
-    """Import pytest, so that every grader inherits it."""
-    if "pytest" not in sys.modules:
-        import pytest  # noqa: F401
-
-        memory.freeze_loaded_objects()
 
 
 def _wait_until_sent(control: socket.socket) -> None:

@@ -1,11 +1,14 @@
-"""The work of a forked grader: one grading. It reads the source from the face and sends the report to the face."""
+"""The work of a forked grader: it reads the source from the face, grades, and sends the report to the face."""
 
 from __future__ import annotations
 
 import os
 import socket
+import time
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attn_kata.grading import processors
 from attn_kata.grading.attempt_process import Endpoints
@@ -16,30 +19,57 @@ from attn_kata.protocol.messages import Job, Message
 if TYPE_CHECKING:
     from attn_kata.grading.grade import Loaded
 
+LONG_SECONDS = 30.0  # as DIAGNOSIS_SECONDS of `grade`, which is not imported before the first grading
 
-def serve_job(
-    requests: int, reports: int, job: Job, control: socket.socket, endpoints: Endpoints, loaded: Loaded | None
-) -> NoReturn:
-    """Grade once and exit. `requests` and `reports` are the engine's descriptors, replaced here as soon as possible."""
-    try:
-        processors.keep_off(job.processor)
-        message = channel.receive(requests)
-        assert isinstance(message, messages.Source)
-        channel.send(control.fileno(), messages.SourceRead())
-        face = os.dup(reports)
+
+@dataclass(frozen=True, kw_only=True)
+class FaceStreams:
+    """A grader's own descriptors of the face: `source` to read from, `report` to write to."""
+
+    source: int
+    report: int
+
+    @classmethod
+    def taken_from(cls, requests: int, reports: int) -> FaceStreams:
+        """Take over the engine's descriptors. From now on only this object leads to the face; prints go to the log."""
+        streams = cls(source=os.dup(requests), report=os.dup(reports))
         nowhere = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nowhere, requests)
         os.close(nowhere)
-        os.dup2(2, reports)  # pytest's prints go to the log, not between the reports
-        answer = _graded(job, message.source, ForkLauncher(control, endpoints), loaded)
-        channel.send(control.fileno(), messages.GradingDone())
-        channel.receive(control.fileno())  # SendReport: from here on nothing is cancelled in mid-message
-        channel.send(face, answer)
-        channel.send(control.fileno(), messages.ReportSent())
-    except channel.ChannelClosed:
-        pass  # the engine or the face is gone
-    finally:
-        os._exit(0)
+        os.dup2(2, reports)
+        return streams
+
+
+def serve_job(
+    face: FaceStreams,
+    job: Job,
+    control: socket.socket,
+    endpoints: Endpoints,
+    loaded: Loaded | None,
+    offer: Callable[[], None] = lambda: None,
+) -> bool:
+    """Grade once. Return whether this process may grade again; if so, it called `offer` before the engine knew of the end.
+
+    Another grading is only for a process that is as it was before this one. So after a death of the attempt, after a reading,
+    and after a grading that took so long that a time limit may have interrupted it, the next grading gets a fresh process.
+    """
+    processors.keep_off(job.processor)
+    message = channel.receive(face.source)
+    assert isinstance(message, messages.Source)
+    channel.send(control.fileno(), messages.SourceRead())
+    launcher, started = ForkLauncher(control, endpoints), time.monotonic()
+    answer = _graded(job, message.source, launcher, loaded)
+    quick = time.monotonic() - started < min(job.timeout, LONG_SECONDS) / 2
+    again = (
+        quick and launcher.ended == 0 and isinstance(answer, messages.Graded) and answer.report.get("reading") is None
+    )
+    channel.send(control.fileno(), messages.GradingDone())
+    channel.receive(control.fileno())  # SendReport: from here on nothing is cancelled in mid-message
+    channel.send(face.report, answer)
+    if again:
+        offer()
+    channel.send(control.fileno(), messages.ReportSent())
+    return again
 
 
 def _graded(job: Job, source: bytes, launcher: ForkLauncher, loaded: Loaded | None) -> Message:
@@ -57,11 +87,12 @@ def _graded(job: Job, source: bytes, launcher: ForkLauncher, loaded: Loaded | No
 
 
 class ForkLauncher:
-    """Starts attempt processes for a grader: the engine forks them and passes their connections."""
+    """Starts attempt processes for a grader: the engine forks them and passes their connections. `ended` counts their ends."""
 
     def __init__(self, control: socket.socket, first: Endpoints) -> None:
         self._control = control
         self._first: Endpoints | None = first
+        self.ended = 0
 
     def start(self) -> Endpoints:
         """Start an attempt process and return its connection. The engine ends the one before."""
@@ -74,6 +105,7 @@ class ForkLauncher:
 
     def end(self, *, patient: bool) -> Ended:
         """End the current process and say how it ended."""
+        self.ended += 1
         channel.send(self._control.fileno(), messages.EndAttempt(patient=patient))
         message = channel.receive(self._control.fileno())
         assert isinstance(message, messages.AttemptEnded)

@@ -1,13 +1,14 @@
-"""The grader zygote: a process with one kata loaded, which forks a grader for every grading.
+"""The grader zygote: a process with one kata loaded, which forks the graders.
 
 The engine forks it when nobody waits, and sends it jobs over a socket. The zygote holds answers, as every grader does.
 Attempts are forked from the engine, which holds none, and never from here.
 
-The zygote also forks one grader ahead, and this one grades the reference once while it waits. A forked process copies every
-page when it first writes to it, and that takes as long as half of a grading.
+A forked process copies every page when it first writes to it, and that takes as long as half of a grading. So a grader that
+has graded waits for the next job, at most GRADINGS times. When nobody waits, the zygote forks a grader ahead, and this one
+grades the reference once while it waits.
 
 It receives ForkAhead, StartJob (the descriptors of the grading follow) and EndGrader. It sends Prewarmed once, and GraderEnded
-after every EndGrader.
+after every EndGrader. It speaks to its graders with StartJob, and they answer Prewarmed when they can take a job.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from attn_kata import sandbox
+from attn_kata.engine.fork_worker import FaceStreams, serve_job
+from attn_kata.grading import processors
 from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.protocol import channel, messages
 from attn_kata.protocol.messages import Job
@@ -32,9 +35,9 @@ from attn_kata.protocol.messages import Job
 if TYPE_CHECKING:
     from attn_kata.grading.grade import Loaded
 
-Serve = Callable[[Job, socket.socket, Endpoints, "Loaded"], NoReturn]
 Key = tuple[object, ...]
 
+GRADINGS = 50  # of one grader: then a fresh one is forked, so that nothing adds up
 _DESCRIPTORS = 3  # of a job: the socket to the engine, the socket to the attempt, the pipe with the attempt's prints
 
 
@@ -58,8 +61,8 @@ def _state(path: Path) -> tuple[int, int] | None:
 class GraderZygote:
     """The engine's side of a zygote process."""
 
-    def __init__(self, job: Job, detach: Callable[[], None], serve: Serve) -> None:
-        """In the new process, `detach` closes what belongs to the engine. `serve` is the work of a grader."""
+    def __init__(self, job: Job, detach: Callable[[], FaceStreams]) -> None:
+        """In the new process, `detach` closes what belongs to the engine, and returns the descriptors of the face."""
         self.key = zygote_key(job)
         self._ready, self._prepared = False, True  # the zygote forks the first grader without being asked
         self._control, theirs = socket.socketpair()
@@ -68,7 +71,7 @@ class GraderZygote:
             self.pid = os.fork()
             if self.pid == 0:
                 self._control.close()
-                _ZygoteProcess(theirs, serve).run(engine, detach, job)
+                _ZygoteProcess(theirs).run(engine, detach, job)
         finally:
             theirs.close()
 
@@ -92,7 +95,7 @@ class GraderZygote:
         _send_job(self._control, job, [control.fileno(), endpoints.channel.fileno(), endpoints.output])
 
     def end_grader(self) -> None:
-        """Kill the grader. Raises ChannelClosed when the zygote is gone."""
+        """Kill the grader, unless it can grade again. Raises ChannelClosed when the zygote is gone."""
         channel.send(self._control.fileno(), messages.EndGrader())
         channel.receive(self._control.fileno())
 
@@ -104,33 +107,48 @@ class GraderZygote:
         os.waitpid(self.pid, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ForkedAhead:
-    """A grader that was forked ahead, and the zygote's end of the socket to it."""
+@dataclass(kw_only=True)
+class _Grader:
+    """A grader process, and the zygote's end of the socket to it. `prewarmed`: it is known to wait for a job."""
 
     pid: int
     line: socket.socket
+    prewarmed: bool = False
 
     def is_prewarmed(self) -> bool:
-        """Whether it is prewarmed. If not, forking a new grader is quicker."""
-        return bool(select.select([self.line], [], [], 0)[0])
+        """Whether it waits for a job. Raises ChannelClosed when it is gone."""
+        if not self.prewarmed and select.select([self.line], [], [], 0)[0]:
+            channel.receive(self.line.fileno())
+            self.prewarmed = True
+        return self.prewarmed
+
+    def start(self, job: Job, descriptors: list[int]) -> None:
+        """Give it the job. Raises ChannelClosed when it is gone."""
+        self.prewarmed = False
+        _send_job(self.line, job, descriptors)
+
+    def end(self) -> None:
+        """Kill and reap it."""
+        self.line.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
 
 class _ZygoteProcess:
     """What runs in the zygote process."""
 
-    def __init__(self, control: socket.socket, serve: Serve) -> None:
+    def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._serve = serve
-        self._child: int | None = None
-        self._waiting: _ForkedAhead | None = None
+        self._grading: _Grader | None = None
+        self._waiting: _Grader | None = None
 
-    def run(self, engine: int, detach: Callable[[], None], job: Job) -> NoReturn:
+    def run(self, engine: int, detach: Callable[[], FaceStreams], job: Job) -> NoReturn:
         try:
             sandbox.guard_engine(engine)
-            detach()
+            face = detach()
             gc.enable()
-            self._load(job)
+            self._load(job, face)
         except channel.ChannelClosed:
             pass  # the engine is gone
         except BaseException:  # a grader that the engine forks will meet it again, and report it
@@ -138,74 +156,105 @@ class _ZygoteProcess:
         finally:
             os._exit(0)
 
-    def _load(self, job: Job) -> None:
+    def _load(self, job: Job, face: FaceStreams) -> None:
         from attn_kata.grading.grade import Loaded
 
         loaded = Loaded.of(Path(job.katas) / job.slug, Path(job.solutions) / f"{job.slug}.py")
-        self._seed = job.seed
         loaded.prewarm(job.seed)
         gc.collect()
         gc.freeze()  # a collection in a child would copy the shared pages
+        self._process = _GraderProcess(face=face, loaded=loaded)
         channel.send(self._control.fileno(), messages.Prewarmed())
-        self._fork_ahead(loaded)
-        self._serve_engine(loaded)
+        self._waiting = self._fork(prewarm=job.seed)
+        self._serve_engine(job.seed)
 
-    def _serve_engine(self, loaded: Loaded) -> NoReturn:
+    def _serve_engine(self, seed: int) -> NoReturn:
         while True:
             order = channel.receive(self._control.fileno())
             if isinstance(order, messages.ForkAhead):
-                self._fork_ahead(loaded)
+                self._waiting = self._waiting or self._fork(prewarm=seed)
             elif isinstance(order, messages.StartJob):
-                self._start(order.job, _receive_descriptors(self._control), loaded)
+                self._start(order.job, _receive_descriptors(self._control))
             else:
-                child, self._child = self._child, None
-                _end(child)
+                self._end_grading()
                 channel.send(self._control.fileno(), messages.GraderEnded())
 
-    def _fork_ahead(self, loaded: Loaded) -> None:
-        ours, theirs = socket.socketpair()
-        child = self._fork()
-        if child == 0:
-            ours.close()
-            loaded.prewarm(self._seed)
-            channel.send(theirs.fileno(), messages.Prewarmed())
-            order = channel.receive(theirs.fileno())
-            assert isinstance(order, messages.StartJob)
-            self._run_grader(order.job, _receive_descriptors(theirs), loaded)
-        theirs.close()
-        self._waiting = _ForkedAhead(pid=child, line=ours)
-
-    def _start(self, job: Job, descriptors: list[int], loaded: Loaded) -> None:
+    def _start(self, job: Job, descriptors: list[int]) -> None:
+        """Give the job to the grader that waits, or to a new one: forking one is quicker than waiting for one to prewarm."""
         waiting, self._waiting = self._waiting, None
-        self._child = None if waiting is None else self._give_job(waiting, job, descriptors)
-        if self._child is None:
-            self._child = self._fork()
-            if self._child == 0:
-                self._run_grader(job, descriptors, loaded)
+        if waiting is not None:
+            try:
+                if waiting.is_prewarmed():
+                    waiting.start(job, descriptors)
+                    self._grading, waiting = waiting, None
+            except channel.ChannelClosed:
+                pass
+            if waiting is not None:
+                waiting.end()
+        if self._grading is None:
+            self._grading = self._fork()
+            self._grading.start(job, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _give_job(self, waiting: _ForkedAhead, job: Job, descriptors: list[int]) -> int | None:
-        """Give the job to the grader that waits. Returns its process id, or None if it is not prewarmed."""
-        with waiting.line:
-            if waiting.is_prewarmed():
-                with contextlib.suppress(channel.ChannelClosed):
-                    _send_job(waiting.line, job, descriptors)
-                    return waiting.pid
-        _end(waiting.pid)
-        return None
+    def _end_grading(self) -> None:
+        """Keep the grader if it waits for another job. Kill it if not."""
+        graded, self._grading = self._grading, None
+        if graded is None:
+            return
+        with contextlib.suppress(channel.ChannelClosed):
+            if graded.is_prewarmed():
+                self._waiting = graded
+                return
+        graded.end()
 
-    def _fork(self) -> int:
+    def _fork(self, *, prewarm: int | None = None) -> _Grader:
+        """Fork a grader. With `prewarm`, a seed, it grades the reference first."""
         zygote = os.getpid()
+        ours, theirs = socket.socketpair()
         child = os.fork()
         if child == 0:
-            sandbox.guard_engine(zygote)
-            self._control.close()
-        return child
+            try:
+                sandbox.guard_engine(zygote)
+                self._control.close()
+                ours.close()
+                self._process.run(theirs, prewarm)
+            finally:
+                os._exit(0)
+        theirs.close()
+        return _Grader(pid=child, line=ours)
 
-    def _run_grader(self, job: Job, descriptors: list[int], loaded: Loaded) -> NoReturn:
-        control, line = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
-        self._serve(job, control, Endpoints(channel=line, output=descriptors[2]), loaded)
+
+@dataclass(frozen=True, kw_only=True)
+class _GraderProcess:
+    """What runs in a grader process."""
+
+    face: FaceStreams
+    loaded: Loaded
+
+    def run(self, line: socket.socket, prewarm: int | None) -> None:
+        """Grade job after job. Returns when this process must not grade again, and when the zygote or the face is gone."""
+        with contextlib.suppress(channel.ChannelClosed):
+            if prewarm is not None:
+                self.loaded.prewarm(prewarm)
+                channel.send(line.fileno(), messages.Prewarmed())
+            for left in reversed(range(GRADINGS)):
+                order = channel.receive(line.fileno())
+                assert isinstance(order, messages.StartJob)
+                if not self._grade(order.job, _receive_descriptors(line), line, last=not left):
+                    return
+
+    def _grade(self, job: Job, descriptors: list[int], line: socket.socket, *, last: bool) -> bool:
+        """Grade once. Return whether to wait for another job: the zygote has been told that before the engine hears the end."""
+
+        def offer() -> None:
+            if not last:
+                channel.send(line.fileno(), messages.Prewarmed())
+
+        control, attempt = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
+        with control, processors.as_before():
+            endpoints = Endpoints(channel=attempt, output=descriptors[2])
+            return serve_job(self.face, job, control, endpoints, self.loaded, offer) and not last
 
 
 def _send_job(line: socket.socket, job: Job, descriptors: list[int]) -> None:
@@ -218,10 +267,3 @@ def _send_job(line: socket.socket, job: Job, descriptors: list[int]) -> None:
 
 def _receive_descriptors(line: socket.socket) -> list[int]:
     return list(socket.recv_fds(line, 1, _DESCRIPTORS)[1])
-
-
-def _end(child: int | None) -> None:
-    if child is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)

@@ -139,6 +139,12 @@ class Connection:
         if self._process is not None:
             self._end(patient=False)
 
+    def close(self) -> None:
+        """Close the connection to the process, which the engine ends."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
     def collect(self) -> None:
         """Collect the attempt's prints. If the engine reads them, the process is ended: only then does the engine send them."""
         if self._process is None:

@@ -19,7 +19,18 @@ from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.properties.failures import NoAnswer, PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import building, causal, contract, conventions, description, origin, reader, structure, syntax
+from attn_kata.readings import (
+    advice,
+    building,
+    causal,
+    contract,
+    conventions,
+    description,
+    origin,
+    reader,
+    structure,
+    syntax,
+)
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
@@ -27,7 +38,6 @@ from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
-SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
@@ -81,7 +91,7 @@ class Read:
             return None
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
         tried = f"{self.chosen.reading.entry}({how}): {self.chosen.doubt}"
-        return NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=SAY)
+        return NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
 
     @property
     def code(self) -> bytes:
@@ -296,14 +306,16 @@ def _keys_as_values(namespace: types.ModuleType, entry: str) -> types.ModuleType
 def _not_read(source: Source, none: NotRead) -> str:
     missing = sorted({package for package in source.structure.imports.values() if _is_missing(package)})
     tried = "; ".join(none.tried) or "nothing fits"
-    say = SAY
+    say = advice.on(tried)
     if missing:
-        say = f"These imports are not installed here: {', '.join(missing)}. {say}"
+        imports = f"These imports are not installed here: {', '.join(missing)}"
+        lacks = "NameError" in tried or "could not be imported" in tried
+        say = f"{imports}: take out what needs them" if lacks else f"{imports}. {say}"
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
     if not none.nothing or source.contract.entry in source.names:
         return said
-    lacks = say_missing([source.contract.entry], source.names)
-    return f"{lacks}{'' if lacks.endswith('?') else '.'} As code by other names, {said}"
+    none_of_it = say_missing([source.contract.entry], source.names)
+    return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:

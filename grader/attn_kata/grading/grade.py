@@ -28,6 +28,7 @@ from attn_kata.properties.failures import AttemptDied, AttemptRaised
 from attn_kata.properties.handle import Handle, read_raised
 from attn_kata.protocol import messages, wire
 from attn_kata.protocol.messages import Job
+from attn_kata.readings import advice
 from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
 from attn_kata.report.plain import one_line
 
@@ -83,13 +84,18 @@ def grade(
     loaded: Loaded | None = None,
     *,
     connection: type[Connection] = Connection,
+    diagnosis_seconds: float = DIAGNOSIS_SECONDS,
 ) -> Report:
     """Grade `source` as the job says. `loaded` is the kata, if it is loaded already.
 
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    return _Grading(job, source, launcher, loaded, connection).run()
+    grading = _Grading(job, source, launcher, loaded, connection, diagnosis_seconds)
+    try:
+        return grading.run()
+    finally:
+        grading.attempt.close()
 
 
 class _Grading:
@@ -100,7 +106,9 @@ class _Grading:
         launcher: AttemptLauncher,
         loaded: Loaded | None,
         connection: type[Connection],
+        diagnosis_seconds: float,
     ) -> None:
+        self._diagnosis_seconds = diagnosis_seconds
         self._job, self._source, self._loaded = job, source, loaded
         self._deadline = time.monotonic() + job.timeout
         self._folder = Path(job.katas) / job.slug
@@ -142,7 +150,7 @@ class _Grading:
             try:
                 read = self._find_reading(self._to_read)
             except AttemptDied as death:
-                return self._ungraded(f"while it was read: {death.reason}. {foreign.SAY}")
+                return self._ungraded(f"while it was read: {death.reason}. {advice.on(death.reason)}")
             if isinstance(read, str):
                 return self._ungraded(read)
             self._read = read
@@ -179,7 +187,7 @@ class _Grading:
             processors.stay_on(self._job.processor)  # from here on the grader and the attempt take turns
             try:
                 left = max(1.0, self._deadline - time.monotonic())
-                with _time_limit(min(DIAGNOSIS_SECONDS, left)):
+                with _time_limit(min(self._diagnosis_seconds, left)):
                     code = self._source if self._read is None else self._read.code
                     diagnosed = diagnose(
                         self._read.mistakes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+from collections.abc import Iterator
 
 
 def this_processor() -> int | None:
@@ -21,6 +22,15 @@ def keep_off(processor: int | None) -> None:
             others = os.sched_getaffinity(0) - {processor}
             if others:
                 os.sched_setaffinity(0, others)
+
+
+@contextlib.contextmanager
+def as_before() -> Iterator[None]:
+    """Let this process run again, afterwards, on the processors that it may run on now."""
+    allowed = os.sched_getaffinity(0)
+    yield
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, allowed)
 
 
 def stay_on(processor: int | None, pid: int = 0) -> None:

@@ -32,7 +32,9 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     """What each required or known parameter of the call is: x, q, k, v, context, mask."""
     found: dict[str, str] = {}
     for parameter in definition.call:
-        what = vocabulary.input_of(parameter.name)
+        # What an earlier call has left is no input: enc_attn_cache=None.
+        of_state = parameter.default is not None and re.search(r"cache|past", parameter.name.lower())
+        what = None if of_state else vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"
         if what == "mask" and parameter.default in ("True", "False"):

@@ -175,7 +175,8 @@ class DefinitionSearch:
             if self.contract.returns and beside:  # weights that are returned are asked for
                 both = replace(one, returns=f"{places[0]},{beside[0]}")
                 yield both
-                if averages(self.search.unmasked(both)):  # which is a convention, and no mistake
+                asked = self.search.unmasked(both)
+                if averages(asked) or not answers(asked):  # a convention, and no mistake; or no weights, but a cache
                     yield replace(one, returns=str(places[0]))
                 continue
             yield from (replace(one, returns=str(place)) for place in places)

@@ -21,7 +21,11 @@ def with_layers(
     """The reading with the places of q, k, v and o, once for each way in which names and shapes can be understood."""
     if contract.has_score:
         return scores.with_layers(reading, shapes, definition, contract)
-    weights = {path: shape for path, shape in shapes.items() if len(shape) > 1 and not _in_bypassed(path, reading)}
+    weights = {
+        path: shape
+        for path, shape in shapes.items()
+        if len(shape) > 1 and not _in_bypassed(path, reading) and not _is_bias(path, shapes)
+    }
     if not weights:
         return []
     groups = _groups(weights, int(LOOK["H"]))
@@ -99,6 +103,11 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             return False
     of_output = shapes.get(reading.o.weight, ())
     return len(of_output) != 2 or reading.o.layout != "rows" or "o" not in contract.layers or of_output[1] == LOOK["E"]
+
+
+def _is_bias(path: str, shapes: Shapes) -> bool:
+    """Whether it is the bias beside a weight; one of each head has two dimensions."""
+    return path.endswith(".bias") and f"{path.removesuffix('bias')}weight" in shapes
 
 
 def _in_bypassed(path: str, reading: Reading) -> bool:

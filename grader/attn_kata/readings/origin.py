@@ -9,7 +9,7 @@ from attn_kata import stub
 from attn_kata.catalog import Kata
 from attn_kata.readings import contract, syntax
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.structure import Structure
+from attn_kata.readings.structure import Definition, Structure
 
 
 def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...], known: Contract) -> bool:
@@ -36,8 +36,16 @@ def is_by_other_names(source: bytes, name: str, kata: Kata) -> bool:
     if known is None:
         return False
     found = syntax.of_source(source)
-    named = [replace(one, name=known.entry) if one.name == name else one for one in found.definitions]
+    named = [_as_asked(one, known) if one.name == name else one for one in found.definitions]
     return not is_by_contract(source, replace(found, definitions=tuple(named)), kata.entries, known)
+
+
+def _as_asked(one: Definition, known: Contract) -> Definition:
+    """The definition with the names of the contract; a function may call its arguments otherwise, in this order."""
+    if known.is_module or len(one.call) != len(known.inputs):
+        return replace(one, name=known.entry)
+    call = tuple(replace(each, name=name) for each, name in zip(one.call, known.inputs, strict=True))
+    return replace(one, name=known.entry, call=call)
 
 
 def has_layers_of(source: bytes, solution: bytes) -> bool:

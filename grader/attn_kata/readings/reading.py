@@ -192,8 +192,9 @@ class Reading:
             value = getattr(self, field.name)
             if field.name in ("kata", "is_class", "arrangement"):
                 continue
-            # The number of dimensions of a function's arguments is shown always, or it would be open again.
+            # What a search would find anew is shown always: the dimensions of a function's arguments, the shape of a mask.
             shown = field.name == "dims" and bool(self.call) and not self.k.weight
+            shown = shown or (field.name == "shape" and self.mask not in ("none", "lengths") and not self.builder)
             if value == getattr(empty, field.name) and not shown:
                 continue
             texts.append(f"{field.name}={self._text(field.name, value)}")

@@ -24,8 +24,8 @@ _SIDES = re.compile(r"cat\(\s*[\[(]\s*([\w.]+)[^,]*,\s*([\w.]+)")
 _TIME_FIRST = re.compile(
     r"(?:seq\w*|src|max|time)_?(?:len\w*|steps?)\s*,\s*(?:b|n|batch\w*|bsz)\b|permute\(1, 0, 2\)|transpose\(0, 1\)|time first"
 )
-_OF_KEYS = re.compile(r"enc|key|annot|mem|source|src|context|^u|kv_|^w2$|_k$|^k_")
-_OF_QUERY = re.compile(r"dec|quer|hid|stat|tgt|^w1$|_q$|^q_")
+_OF_KEYS = re.compile(r"enc|key|annot|mem|source|src|context|^u|kv_|_k$|^k_")
+_OF_QUERY = re.compile(r"dec|quer|hid|stat|tgt|_q$|^q_")
 
 
 def inputs(definition: Definition) -> dict[str, str]:
@@ -85,7 +85,10 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     """The reading for each way in which query and keys may be laid out, the likeliest first."""
     time_first = _TIME_FIRST.search(definition.text.lower()) is not None
     orders = ("time", "batch") if time_first else ("batch", "time")
-    return [replace(reading, order=order, query=query) for order in orders for query in ("(B, T, E)", *ONE_QUERY)]
+    # A state of a recurrent layer, (1, B, E): where its first dimension goes, (B, E) would raise for one sample.
+    squeezed = re.search(r"squeeze\((?:\w+\s*,\s*)?(?:dim\s*=\s*)?0\)", definition.text) is not None
+    queries = ONE_QUERY[::-1] if squeezed else ONE_QUERY
+    return [replace(reading, order=order, query=query) for order in orders for query in ("(B, T, E)", *queries)]
 
 
 def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contract: Contract) -> list[Reading]:
@@ -112,7 +115,7 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
             for order in _orders(definition):
                 beside: dict[str, object] = {"q": layer, "k": layer, "v": v, "fused": order, "arrangement": "beside"}
                 found.append(with_flags(reading, beside))
-        for query, key in _pairs(matrices):
+        for query, key in _pairs(matrices, definition):
             stored = ("rows",) if query.endswith(".weight") else ("rows", "columns")
             for way in stored:
                 q = _layer(query, shapes, way)
@@ -122,15 +125,26 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
     return found
 
 
-def _pairs(matrices: list[str]) -> list[tuple[str, str]]:
-    """Which matrix is the query's and which the keys': by name, and both ways round where names do not say."""
+def _pairs(matrices: list[str], definition: Definition) -> list[tuple[str, str]]:
+    """Which matrix is the query's and which the keys': by name, then by what it is applied to, else both ways round."""
     found = []
     for query, key in itertools.permutations(matrices, 2):
         names = [path.removesuffix(".weight").lower() for path in (query, key)]
+        said = _OF_QUERY.search(names[0]) or _OF_KEYS.search(names[1])
         wrong = _OF_KEYS.search(names[0]) or _OF_QUERY.search(names[1])
-        if not wrong:
+        used = _applied_to(query, definition), _applied_to(key, definition)
+        if not wrong and (said or used not in (("k", "q"), ("k", None), (None, "q"))):
             found.append((query, key))
     return found
+
+
+def _applied_to(path: str, definition: Definition) -> str | None:
+    """q or k by the name of what a layer is applied to in the source; None where it does not say."""
+    used = re.search(rf"self\.{re.escape(path.removesuffix('.weight'))}\(\s*(\w+)\s*\)", definition.text)
+    if used is None:
+        return None
+    role = inputs(definition).get(used[1]) or _role(used[1].lower())
+    return {"q": "q", "k": "k", "v": "k"}.get(role or "")
 
 
 def _orders(definition: Definition) -> list[tuple[str, str]]:

@@ -106,7 +106,7 @@ _DECORATION = re.compile(
 _BESIDE = re.compile(
     r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE
 )
-_OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result", re.IGNORECASE)
+_OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", re.IGNORECASE)
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
 
 

@@ -7,9 +7,11 @@ Text from the attempt is made safe to print (`plain`), and the template escapes 
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 import jinja2
 
@@ -118,7 +120,8 @@ def _filled(template: str, report: Report, source: bytes, *, score: Score | None
         not_written=report.not_written,
         seconds=None if private else report.seconds.get("total", 0.0),
         score=None if score is None else [*score.lines()],
-        reading=report.reading,
+        reading=_in_lines(report.reading),
+        reading_flags=[shlex.quote(one_line(flag)) for flag in report.reading["flags"]] if report.reading else [],
         lead=diagnosis_lead(report) if report.diagnosis else "",
         diagnosis=[
             [
@@ -196,6 +199,15 @@ def _shown(finding: Finding) -> _Shown:
         look_at=plain(finding.look_at or ""),
         drawings=draw(finding.example) if finding.example else [],
     )
+
+
+def _in_lines(value: Any) -> Any:
+    """The value with every text of it in one printable line."""
+    if isinstance(value, dict):
+        return {key: _in_lines(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_in_lines(one) for one in value]
+    return one_line(value, most=600) if isinstance(value, str) else value
 
 
 def _isolation(report: Report) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from attn_kata.report.page import Page
@@ -27,4 +28,4 @@ def write(page: Page, reading: dict[str, Any]) -> None:
         )
     example = next((flag for flag in reading["flags"] if flag.startswith(("fused=", "mask=", "q="))), None)
     example = example or next((flag for flag in reading["flags"] if flag.startswith("dims=")), "q=PARAMETER")
-    page.line((f"Override with --read, for instance --read {one_line(example)}", "dim"))
+    page.line((f"Override with --read, for instance --read {shlex.quote(one_line(example))}", "dim"))

@@ -29,6 +29,7 @@ KEYS = "g grade again  f full report  h hint  p prompt  n next kata  q quit"
 PAGE_KEYS = "space, arrows: scroll   any other key: back"
 _STYLES = {"passed": "bold green", "failed": "bold red", "ungraded": "bold yellow"}
 _INDENT = 2
+MOST_NOTES = 2  # of a reading; the full report has them all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +202,8 @@ def _report(writer: _Writer, report: Report) -> None:
 
 def _reading(writer: _Writer, report: Report) -> None:
     lines = read_as(report)
-    for number, line in enumerate(lines):
-        writer.add(Text(line, style="yellow" if number else "dim"), most=3 if number else 2)
+    for number, line in enumerate(lines[: 1 + MOST_NOTES]):
+        writer.add(Text(line, style="yellow" if number else "dim"), most=2 if number else 1)
     if lines:
         writer.blank()
 

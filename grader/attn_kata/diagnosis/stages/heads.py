@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Stage, State
@@ -36,12 +35,13 @@ def split_some_no_transpose(*names: str) -> Stage:
 
 def in_turn_columns(part: Tensor, heads: int) -> Tensor:
     """Head h takes the columns h, h + H, h + 2H, …"""
-    return part.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)
+    parts: Tensor = part.unflatten(-1, (-1, heads))
+    return parts.permute(0, 3, 1, 2)
 
 
 def last_head_first(part: Tensor, heads: int) -> Tensor:
     """Split right, with the heads in the opposite order."""
-    return torch.flip(split(part, heads), (1,))
+    return split(part, heads).flip(1)
 
 
 def split_by(*, q: Split = split, k: Split = split, v: Split = split) -> Stage:

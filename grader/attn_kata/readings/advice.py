@@ -1,0 +1,46 @@
+"""What to do where code by other names could not be read, by what it raised or how it ended."""
+
+from __future__ import annotations
+
+import re
+
+SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
+
+# The first that is found in what was tried. What a stranger's code says is only looked at.
+_ADVICE = tuple(
+    (re.compile(words), advice)
+    for words, advice in (
+        (
+            r"(?i)\bcuda\b|\bnvidia\b|\bhip\b",
+            "A grading has no GPU: let it run on the processor, without .cuda() and .to('cuda')",
+        ),
+        (
+            r"FileNotFoundError|PermissionError|IsADirectoryError|No such file|(?:URL|HTTP|Connection|SSL)Error|"
+            r"name resolution|(?i:hugging ?face|from_pretrained)",
+            "A grading has no files of yours and no network: take out what loads weights, a tokenizer or data",
+        ),
+        (
+            r"(?i)out of memory|MemoryError|can't allocate",
+            "Let it build something smaller: give small sizes with --read build=NAME=VALUE,NAME=VALUE",
+        ),
+        (r"no answer within", "Take out what runs so long, or name another class with --class NAME"),
+        (r"\bEOFError\b", "A grading types nothing: take input() out"),
+        (
+            r"every call that was tried",
+            "Say how it is called with --read call=NAME=x,NAME=mask: the names are those of its parameters, None leaves one "
+            "out. Code that needs an earlier call, as to fill a cache, cannot be graded so",
+        ),
+        (
+            r"\) raises \w|it takes no sizes",
+            "Say how it is built with --read build=NAME=E,NAME=H (E is the width, H the heads), or name another class with "
+            "--class NAME",
+        ),
+        (r"do not say which are q, k and v", "Say it with --read q=NAME --read k=NAME --read v=NAME"),
+        (r"do not say how it is to be built", "Say it with --read build=NAME=E,NAME=H (E is the width, H the heads)"),
+    )
+)
+
+
+def on(tried: str) -> str:
+    """What to do after what was tried, in a sentence without a full stop."""
+    return next((advice for words, advice in _ADVICE if words.search(tried)), SAY)
