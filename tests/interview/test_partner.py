@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 
 import pexpect
+import pytest
+
+from attn_kata.interview import words
 
 from .conftest import RIGHT
+from .terminal import Terminal
 
 
 def test_an_interviewer_and_a_candidate_at_one_session(run, home, folder, desk, ready):
@@ -61,3 +65,35 @@ def test_an_interviewer_and_a_candidate_at_one_session(run, home, folder, desk, 
     assert "From your interviewer\n  code: 2 of 4. forgot the root\n  Note: calm, asks before writing" in shown
     assert "mock, 1 hint" in shown
     assert "the interviewer gave hint 1" in shown
+
+
+def test_the_host_is_read_on_the_narrowest_terminal(folder, home, ready):
+    one = Terminal(folder, home, "host", "--plan", "warm-up", ready=ready, rows=12, columns=40)
+    try:
+        one.shows("attn-kata interview sit")  # what to say to the candidate is not scrolled away by the help
+        one.shows("host> ")
+        for typed, shown in (("questions", "Name\n    properties, not values."), ("rate dancing 4", "problem-solving")):
+            one.child.send(f"{typed}\r")
+            while shown not in one.raw.decode(errors="ignore").replace("\r", ""):
+                assert one.read(), one.text
+        said = one.raw.decode().replace("\r", "").splitlines()
+        assert [line for line in said if len(line) > 40] == []
+        assert "    questions to ask, with their" in "\n".join(said)
+    finally:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "wrapped"),
+    [
+        ("a short one", 20, "a short one"),
+        ("  look    what is hidden here", 24, "  look    what is hidden\n          here"),
+        ("  rate LINE 1-4   your own score", 24, "  rate LINE 1-4\n      your own score"),
+        ("   12      return attention(q)", 24, "   12      return\n           attention(q)"),
+        ("  - one point of some", 16, "  - one point of\n    some"),
+        ("a sentence goes on\n\nx", 12, "a sentence\ngoes on\n\nx"),
+        ("/a/path/of/no/breaks", 12, "/a/path/of/no/breaks"),
+    ],
+)
+def test_long_lines_are_wrapped_at_words_and_under_their_column(line, width, wrapped):
+    assert words.laid_out(line, width) == wrapped

@@ -63,15 +63,15 @@ def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def terminal_columns() -> int:
-    """The terminal's columns, or what COLUMNS says; 80 in a pipe."""
+def terminal_columns(least: int = 50) -> int:
+    """The terminal's columns, or what COLUMNS says; 80 in a pipe. Reports need 50."""
     # Like shutil.get_terminal_size, but importing shutil also imports four archive formats: a tenth of the time of `list`.
     said = os.environ.get("COLUMNS", "")
     columns = int(said) if said.isdecimal() else 0
     if not columns:
         with contextlib.suppress(AttributeError, ValueError, OSError):  # no stdout, a closed one, or not a terminal
             columns = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
-    return max(50, columns or 80)
+    return max(least, columns or 80)
 
 
 def width() -> int:

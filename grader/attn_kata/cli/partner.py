@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from attn_kata.cli import engine, room
-from attn_kata.cli.output import emit, warn
+from attn_kata.cli.output import emit, terminal_columns, warn
 from attn_kata.errors import UsageError
 
 
@@ -35,7 +35,14 @@ def host(plan: str | None) -> None:
             f"Another host is at {session.name} already.", next_step="Leave there first: type quit at its prompt"
         )
     try:
-        Host(desk=desk, number=session.id, engines=engine.started, emit=emit, warn=warn).run()
+        Host(
+            desk=desk,
+            number=session.id,
+            engines=engine.started,
+            emit=emit,
+            warn=warn,
+            columns=lambda: min(terminal_columns(least=20), 100),
+        ).run()
     finally:
         presence.leave()
 

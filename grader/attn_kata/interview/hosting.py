@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import select
 import sys
-import textwrap
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -33,8 +32,7 @@ HELP = f"""\
   code                 the code as it is now
   hint                 give the candidate the next hint
   questions            questions to ask, with their answers
-  rate LINE 1-4 NOTE   your score for a line of the rubric, which are
-                       {", ".join(RUBRIC)}
+  rate LINE 1-4 NOTE   your score for a line of the rubric: {", ".join(RUBRIC)}
   note TEXT            a note, for the scorecard
   status               the clock, the rounds, and your rubric
   quit                 leave; the session goes on"""
@@ -49,6 +47,7 @@ class Host:
     engines: Callable[[], AbstractContextManager[Engine]]
     emit: Callable[[str], None]
     warn: Callable[[str], None]
+    columns: Callable[[], int]  # the terminal's, which may change
     _stack: ExitStack = field(default_factory=ExitStack)
     _engine: Engine | None = None
     _seen: tuple[int, str] | None = None  # the stage and the version that was shown last
@@ -59,46 +58,50 @@ class Host:
         with self._stack:
             session = self.desk.store.load(self.number)
             self._told = session.events[-1].number
-            self.emit(f"You host {session.name}. The candidate types: attn-kata interview sit")
-            self.emit(HELP)
+            self._says(HELP)
+            self._says(f"\nYou host {session.name}. The candidate types: attn-kata interview sit")
             while not session.over:
                 typed = self._line("\nhost> ")
                 if typed is None or typed in ("quit", "q"):
-                    self.emit("You left. The session goes on. To come back: attn-kata interview host")
+                    self._says("You left. The session goes on. To come back: attn-kata interview host")
                     return
                 try:
                     self._do(typed)
                 except UsageError as problem:
-                    self.warn(f"{problem.what}\n{problem.next_step or ''}".rstrip())
+                    said = f"{problem.what}\n{problem.next_step or ''}".rstrip()
+                    self.warn(words.laid_out(said, self.columns()))
                 session = self.desk.store.load(self.number)
-            self.emit(f"{session.name} is over. To see it: attn-kata interview show {session.id}")
+            self._says(f"{session.name} is over. To see it: attn-kata interview show {session.id}")
 
     def _do(self, typed: str) -> None:
         session = control.tick(self.desk, self.number).session
         word, _, rest = typed.partition(" ")
         if word in ("look", ""):
-            self.emit(self.look(session))
+            self._says(self.look(session))
         elif word == "code":
-            self.emit(self._code(session))
+            self._says(self._code(session))
         elif word == "hint":
             session = partner.give_hint(self.desk, self.number)
-            self.emit(f"Given: {words.hints(session)[-1]}")
+            self._says(f"Given: {words.hints(session)[-1]}")
         elif word == "questions":
-            self.emit(_questions(session))
+            self._says(_questions(session))
         elif word == "rate":
             self._rate(rest)
         elif word == "note":
             if not rest.strip():
                 raise UsageError("The note is empty.", next_step="note TEXT")
             partner.note(self.desk, self.number, rest.strip()[:LONGEST_NOTE])
-            self.emit("Noted.")
+            self._says("Noted.")
         elif word == "status":
-            self.emit(words.status(session, moments.read(self.desk.clock)))
-            self.emit("\n".join(_rubric(session)))
+            self._says(words.status(session, moments.read(self.desk.clock)))
+            self._says("\n".join(_rubric(session)))
         elif word == "help":
-            self.emit(HELP)
+            self._says(HELP)
         else:
             raise UsageError(f"'{word}' is not a command here.", next_step="help shows them")
+
+    def _says(self, text: str) -> None:
+        self.emit(words.laid_out(text, self.columns()))
 
     def look(self, session: Session) -> str:
         """The hidden properties of the newest version, one line each for those that do not hold."""
@@ -131,7 +134,7 @@ class Host:
         if score not in ("1", "2", "3", "4"):
             raise UsageError(f"'{score}' is not a score.", next_step=f"Give a number from 1 to 4: rate {line} 3 NOTE")
         partner.rate(self.desk, self.number, line, int(score), said.strip()[:LONGEST_NOTE])
-        self.emit(f"{line}: {score} of 4")
+        self._says(f"{line}: {score} of 4")
 
     def _graded(self, session: Session, stage: int, digest: str) -> Report:
         kept = self.desk.store.reports(session.id).get((stage, digest))
@@ -164,11 +167,11 @@ class Host:
         new = [one for one in timeline.told(session) if one[0] > self._told]
         self._told = session.events[-1].number
         for _, at, says in new:
-            self.emit(f"\n{moments.clock_text(at)}  {says}")
+            self._says(f"\n{moments.clock_text(at)}  {says}")
         now = (session.stage, session.kept.get(session.stage, ""))
         if session.state == "coding" and now[1] and now != self._seen:
             self._seen = now
-            self.emit(f"  {_summary(self._graded(session, *now))}")
+            self._says(f"  {_summary(self._graded(session, *now))}")
             return True
         return bool(new)
 
@@ -188,12 +191,12 @@ def _questions(session: Session) -> str:
     slug = session.kata or next((one.kata for one in reversed(session.stages) if one.kata), "")
     known: content.Content = content.of_kata(slug)
     lines = ["The candidate should ask:"]
-    lines += [words.wrapped(f"{one.ask} -> {one.answer}", "  ", "    ") for one in known.questions if one.matters]
+    lines += [f"  {one.ask} -> {one.answer}" for one in known.questions if one.matters]
     lines.append("You can ask:")
     for one in known.follow_ups:
         if one.kind == "free":
-            lines.append(words.wrapped(one.ask, "  ", "    "))
-            lines += [textwrap.indent(words.wrapped(point, "- ", "  "), "    ") for point in one.points]
+            lines.append(f"  {one.ask}")
+            lines += [f"    - {point}" for point in one.points]
     return "\n".join(lines)
 
 

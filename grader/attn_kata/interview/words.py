@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -235,6 +236,26 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> str:
 def fitted(line: str, width: int) -> str:
     """`line`, wrapped if it is too long."""
     return line if len(line) <= width else textwrap.fill(line, width, break_on_hyphens=False)
+
+
+def laid_out(text: str, width: int) -> str:
+    """`text` with its long lines wrapped at words: under their second column if they have one, else indented."""
+    return "\n".join(_laid_out(line, width) for line in text.split("\n"))
+
+
+def _laid_out(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = len(line) - len(line.lstrip())
+    columns = re.compile(r"\S {2,}(?=\S)").search(line)
+    hang = columns.end() if columns else indent + 2 if indent else 0
+    head = []
+    if columns and hang > width // 2:  # too little room beside the first column
+        head, line, hang = [line[: columns.start() + 1]], " " * (indent + 4) + line[hang:], indent + 4
+    wrapped = textwrap.fill(
+        line, width, subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False, expand_tabs=False
+    )
+    return "\n".join([*head, wrapped])
 
 
 def _stage_title(session: Session) -> str:
