@@ -149,7 +149,8 @@ class Host:
         return report
 
     def _line(self, prompt: str) -> str | None:
-        sys.stdout.write(prompt)
+        ahead = sys.stdin.isatty() and bool(select.select([sys.stdin], [], [], 0)[0])
+        sys.stdout.write(f"{prompt}\n" if ahead else prompt)  # the terminal showed what was typed, and its end, before
         sys.stdout.flush()
         if sys.stdin.isatty():
             while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
