@@ -1,5 +1,7 @@
 """alibi as two pipelines, one for each function, and the ways each stage goes wrong."""
 
+import math
+
 import torch
 
 from attn_kata.diagnosis import stages as s
@@ -77,6 +79,7 @@ WRONG_SLOPES = (
         {"slopes": slopes(halves, of_double=half_ratio)},
         {"slopes": slopes(halves, of_double=plain)},
     ),
+    *variants("alibi.other_base", {"slopes": slopes(lambda heads: plain(heads) ** (1 / math.log(2)))}),
     *variants("alibi.reversed", {"slopes": reversed_heads}),
 )
 
@@ -89,7 +92,7 @@ def returned(state):
 
 
 def begin(q, k, v):
-    return State(q=q, k=k, v=v, H=q.shape[1])
+    return State(q=q, k=k, v=v, H=q.shape[1], keep=True)  # it hides keys, so each right way of masking is tried
 
 
 def place(first_query):

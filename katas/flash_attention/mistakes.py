@@ -298,6 +298,10 @@ PIPELINES = (
                 {"rescale": chosen(rescales_total=False, rescales_out=True)},
                 {"rescale": chosen(rescales_total=True, rescales_out=False)},
                 {"rescale": chosen(rescales_total=False, rescales_out=False)},
+                {  # each tile is divided by the sum until then, and what was there before is left as it was
+                    "rescale": chosen(rescales_total=True, rescales_out=False),
+                    "divide": chosen(add=divided_by_running_sum, end=not_divided),
+                },
             ),
             *variants(
                 "flash.rescaled_inversely",

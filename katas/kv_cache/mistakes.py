@@ -55,6 +55,17 @@ def join(combine, *, kept=lambda past, new, joined: joined):
     return stage
 
 
+def join_and_fold(dim):
+    """The stage that joins along samples or heads, where both are then read as one dimension of B * H."""
+
+    def stage(state):
+        batch, heads, _, size = state.k.shape
+        join(lambda past, new: torch.cat([past, new], dim=dim))(state)
+        state.k, state.v = (part.reshape(batch, heads, -1, size) for part in (state.k, state.v))
+
+    return stage
+
+
 def join_mixed(keys, values):
     """The stage that joins as is right, and keeps these two of (k, v) as the cache."""
 
@@ -135,6 +146,7 @@ PIPELINES = (
             *variants(
                 "cache.wrong_axis",
                 *({"join": join(lambda past, new, dim=dim: torch.cat([past, new], dim=dim))} for dim in (0, 1, 3)),
+                *({"join": join_and_fold(dim)} for dim in (0, 1)),
             ),
             *variants(
                 "cache.parts_mixed", {"join": join_mixed(1, 0)}, {"join": join_mixed(0, 0)}, {"join": join_mixed(1, 1)}

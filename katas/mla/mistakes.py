@@ -207,6 +207,7 @@ PIPELINES = (
         stages={
             "frequencies": s.rotary_rules(frequencies=s.frequencies()),
             "places": s.rotary_rules(places=s.own_places),
+            "unit": s.nothing,
             "turn": s.rotary_rules(turn=s.turn_neighbours),
             "queries": queries(),
             "latent": latent,

@@ -188,6 +188,16 @@ def full_pages(state):
     return state.right & (state.t < (state.lengths // state.S).clamp(min=1) * state.S)
 
 
+def full_pages_alone(state):
+    """Pages that are full; there may be none."""
+    return state.right & (state.t < state.lengths // state.S * state.S)
+
+
+def no_weight_for_nan(state):
+    """A sequence that reads no slot gets 0, as the sum over nothing."""
+    state.weights = state.weights.nan_to_num(0.0)
+
+
 def remainder_of_last(state):
     """As many slots of the last page as the remainder says: none of a full one."""
     return state.t < (state.used - 1) * state.S + state.lengths % state.S
@@ -238,6 +248,15 @@ def over(*dims, groups=False):
     return stage
 
 
+def in_groups(dim):
+    """The softmax over a dimension of (B, G, H / G, T), as an einsum makes the scores; NaN where all are hidden."""
+
+    def stage(state):
+        state.weights = state.scores.squeeze(2).unflatten(1, (state.G, -1)).softmax(dim).reshape(state.scores.shape)
+
+    return stage
+
+
 def by_page(weigh):
     """Weights by `weigh(p, m, M)`: for each page p = exp(s - m), m the running maximum (B, H, 1, pages, 1), M the last one."""
 
@@ -283,6 +302,12 @@ def exp_alone(state):
 
 def give(state):
     state.out = state.out.squeeze(2)
+
+
+def give_groups_put_back(state):
+    """The heads (H / G, G) read as (G, H / G)."""
+    state.out = state.out.unflatten(1, (-1, state.G)).transpose(1, 2).flatten(1, 2)
+    give(state)
 
 
 def give_groups_in_turn(state):
@@ -353,7 +378,11 @@ LENGTHS = (
         {"length": read(each_page_cut)},
         {"length": read(lambda state: state.t % state.S < state.lengths)},
     ),
-    *variants("paged.last_page_dropped", {"length": read(full_pages)}),
+    *variants(
+        "paged.last_page_dropped",
+        {"length": read(full_pages)},
+        {"length": read(full_pages_alone), "rescale": no_weight_for_nan},
+    ),
     *variants("paged.full_page_lost", {"length": read(remainder_of_last)}),
     *variants(
         "paged.off_by_one",
@@ -382,6 +411,8 @@ WEIGHTS = (
         {"normalise": over(0)},
         {"normalise": over(1, groups=True)},
         {"normalise": over(2, groups=True)},
+        {"normalise": in_groups(1)},
+        {"normalise": in_groups(2)},
         {"normalise": s.softmax_over_heads},
         {"normalise": s.softmax_over(0)},
     ),
@@ -456,7 +487,7 @@ PIPELINES = (
             *VALUES,
             *MASKINGS,
             *WEIGHTS,
-            *variants("merge.group_order", {"give": give_groups_in_turn}),
+            *variants("merge.group_order", {"give": give_groups_in_turn}, {"give": give_groups_put_back}),
         ),
         probes=probes,
     ),

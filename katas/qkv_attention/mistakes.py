@@ -174,6 +174,7 @@ PIPELINES = (
             *variants("mask.query_axis", {"mask": s.mask_transposed}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.added", {"mask": s.mask_added}),
+            *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
             *variants(
                 "mask.broadcast",
                 *({"shape": s.mask_reshaped(by)} for by in WITH_DIMENSIONS),
@@ -206,6 +207,7 @@ PIPELINES = (
                 {"keep": keep_as(lambda weights: weights.transpose(-2, -1))},
                 {"keep": keep_as(lambda weights: weights.flatten(0, 1))},
                 {"keep": keep_as(lambda weights: weights.transpose(0, 1))},
+                {"keep": keep_as(lambda weights: weights.reshape(-1, weights.shape[0], *weights.shape[2:]))},
             ),
             *variants("weights.after_dropout", {"give": give_dropped}, shows_in_values=False),
             *variants("dropout.never", {"drop": s.nothing}, shows_in_values=False),

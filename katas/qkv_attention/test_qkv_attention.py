@@ -381,7 +381,10 @@ def test_something_is_dropped(attempt, sizes):
     weights, given = weights_of(sizes), inputs(sizes)
     without = loaded(attempt, sizes, weights)(*given)[0]
     dropping = loaded(attempt, sizes, weights, float(sizes.dropout))
+    query, key, value = given
+    other = loaded(attempt, sizes, weights)(query, key, 2 * value)[0]
 
+    assert_holds(not near(other, without), "out is the same with another value, so no weights reach it")
     dropped = (not near(dropping.run(*given, training=True).output, without) for _ in range(TRIES))
     assert_holds(any(dropped), "nothing is dropped: out in train() is that without dropout")
 

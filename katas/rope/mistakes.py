@@ -1,5 +1,6 @@
 """rope as two pipelines, one for each function, and the ways each stage goes wrong."""
 
+import math
 import re
 
 import torch
@@ -14,6 +15,7 @@ from attn_kata.properties import randn
 RULES = {
     "frequencies": s.rotary_rules(frequencies=s.frequencies()),
     "places": s.rotary_rules(places=s.own_places),
+    "unit": s.nothing,
     "turn": s.rotary_rules(turn=s.turn_neighbours),
 }
 POSITIONS = (
@@ -27,6 +29,9 @@ POSITIONS = (
 )
 # In attention it looks like rope.direction: both turn q and k so that only the sign of the distance changes.
 EXCHANGED = variants("rope.exchanged", {"turn": s.rotary_rules(turn=s.turn_exchanged)})
+UNITS = variants("rope.unit", *({"unit": s.rotary_rules(unit=unit)} for unit in (2 * math.pi, math.pi, math.pi / 180)))
+# In attention it looks like rope.half_split: q and k have their columns in another order, both in the same.
+ANOTHER_MIX = variants("rope.mixed_conventions", {"turn": s.rotary_rules(turn=s.turn_halves_into_neighbours)})
 # Not 100: with it, 10000 ** (-i / D) is the same.
 OTHER_BASES = variants(
     "rope.other_base", *({"base": s.rotary_rules(base=base)} for base in (10.0, 1000.0, 1e5, 5e5, 1e6))
@@ -107,6 +112,8 @@ PIPELINES = (
         variants=(
             *ROTATIONS,
             *EXCHANGED,
+            *UNITS,
+            *ANOTHER_MIX,
             *POSITIONS,
             *variants("rope.missing", {"rotate": untouched}),
             *variants("rope.one_frequency", {"frequencies": s.rotary_rules(frequencies=the_last)}),
@@ -134,6 +141,8 @@ PIPELINES = (
         variants=(
             *ROTATIONS,
             *EXCHANGED,
+            *UNITS,
+            *ANOTHER_MIX,
             *POSITIONS,
             *OTHER_BASES,
             *variants("rope.values_rotated", {"rotate": values_too}),

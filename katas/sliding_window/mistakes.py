@@ -122,7 +122,7 @@ def mask_probes():
 
 
 def begin(q, k, v, window, sinks=0):
-    return State(q=q, k=k, v=v, H=q.shape[1], sizes=(q.shape[-2], k.shape[-2], window, sinks))
+    return State(q=q, k=k, v=v, H=q.shape[1], sizes=(q.shape[-2], k.shape[-2], window, sinks), keep=True)
 
 
 def probe(B, H, Tq, Tk, D, Dv, window, sinks):

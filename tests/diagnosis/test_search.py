@@ -68,8 +68,15 @@ def test_a_right_attempt_is_given_no_mistake(kata: catalog.Kata, pipeline: Pipel
 # the same for all tokens of a head leaves every score as it is; cosine and sine exchanged is a turn backwards from a quarter; a
 # forward pass without a mask has a backward pass without it.
 ALIKE = {
-    "rope_attention": [{"rope.head_axis", "rope.missing"}, {"rope.direction", "rope.exchanged"}],
+    "rope_attention": [
+        {"rope.head_axis", "rope.missing"},
+        {"rope.direction", "rope.exchanged"},
+        {"rope.half_split", "rope.mixed_conventions"},
+    ],
     "attention_backward": [{"backward.mask_ignored", "mask.lost"}],
+    # Sigmoids that are masked, and then divided by their sum, are both.
+    "causal_attention": [{"softmax.not_exp", "softmax.sigmoid"}],
+    "padded_attention": [{"softmax.not_exp", "softmax.sigmoid"}],
 }
 
 
@@ -151,7 +158,7 @@ def test_a_mistake_that_shows_beside_another_only_is_made_where_it_is_known_of()
     kata = catalog.find("mha")
     (pipeline,) = load(kata.folder).PIPELINES
     begun, right = begun_for(kata, pipeline)
-    (wrong,) = (variant for variant in pipeline.variants if variant.id == "softmax.query_axis")
+    wrong = next(variant for variant in pipeline.variants if variant.id == "softmax.query_axis")
     renormalising = pipeline.assuming("dropout.renormalised")
     answers = answered(renormalising, begun, (wrong,))
 
@@ -181,6 +188,7 @@ def test_the_search_counts_what_it_tries_and_looks_at_no_clock(monkeypatch: pyte
         return found
 
     monkeypatch.setattr(search, "outcomes", counted)
+    monkeypatch.setattr(search, "TRIALS", 100_000)  # here, triples may be tried whatever the pairs are
 
     assert explain(pipeline, begun, answers) == []
     counts = [sum(tried)]
@@ -203,9 +211,9 @@ def test_what_is_kept_of_an_earlier_search_changes_no_later_one(slug: str) -> No
         asked = [answered(pipeline, begun, (variant,)) for variant in shown]
         asked += [[Answer(output=doubled(answer)) for answer in right]]
         asked = [answers for answers in asked if any(answer.output is not None for answer in answers)]
-        alone = [explain(replace(pipeline), begun, answers, most=2) for answers in asked]
+        alone = [explain(replace(pipeline), begun, answers, most=1) for answers in asked]
 
-        assert [explain(pipeline, begun, answers, most=2) for answers in asked] == alone
+        assert [explain(pipeline, begun, answers, most=1) for answers in asked] == alone
 
 
 def test_only_what_is_plainly_apart_is_ruled_out_before_it_is_compared() -> None:
@@ -220,3 +228,39 @@ def test_only_what_is_plainly_apart_is_ruled_out_before_it_is_compared() -> None
             for one in of_one:
                 if search.distance(Answer(output=answer), one.result) < search.RIVAL:
                     assert id(one) in near, one.chosen
+
+
+def test_other_right_ways_are_tried_only_where_they_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    kata = catalog.find("flash_attention")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, right = begun_for(kata, pipeline)
+    answers = [Answer(output=nudged(answer, 1.0)) for answer in right]
+    tried: list[int] = []
+
+    def counted(*asked: Any) -> Outcomes:
+        found = outcomes.outcomes(*asked)
+        tried.append(len(found))
+        return found
+
+    monkeypatch.setattr(search, "outcomes", counted)
+    counts = []
+    for one in (pipeline, replace(pipeline, ways=())):
+        tried.clear()
+        assert explain(one, begun, answers, most=2) == []
+        counts.append(sum(tried))
+
+    assert len(pipeline.ways) == 3
+    assert counts[0] < 2.5 * counts[1]  # four times without a look at what the ways change
+
+
+def test_two_mistakes_are_named_in_a_right_way_that_changes_what_one_of_them_does() -> None:
+    kata = catalog.find("flash_attention")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, _ = begun_for(kata, pipeline)
+    ids = ("scale.missing", "mask.zero_fill")  # a tile that is skipped is not filled with 0
+    chosen = tuple(next(variant for variant in pipeline.variants if variant.id == id) for id in ids)
+    skipping = pipeline.in_ways[0]
+
+    states, answers = steered(begun, answered(skipping, begun, chosen))
+
+    assert explain(pipeline, states, answers) == [frozenset(ids)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from attn_kata import catalog
 from attn_kata.authoring import mutants
 from attn_kata.diagnosis.pipeline import Pipeline, Variant, load
-from attn_kata.diagnosis.symptoms import EVERYWHERE, Evidence
-from attn_kata.grading.local import local_handle
+from attn_kata.diagnosis.symptoms import EVERYWHERE, Evidence, Symptom
+from attn_kata.grading.hidden_tests import HiddenTest
+from attn_kata.grading.local import Local, load_namespace
+from attn_kata.grading.reference_cache import ReferenceCache
 from attn_kata.grading.runner import Run
 from attn_kata.properties.handle import Handle
 
@@ -22,11 +26,18 @@ ASKED = {
 }
 
 
+@functools.cache
+def known_of(slug: str) -> tuple[list[HiddenTest], ReferenceCache, tuple[Symptom, ...]]:
+    """A kata's hidden tests, its reference and its symptoms: all mutants are asked the same, and collecting takes long."""
+    kata = catalog.find(slug)
+    answers = ReferenceCache(Local(load_namespace(kata.solution)))
+    return mutants.hidden_tests(kata.folder), answers, tuple(load(kata.folder).SYMPTOMS)
+
+
 def evidence_of(slug: str, attempt: Handle, *, only: set[str], code: str = "", seed: int = 3) -> Evidence:
     """What these core properties, and no others, show of an attempt whose values are wrong."""
-    kata = catalog.find(slug)
-    running = Run(attempt=attempt, reference=local_handle(kata.solution), seed=seed)
-    tests = mutants.hidden_tests(kata.folder)
+    tests, answers, _ = known_of(slug)
+    running = Run(attempt=attempt, reference=Handle(answers), seed=seed, begin=answers.begin)
     running.held.update(test.property.name for test in tests if test.property.name not in only)
     for test in tests:
         if test.property.name in only:
@@ -45,9 +56,7 @@ def evidence_of(slug: str, attempt: Handle, *, only: set[str], code: str = "", s
 
 def named(slug: str, evidence: Evidence) -> set[str]:
     """The ids of the symptoms that show."""
-    return {
-        one.id for one in (*load(catalog.find(slug).folder).SYMPTOMS, *EVERYWHERE) if one.shows(evidence) is not None
-    }
+    return {one.id for one in (*known_of(slug)[2], *EVERYWHERE) if one.shows(evidence) is not None}
 
 
 def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:
@@ -58,9 +67,9 @@ def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:
 
 
 HIDES = {  # what raises for lengths that differ, which is the first that shows, before dropout is looked at
-    "attention_dropout": {"mix.keys", "project.swapped", "context.query_length"},
+    "attention_dropout": {"mix.keys", "mix.transposed", "project.swapped", "context.query_length"},
     # The weights are read off through the projections, and a product of untransposed keys raises.
-    "mha": {"project.missing", "project.weight_transposed", "score.not_transposed"},
+    "mha": {"project.missing", "project.no_bias", "project.weight_transposed", "score.not_transposed"},
 }
 
 

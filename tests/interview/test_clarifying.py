@@ -19,7 +19,13 @@ else:
 
 # Sets of questions, written by people who had read only the tasks; the files say how.
 FOLDER = Path(__file__).parent
-SETS = ["wordings.toml", "wordings_of_tasks.toml", "wordings_of_tasks_later.toml"]
+SETS = [
+    "wordings.toml",
+    "wordings_of_tasks.toml",
+    "wordings_of_tasks_later.toml",
+    "wordings_of_tasks_last.toml",
+    "wordings_of_tasks_newest.toml",
+]
 
 
 def test_every_wording_of_the_content_reaches_its_question_or_none():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from attn_kata.errors import UsageError
-from attn_kata.readings import inference, masks, vocabulary
+from attn_kata.readings import contract, inference, masks, origin, syntax, vocabulary
 from attn_kata.readings.reading import Layer, Reading, parse, with_flags
+from attn_kata.resources import katas_folder
 
 from . import adapter
 
@@ -127,3 +130,46 @@ def test_a_block_that_is_named_is_read_as_a_block_and_an_attention_with_a_norm_i
         source = adapter.source(name).encode()
         told = inference.kata_of(source, row["entry"].partition(".")[0])
         assert (told is not None and told[0] == "transformer_block") == (row["kata"] == "transformer_block"), name
+
+
+@pytest.mark.parametrize("slug", ["mha", "qkv_attention", "transformer_block"])
+def test_every_property_of_dropout_can_be_left_out(slug):
+    """Code by other names may drop nothing: a property of dropout that is forgotten here calls it wrong."""
+    folder = katas_folder() / slug
+    about = set(re.findall(r"^def test_(\w*drop\w*)\(", (folder / f"test_{slug}.py").read_text("utf-8"), re.MULTILINE))
+    known = contract.of_kata(folder).left_out
+
+    assert about
+    assert about <= {*known["always"], *known["dropout"]}
+
+
+def test_a_name_of_an_output_is_not_that_of_the_weights():
+    names = ("attn_weights", "attn_out", "attn_output", "attn_values", "scores", "context")
+
+    assert [name for name in names if vocabulary.is_beside(name)] == ["attn_weights", "scores"]
+
+
+def test_a_comment_makes_no_heads():
+    text = (
+        "import torch\nfrom torch import nn\n\nclass Attention(nn.Module):\n"
+        "    def __init__(self, embed_dim, head_dim):\n        super().__init__()\n"
+        "        self.q = nn.Linear(embed_dim, head_dim)  # 1 / n_heads of it\n"
+        "        self.k = nn.Linear(embed_dim, head_dim)\n        self.v = nn.Linear(embed_dim, head_dim)\n\n"
+        "    def forward(self, x):\n"
+        "        return (self.q(x) @ self.k(x).mT / self.q.out_features**0.5).softmax(-1) @ self.v(x)\n"
+    )
+
+    assert inference.kata_of(text.encode())[0] == "self_attention"
+    assert inference.kata_of(text.replace("# 1 / n_heads of it", "; self.n_heads = 1").encode())[0] == "mha"
+
+
+def test_a_function_with_the_name_of_the_contract_is_written_for_it_only_with_its_arguments():
+    known = contract.of_kata(katas_folder() / "sdpa")
+    own = "def scaled_dot_product_attention(q, k, v):\n    return v\n"
+    other = own.replace("(q, k, v)", "(query, key, value)").replace("return v", "return value")
+    by_contract = [
+        origin.is_by_contract(text.encode(), syntax.of_source(text.encode()), ("scaled_dot_product_attention",), known)
+        for text in (own, other)
+    ]
+
+    assert by_contract == [True, False]

@@ -150,7 +150,8 @@ def killers(
 
     With `first`, one such property is enough. `values`, or `gradients` where a kata has no values, is then tested before all
     others, because most mutants fail it, and its needs are not checked: if one of them does not hold, the mutant is killed
-    anyway. `from_scratch`, which watches every operation and needs no value to be right, comes last.
+    anyway. If it passes, it is not tested again. `from_scratch`, which watches every operation and needs no value to be right,
+    comes last.
     """
     core = [test for test in tests if test.property.tier == "core"]
     if first:
@@ -161,7 +162,10 @@ def killers(
         running.held.update(*(test.property.needs for test in early))
         if any(running.take(test).outcome == "failed" for test in early):
             return [likely]
+        core = [test for test in core if test not in early]
     running = Run(attempt=mutant, reference=reference, seed=seed, begin=begin)
+    if first:
+        running.held.add(likely)  # it has passed
     found = []
     for test in core:
         if running.take(test).outcome == "failed":

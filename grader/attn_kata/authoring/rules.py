@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attn_kata import catalog, curriculum, specimens, stub
-from attn_kata.authoring import handout, new, pipelines
+from attn_kata.authoring import examples, handout, new, pipelines
 from attn_kata.authoring.workbench import Workbench
 from attn_kata.catalog import Kata
 from attn_kata.diagnosis import catalogue
@@ -44,6 +44,7 @@ _FILES = (
     "mistakes.py",
     "interview.toml",
     "wrong.toml",
+    "examples.toml",
     "mistakes.toml",
     "reading.toml",
 )
@@ -118,9 +119,8 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
     except EngineFault as fault:
         if "HiddenTestFault" not in fault.details:
             raise
-        # What pytest says of a file that it cannot collect has an "E" before it, in one block or several.
-        seen = [line[1:].strip() for line in fault.details.splitlines() if line.startswith("E ")]
-        say(f"test_{kata.slug}.py cannot be used: {' '.join(seen) or fault}")
+        lines = fault.details.rpartition("HiddenTestFault: ")[2].strip().splitlines()
+        say(f"test_{kata.slug}.py cannot be used: {lines[0] if lines else fault}")
         return result
     if reference.ungraded_because:
         say(f"the reference is ungraded: {reference.ungraded_because}")
@@ -180,7 +180,8 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
             report = local
         result.problems.extend(f"{name}: {note}" for note in report.notes if "diagnosis itself failed" in note)
         if report.outcome != "failed":
-            say(f"{specimen.title} is {report.outcome}: {report.ungraded_because}")
+            why = f": {report.ungraded_because}" if report.ungraded_because else ", and a wrong attempt must fail"
+            say(f"{specimen.title} is {report.outcome}{why}")
             continue
         failed = _broken(report)
         for broken in failed:
@@ -197,6 +198,7 @@ def check(kata: Kata, engine: Engine, workbench: Workbench) -> Check:
     for name, killers in result.broken.items():
         if not killers:
             say(f"no wrong attempt breaks {name}")
+    result.problems.extend(examples.problems(kata))  # last: it is written when the wrong attempts are right
     return result
 
 

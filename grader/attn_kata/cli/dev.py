@@ -53,6 +53,18 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
 
 
 @dev.command()
+@click.argument("names", metavar="[KATA]...", nargs=-1)
+def examples(names: tuple[str, ...]) -> None:
+    """Write examples.toml, which `explain` shows, anew from the wrong attempts of katas. All where none is named."""
+    from attn_kata import catalog
+    from attn_kata.authoring import examples, rules
+    from attn_kata.workspace import shown
+
+    for kata in [rules.find(name) for name in names] or catalog.katas():
+        emit(shown(examples.write(kata)))
+
+
+@dev.command()
 @click.argument("kata", shell_complete=complete_kata)
 @click.argument("name", required=False)
 def show(kata: str, name: str | None) -> None:

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
-from dataclasses import dataclass
-from functools import lru_cache
 
 import click
 from click.shell_completion import CompletionItem
 
-from attn_kata import catalog, specimens
+from attn_kata import catalog, claims
+from attn_kata.claims import Claim
 from attn_kata.cli.arguments import json_option
 from attn_kata.cli.output import emit, paragraph, warn, width
 from attn_kata.diagnosis import catalogue, examples
 from attn_kata.diagnosis.catalogue import Entry
-from attn_kata.diagnosis.examples import Example
 from attn_kata.errors import UsageError
 from attn_kata.history import History
-from attn_kata.resources import katas_folder
-from attn_kata.specimens import Specimen
 
 _SEE_ALL = "List all mistakes: attn-kata explain"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Claim:
-    """A property of one kata, from the decorator of its hidden test."""
-
-    kata: str
-    name: str
-    claim: str
-    tier: str
-    look_at: str | None
-    needs: tuple[str, ...]
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -43,7 +26,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 def known() -> list[str]:
     """Every mistake and every property, by name."""
-    return [*catalogue.load(), *_properties()]
+    return [*catalogue.load(), *claims.load()]
 
 
 @click.command("explain")
@@ -75,12 +58,12 @@ def explained(name: str, *, as_json: bool, kata: str | None = None) -> str:
     if plain in entries:
         entry = entries[plain]
         return _mistake_json(entry) if as_json else _mistake_text(entry, kata)
+    if plain in claims.load():  # before a family: what breaks the property `device` is the family `device`
+        known = claims.load()[plain]
+        return _property_json(known) if as_json else _property_text(known, kata)
     if not plain or any(entry.family == plain for entry in entries.values()):
         chosen = [entry for entry in entries.values() if plain in ("", entry.family)]
         return _list_json(chosen) if as_json else _list_text(chosen)
-    if plain in _properties():
-        claims = _properties()[plain]
-        return _property_json(claims) if as_json else _property_text(claims, kata)
     raise _unknown(name, plain, entries)
 
 
@@ -98,112 +81,9 @@ def _unknown(name: str, plain: str, entries: dict[str, Entry]) -> UsageError:
 
     import difflib  # only here: a correct name does not need it
 
-    near = difflib.get_close_matches(plain, [*ids, *_properties()], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(plain, [*ids, *claims.load()], n=1, cutoff=0.5)
     said = f" Did you mean '{near[0]}'?" if near else ""
     return UsageError(f"There is no mistake and no property '{name}'.{said}", next_step=_SEE_ALL)
-
-
-# ------------------------------------------------------------------------------------------------------- reading
-
-
-@lru_cache(maxsize=1)
-def _properties() -> dict[str, list[_Claim]]:
-    """Every property by name, in every kata that has it. The hidden tests are read, not imported: they need torch."""
-    found: dict[str, list[_Claim]] = {}
-    for slug in catalog.slugs():
-        file = katas_folder() / slug / f"test_{slug}.py"
-        if not file.is_file():
-            continue
-        body = ast.parse(file.read_bytes()).body
-        constants = _constants(body)
-        for node in body:
-            claim = _claim(slug, node, constants) if isinstance(node, ast.FunctionDef) else None
-            if claim is not None:
-                found.setdefault(claim.name, []).append(claim)
-    return found
-
-
-def _claim(slug: str, test: ast.FunctionDef, constants: dict[str, ast.expr]) -> _Claim | None:
-    """The arguments of `@claims(…)` on a hidden test; None without it."""
-    for mark in test.decorator_list:
-        if not (
-            isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "claims" and mark.args
-        ):
-            continue
-        said = {one.arg: _literal(one.value) for one in mark.keywords if one.arg}
-        needs = said.get("needs") or ()
-        return _Claim(
-            kata=slug,
-            name=test.name.removeprefix("test_"),
-            claim=_text(mark.args[0], constants),
-            tier=str(said.get("tier") or "core"),
-            look_at=str(said["look_at"]) if said.get("look_at") else None,
-            needs=(needs,) if isinstance(needs, str) else tuple(str(one) for one in needs if one),  # type: ignore[attr-defined]
-        )
-    return None
-
-
-def _constants(body: list[ast.stmt]) -> dict[str, ast.expr]:
-    """What a file assigns to names, also to several at once."""
-    found: dict[str, ast.expr] = {}
-    for node in body:
-        if isinstance(node, ast.Assign):
-            target, value = node.targets[0], node.value
-            several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-            pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[attr-defined]
-            found.update((name.id, made) for name, made in pairs if isinstance(name, ast.Name))
-    return found
-
-
-def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:
-    """A string, or an f-string of the file's constants, as the numbers of a training."""
-    if not isinstance(node, ast.JoinedStr):
-        return str(_literal(node) or "")
-    parts = []
-    for part in node.values:
-        if isinstance(part, ast.FormattedValue):
-            spec = _text(part.format_spec, constants) if part.format_spec is not None else ""
-            parts.append(format(_literal(_constant(part.value, constants)), spec))
-        else:
-            parts.append(str(_literal(part)))
-    return "".join(parts)
-
-
-def _constant(node: ast.expr, constants: dict[str, ast.expr]) -> ast.expr:
-    """What a name stands for; for `LEARNING.B`, the argument `B` of the call that made LEARNING."""
-    if isinstance(node, ast.Name):
-        return constants.get(node.id, node)
-    if isinstance(node, ast.Attribute):
-        made = _constant(node.value, constants)
-        if isinstance(made, ast.Call):
-            return next((one.value for one in made.keywords if one.arg == node.attr), node)
-    return node
-
-
-def _literal(node: ast.expr) -> object:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return None
-
-
-def _example(entry: Entry, kata: str | None = None) -> tuple[Example, Specimen] | None:
-    """An attempt that makes this mistake and nothing else, of `kata` if it has one; None where no kata has one."""
-    for own in specimens.read(katas_folder() / kata) if kata else ():
-        if own.mistakes == {entry.id} and own.edits and examples.wrong_lines(own):
-            return Example(kata=str(kata), name=own.name, breaks=tuple(sorted(own.breaks))), own
-    example = examples.load().get(entry.id)
-    return None if example is None else (example, example.specimen())
-
-
-def _breaking(claims: list[_Claim], kata: str | None = None) -> list[str]:
-    """The ids of the mistakes that are known to break a property, or to break it in `kata`, in the catalogue's order."""
-    if kata is not None:
-        rows = specimens.read(katas_folder() / kata)
-        alone = {id for row in rows if len(row.mistakes) == 1 and claims[0].name in row.breaks for id in row.mistakes}
-        return [id for id in catalogue.load() if id in alone]
-    known = examples.load()
-    return [id for id in catalogue.load() if id in known and claims[0].name in known[id].breaks]
 
 
 # ------------------------------------------------------------------------------------------------------- showing
@@ -221,31 +101,33 @@ def _mistake_text(entry: Entry, kata: str | None) -> str:
         _section("How to see it", paragraph(entry.see, "  ")),
         _section("What to ask yourself", paragraph(entry.question, "  ")),
     ]
-    found = _example(entry, kata)
-    if found is not None:
-        example, specimen = found
-        code = [_code(line) for line in examples.wrong_lines(specimen).splitlines()]
+    example = examples.shown(entry.id, kata)
+    if example is not None and example.code is not None:
+        code = [_code(line) for line in example.code.splitlines()]
         sections.append(_section("How it looks", _item(f"in {example.kata}"), *code))
-        sections.append(_section("Properties that it breaks", *(_item(name) for name in example.breaks)))
+    broken = examples.breaks(entry.id)
+    here = [name for name, katas in broken.items() if kata in katas] or list(broken)
+    if here:
+        sections.append(_section("Properties that it breaks", *(_item(name) for name in here)))
     if entry.seen:
         places = [f"{_item(sighting.what)}\n    {sighting.url}" for sighting in entry.seen]
         sections.append(_section("Where it was seen", *places))
     return "\n\n".join(sections)
 
 
-def _property_text(every: list[_Claim], kata: str | None) -> str:
-    claims = [claim for claim in every if claim.kata == kata] or every
-    only = kata if len(claims) < len(every) else None
-    sections = [f"{claims[0].name}: a property" + (f" of {only}" if only else "")]
-    by_claim: dict[str, list[_Claim]] = {}
-    for claim in claims:
+def _property_text(every: list[Claim], kata: str | None) -> str:
+    chosen = [claim for claim in every if claim.kata == kata] or every
+    only = kata if len(chosen) < len(every) else None
+    sections = [f"{chosen[0].name}: a property" + (f" of {only}" if only else "")]
+    by_claim: dict[str, list[Claim]] = {}
+    for claim in chosen:
         by_claim.setdefault(claim.claim, []).append(claim)
     said = []
     for words, members in by_claim.items():
         katas = ", ".join(f"{member.kata} ({member.tier})" for member in members)
         said += [paragraph(words, "  "), _item(f"in {katas}", "    ")]
     sections.append(_section("What it claims", *said))
-    if any(claim.tier == "core" for claim in claims):
+    if any(claim.tier == "core" for claim in chosen):
         sections.append(
             paragraph(
                 "core: an attempt passes when all core properties hold. edge: beyond the bar (reported, never decides)."
@@ -253,20 +135,20 @@ def _property_text(every: list[_Claim], kata: str | None) -> str:
         )
     else:
         sections.append(paragraph("edge: beyond the bar (reported, never decides); an attempt passes without it."))
-    places = dict.fromkeys(claim.look_at for claim in claims if claim.look_at)
+    places = dict.fromkeys(claim.look_at for claim in chosen if claim.look_at)
     if places:
         sections.append(_section("Where to look", *(_item(place) for place in places)))
-    needs = dict.fromkeys(need for claim in claims for need in claim.needs)
+    needs = dict.fromkeys(need for claim in chosen for need in claim.needs)
     if needs:
         sections.append(_section("Tested only when these hold", _item(", ".join(needs))))
-    mistakes = _breaking(claims, kata if claims[0].kata == kata else None)
+    mistakes = examples.breaking(chosen[0].name, kata if chosen[0].kata == kata else None)
     if mistakes:
         entries = catalogue.load()
         sections.append(_section("Known mistakes that break it", _table([entries[id] for id in mistakes])))
     if only:
-        others = len(every) - len(claims)
+        others = len(every) - len(chosen)
         katas = "1 other kata" if others == 1 else f"{others} other katas"
-        sections.append(paragraph(f"In {katas} too: attn-kata explain {claims[0].name} --all"))
+        sections.append(paragraph(f"In {katas} too: attn-kata explain {chosen[0].name} --all"))
     return "\n\n".join(sections)
 
 
@@ -321,7 +203,7 @@ def _list_json(entries: list[Entry]) -> str:
 
 
 def _mistake_json(entry: Entry) -> str:
-    found = _example(entry)
+    example = examples.shown(entry.id)
     return _dump(
         {
             "mistake": entry.id,
@@ -332,18 +214,16 @@ def _mistake_json(entry: Entry) -> str:
             "why": entry.why,
             "see": entry.see,
             "seen": [{"url": sighting.url, "what": sighting.what} for sighting in entry.seen],
-            "breaks": {name: [found[0].kata] for name in sorted(found[1].breaks)} if found else {},
-            "example": {"kata": found[0].kata, "specimen": found[0].name, "code": examples.wrong_lines(found[1])}
-            if found
-            else None,
+            "breaks": examples.breaks(entry.id),
+            "example": {"kata": example.kata, "specimen": example.row, "code": example.code} if example else None,
         }
     )
 
 
-def _property_json(claims: list[_Claim]) -> str:
+def _property_json(known: list[Claim]) -> str:
     return _dump(
         {
-            "property": claims[0].name,
+            "property": known[0].name,
             "katas": [
                 {
                     "kata": claim.kata,
@@ -352,8 +232,8 @@ def _property_json(claims: list[_Claim]) -> str:
                     "look_at": claim.look_at,
                     "needs": list(claim.needs),
                 }
-                for claim in claims
+                for claim in known
             ],
-            "mistakes": _breaking(claims),
+            "mistakes": examples.breaking(known[0].name),
         }
     )

@@ -1,70 +1,83 @@
-"""For each mistake an attempt that makes it and nothing else, from `examples.toml`. Imports no torch."""
+"""What a kata's wrong attempts show of each mistake, from `katas/<slug>/examples.toml`. Imports no torch, reads no specimen.
+
+`attn-kata dev examples` makes the file of the rows of wrong.toml that make one mistake alone, and `dev check` compares them:
+
+    ["scale.missing"]                          # the id
+    breaks = ["values"]                        # the properties that those rows break
+    row = "scale_missing"                      # the first of them that shows a wrong line; row and code may both be absent
+    code = "scores = q @ k.transpose(-2, -1)"  # the lines that its right attempt does not have
+"""
 
 from __future__ import annotations
 
-import difflib
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from attn_kata import specimens
+from attn_kata import catalog
 from attn_kata.diagnosis import catalogue
-from attn_kata.resources import katas_folder
-from attn_kata.specimens import Specimen
 from attn_kata.tables import Table
-
-FILE = Path(__file__).with_name("examples.toml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A row of a kata's wrong.toml that makes one mistake. `breaks` has what the mistake breaks in any kata."""
+    """What one kata's wrong attempts show of one mistake. `row` and `code` are None where all only leave lines out."""
 
     kata: str
-    name: str
     breaks: tuple[str, ...]
+    row: str | None = None
+    code: str | None = None
 
-    def specimen(self) -> Specimen:
-        """The row. Raises KataFileError where there is none."""
-        return specimens.row(katas_folder() / self.kata, self.name)
+
+def file(folder: Path) -> Path:
+    """Where the kata in `folder` keeps its examples."""
+    return folder / "examples.toml"
+
+
+def of_kata(folder: Path) -> dict[str, Example]:
+    """The examples of one kata by the id of the mistake; none while the file is not there. Raises KataFileError."""
+    if not file(folder).is_file():
+        return {}
+    whole = Table.of_file(file(folder))
+    return {id: _example(folder.name, whole.table(id)) for id in whole.names()}
 
 
 @lru_cache(maxsize=1)
-def load() -> dict[str, Example]:
-    """The example of each mistake that has one, by the mistake's id. Raises KataFileError that names file and key."""
-    shared = {
-        f"{family}.{what}": _example(table)
-        for family, mistakes in Table.of_file(FILE).named_tables()
-        for what, table in mistakes.named_tables()
-    }
-    return {**shared, **_of_katas()}
+def load() -> dict[str, tuple[Example, ...]]:
+    """For each mistake that some attempt makes alone its examples, that of the easiest kata first. Raises KataFileError."""
+    every = [of_kata(kata.folder) for kata in catalog.katas()]
+    found = {id: tuple(known[id] for known in every if id in known) for id in catalogue.load()}
+    return {id: examples for id, examples in found.items() if examples}
 
 
-def _of_katas() -> dict[str, Example]:
-    """The examples of mistakes that only one kata knows: the first of its wrong attempts that makes the mistake alone."""
-    found: dict[str, Example] = {}
-    for file in catalogue.of_katas():
-        own = catalogue.of_file(file)
-        for specimen in specimens.read(file.parent) if own else ():
-            for id in specimen.mistakes & own.keys():
-                if specimen.mistakes == {id} and specimen.edits and id not in found:
-                    breaks = tuple(sorted(specimen.breaks))
-                    found[id] = Example(kata=file.parent.name, name=specimen.name, breaks=breaks)
-    return {id: found[id] for file in catalogue.of_katas() for id in catalogue.of_file(file) if id in found}
+def shown(id: str, kata: str | None = None) -> Example | None:
+    """An example with lines to show: that of `kata` if it has one, else that of the easiest kata; None where there is none."""
+    known = [example for example in load().get(id, ()) if example.code is not None]
+    return next((example for example in known if example.kata == kata), known[0] if known else None)
 
 
-def wrong_lines(specimen: Specimen) -> str:
-    """The lines of a wrong attempt that its base does not have, without imports. Empty where lines are only left out."""
-    before, after = specimens.source_of(specimen.base).splitlines(), specimen.source().splitlines()
-    added = [line[2:] for line in difflib.ndiff(before, after) if line.startswith("+ ") and line[2:].strip()]
-    return textwrap.dedent("\n".join(line for line in added if not line.startswith(("import ", "from "))))
+def breaks(id: str) -> dict[str, list[str]]:
+    """The properties that a mistake breaks, each with the katas where it does."""
+    found: dict[str, list[str]] = {}
+    for example in load().get(id, ()):
+        for name in example.breaks:
+            found.setdefault(name, []).append(example.kata)
+    return found
 
 
-def _example(table: Table) -> Example:
-    kata, separator, name = table.text("example").partition("/")
-    if not (kata and separator and name):
-        raise table.wrong("example", "must be kata/name")
-    example = Example(kata=kata, name=name, breaks=table.texts("breaks", at_least=1))
+def breaking(name: str, kata: str | None = None) -> list[str]:
+    """The ids of the mistakes that break a property, in `kata` or in any, in the catalogue's order."""
+    chosen = {id: [one for one in known if kata in (None, one.kata)] for id, known in load().items()}
+    return [id for id, known in chosen.items() if any(name in example.breaks for example in known)]
+
+
+def _example(kata: str, table: Table) -> Example:
+    shows = table.has("row") or table.has("code")
+    example = Example(
+        kata=kata,
+        breaks=table.texts("breaks", at_least=1),
+        row=table.text("row") if shows else None,
+        code=table.text("code") if shows else None,
+    )
     table.nothing_else()
     return example

@@ -110,8 +110,19 @@ GROUPS: tuple[Variant, ...] = (
         {"group": s.group_by(s.neighbours_share, s.in_turn)},
         {"group": s.group_by(s.in_turn, s.neighbours_share)},
     ),
-    *variants("group.first_only", {"group": s.group_by(s.first_only)}),
-    *variants("group.averaged", {"group": s.group_by(s.mean_of_all)}, {"group": s.queries_averaged}),
+    *variants(
+        "group.first_only",
+        {"group": s.group_by(s.first_only)},
+        {"group": s.group_by(s.first_only, s.neighbours_share)},
+        {"group": s.group_by(s.neighbours_share, s.first_only)},
+    ),
+    *variants(
+        "group.averaged",
+        {"group": s.group_by(s.mean_of_all)},
+        {"group": s.queries_averaged},
+        {"group": s.group_by(s.mean_of_all, s.neighbours_share)},
+        {"group": s.group_by(s.neighbours_share, s.mean_of_all)},
+    ),
     *variants("group.tokens_mixed", {"group": s.group_by(s.tokens_mixed)}),
     *variants("group.count_for_size", {"group": s.group_by(s.by_count)}),
 )
@@ -159,7 +170,7 @@ MERGES: tuple[Variant, ...] = (
     *variants("output.missing", {"output": s.nothing}),
 )
 
-# frequencies, places, turn: stages that set the rules of a rotation
+# frequencies, places, unit, turn: stages that set the rules of a rotation
 ROTATIONS: tuple[Variant, ...] = (
     *variants(
         "rope.exponent",
@@ -179,7 +190,12 @@ ROTATIONS: tuple[Variant, ...] = (
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(first=2.0, step=0.0))},
     ),
     *variants("rope.half_split", {"turn": s.rotary_rules(turn=s.turn_halves)}),
-    *variants("rope.direction", {"turn": s.rotary_rules(turn=s.turn_backwards)}),
+    *variants("rope.direction", {"unit": s.rotary_rules(unit=-1.0)}),
+    *variants(
+        "rope.overwritten",
+        {"turn": s.rotary_rules(turn=s.turn_overwriting_first)},
+        {"turn": s.rotary_rules(turn=s.turn_overwriting_second)},
+    ),
     *variants(
         "rope.sign_lost",
         {"turn": s.rotary_rules(turn=s.turn_without_minus)},

@@ -140,16 +140,20 @@ class Outcomes:
 _known: weakref.WeakKeyDictionary[Pipeline, dict[object, Outcomes]] = weakref.WeakKeyDictionary()
 
 
-def outcomes(pipeline: Pipeline, begun: State, count: int, most: int | None) -> Outcomes:
+def outcomes(
+    pipeline: Pipeline, begun: State, count: int, most: int | None, telling: frozenset[int] | None = None
+) -> Outcomes:
     """Those of the sets of `count` variants, at most the first `most`, on a probe with this first state.
+
+    With `telling`, only of those sets with one of these variants, by `id()`.
 
     They depend on nothing but the arguments, and probes are seeded. So whoever diagnoses many attempts in one process, as the
     check of a kata does, has them computed once. They are kept as long as the pipeline is.
     """
     known = _known.setdefault(pipeline, {})
-    key = (count, most, _content(begun))
+    key = (count, most, telling, _content(begun))
     if key not in known:
-        known[key] = Outcomes(itertools.islice(_sets(pipeline, begun, count), most))
+        known[key] = Outcomes(itertools.islice(_sets(pipeline, begun, count, telling), most))
     return known[key]
 
 
@@ -174,8 +178,12 @@ def _kept(result: State | str) -> State | str:
     return State(**{name: value for name, value in vars(result).items() if name in ("out", "empty", "scores")})
 
 
-def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
+def _sets(
+    pipeline: Pipeline, begun: State, count: int, telling: frozenset[int] | None
+) -> Iterator[tuple[tuple[Variant, ...], State | str]]:
     """Every set of `count` variants that replace different stages, with the first probe's result.
+
+    With `telling`, only those with one of these variants, by `id()`.
 
     Stages before the first replaced one are computed once: the states after each prefix are shared down the tree. Where a probe
     takes several calls, nothing is shared.
@@ -187,7 +195,7 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
     if pipeline.ask is not None:
         for chosen in itertools.combinations(ordered, count):
             taken = [name for variant in chosen for name in variant.stages]
-            if len(taken) == len(set(taken)):
+            if len(taken) == len(set(taken)) and tells(chosen, telling):
                 yield chosen, outcome(pipeline, begun, chosen)
         return
 
@@ -205,6 +213,8 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
             if taken & set(variant.stages):
                 continue
             together = (*chosen, variant)
+            if len(together) == count and not tells(together, telling):
+                continue
             reached = _advance(pipeline, state, names[done:first], chosen)
             if not isinstance(reached, str):
                 yield from walk(reached, first, together, index + 1)
@@ -212,6 +222,11 @@ def _sets(pipeline: Pipeline, begun: State, count: int) -> Iterator[tuple[tuple[
                 yield together, reached  # it raises before the last mistake
 
     yield from walk(begun, 0, (), 0)
+
+
+def tells(chosen: tuple[Variant, ...], telling: frozenset[int] | None) -> bool:
+    """Whether one of the set is among these, by `id()`. Without any named, always."""
+    return telling is None or any(id(variant) in telling for variant in chosen)
 
 
 def _first(variant: Variant, place: dict[str, int]) -> int:

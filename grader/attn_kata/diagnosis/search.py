@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.outcomes import Outcome, Outcomes, about_shapes, error_kind, outcome, outcomes, tensors
+from attn_kata.diagnosis.outcomes import Outcome, Outcomes, about_shapes, error_kind, outcome, outcomes, tells, tensors
 from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant
 from attn_kata.diagnosis.stages.masks import FINITE, MASKING
 
@@ -18,6 +18,7 @@ EQUAL = 1e-5  # absolute plus relative: the precision of float32 arithmetic
 RIVAL = 1e-3  # a set that is not equal must be at least this far away, or there is no diagnosis
 MOST = 3  # mistakes in one set
 TRIPLES = 4_000  # sets of three that are tried at most: counted, so that an attempt has one diagnosis on every machine
+TRIALS = 6_000  # sets that are tried before no more of three are; all pairs always are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +110,8 @@ def explain(
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
 
-    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and `TRIPLES`,
-    those of `likely` ids first; no set of more than `most`.
+    `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and triples up to
+    `TRIPLES` and `TRIALS`, those of `likely` ids first; no set of more than `most`.
     With a mistake, it matters how the rest computes: each right way to mask (`stages.MASKING`), filling with `finite`, and each
     of the pipeline's `ways` is tried.
     Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
@@ -148,25 +149,39 @@ def _smallest(
     likely: Callable[[str], bool],
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
-    nearly_right = False
+    nearly_right, tried = False, 0
+    usual: list[list[State | str]] = []
+    # By the place of a way among all. The first is the usual one.
+    telling: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
     for count in range(most + 1):
         ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         computing = [pipeline, *(pipeline.in_ways if count else ())]
-        most_tried = TRIPLES // (len(walks) * len(computing))
+        # Where there are many pairs, few of the triples could be tried at all: they get what the pairs leave.
+        share = len(walks) * len(computing)
+        most_tried = min(TRIPLES, max(0, TRIALS - tried)) // share if count == MOST else None
+        agreeing: list[tuple[Variant, ...]] = []  # with the first answer, in the usual way
         matched: set[frozenset[str]] = set()
         near: set[frozenset[str]] = set()
-        for together, one in itertools.product(walks, computing):
-            tried = [outcomes(one, together[0][0], count, most_tried if count == MOST else None)]
+        for place, (together, one) in enumerate(itertools.product(walks, computing)):
+            if count > 1 and place and place not in telling:
+                usual = usual or _alone(pipeline, walks[0][0])
+                telling[place] = _telling(pipeline, usual, _alone(one, together[0]))
+            on_the_first, on_any = telling.get(place, (None, None))
+            sets = [outcomes(one, together[0][0], count, most_tried, on_the_first)]
             shown = replace(one, variants=tuple(variant for variant in one.variants if likely(variant.id)))
             if count == MOST and shown.variants != one.variants:  # not all can be tried
-                tried.insert(0, outcomes(shown, together[0][0], count, most_tried))
-            for each in itertools.chain.from_iterable(_possible(some, answers[0]) for some in tried):
+                sets.insert(0, outcomes(shown, together[0][0], count, TRIPLES // share, on_the_first))
+            tried += sum(map(len, sets))
+            possible = itertools.chain.from_iterable(_possible(some, answers[0]) for some in sets)
+            for each in itertools.chain(possible, _also(one, together[0][0], agreeing, on_the_first, on_any)):
                 chosen, first = each.chosen, each.result
                 hides = len(together) > 1 and each.holds_nan  # a mistake hides keys where there is no mask
                 if distance(answers[0], first) >= RIVAL and not hides:
                     continue
+                if not place:
+                    agreeing.append(chosen)
                 for states in together:
                     begins = outcome(one, states[0], chosen) if hides else first
                     worst = _farthest(one, states, answers, chosen, begins)
@@ -188,6 +203,43 @@ def _possible(tried: Outcomes, answer: Answer) -> Iterable[Outcome]:
     """The outcomes that the answer may be equal to."""
     first = next(iter(tensors(answer.output)), None)
     return tried if first is None or answer.instead is not None else tried.near(first, RIVAL)
+
+
+def _alone(pipeline: Pipeline, begun: list[State]) -> list[list[State | str]]:
+    """What each variant alone gives on every probe."""
+    return [[outcome(pipeline, state, (variant,)) for state in begun] for variant in pipeline.variants]
+
+
+def _telling(
+    pipeline: Pipeline, usual: list[list[State | str]], other: list[list[State | str]]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Which variants, by `id()`, give another result in another right way to compute or to mask than in the usual one.
+
+    On the first probe, and on any. A set without one of these need not be tried in the other way.
+    """
+    pairs = list(zip(pipeline.variants, usual, other, strict=True))
+    first = frozenset(id(variant) for variant, ours, theirs in pairs if not _same(ours[0], theirs[0]))
+    return first, frozenset(id(variant) for variant, ours, theirs in pairs if not all(map(_same, ours, theirs)))
+
+
+def _same(one: State | str, other: State | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and one == other
+    return distance(Answer(output=one.out), other) <= EQUAL
+
+
+def _also(
+    pipeline: Pipeline,
+    begun: State,
+    agreeing: list[tuple[Variant, ...]],
+    on_the_first: frozenset[int] | None,
+    on_any: frozenset[int] | None,
+) -> Iterator[Outcome]:
+    """Those of the sets that give the first answer in the usual way that another way changes on a later probe only."""
+    if on_the_first is not None and on_any is not None:
+        for chosen in agreeing:
+            if tells(chosen, on_any) and not tells(chosen, on_the_first):
+                yield Outcome(chosen=chosen, result=outcome(pipeline, begun, chosen))
 
 
 def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:

@@ -16,7 +16,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import traceback
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -69,7 +68,6 @@ class ForkServer:
 
     def _prepare_next_grading(self) -> None:
         """Prepare the next grading while nobody waits. Errors are ignored: the next grading meets and reports them."""
-        _import_pytest()
         if self._last is None:
             return
         with contextlib.suppress(sandbox.IsolationError, OSError):
@@ -87,7 +85,6 @@ class ForkServer:
             self._drop_zygote()
         if self._zygote is None:
             blocked.prepare()  # once here, and not in every attempt process
-            _import_pytest()
             with contextlib.suppress(OSError):
                 self._zygote = GraderZygote(job, self._detach_zygote)
 
@@ -214,14 +211,6 @@ class ForkServer:
             pass  # the engine or the face is gone
         finally:
             os._exit(0)
-
-
-def _import_pytest() -> None:
-    """Import pytest, so that every grader inherits it."""
-    if "pytest" not in sys.modules:
-        import pytest  # noqa: F401
-
-        memory.freeze_loaded_objects()
 
 
 def _wait_until_sent(control: socket.socket) -> None:

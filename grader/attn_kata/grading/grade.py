@@ -84,13 +84,14 @@ def grade(
     loaded: Loaded | None = None,
     *,
     connection: type[Connection] = Connection,
+    diagnosis_seconds: float = DIAGNOSIS_SECONDS,
 ) -> Report:
     """Grade `source` as the job says. `loaded` is the kata, if it is loaded already.
 
     Raises ConfinementFailed and TooWeak before the attempt is run. The engine ends the attempt process later, so that the
     report need not wait for that.
     """
-    grading = _Grading(job, source, launcher, loaded, connection)
+    grading = _Grading(job, source, launcher, loaded, connection, diagnosis_seconds)
     try:
         return grading.run()
     finally:
@@ -105,7 +106,9 @@ class _Grading:
         launcher: AttemptLauncher,
         loaded: Loaded | None,
         connection: type[Connection],
+        diagnosis_seconds: float,
     ) -> None:
+        self._diagnosis_seconds = diagnosis_seconds
         self._job, self._source, self._loaded = job, source, loaded
         self._deadline = time.monotonic() + job.timeout
         self._folder = Path(job.katas) / job.slug
@@ -184,7 +187,7 @@ class _Grading:
             processors.stay_on(self._job.processor)  # from here on the grader and the attempt take turns
             try:
                 left = max(1.0, self._deadline - time.monotonic())
-                with _time_limit(min(DIAGNOSIS_SECONDS, left)):
+                with _time_limit(min(self._diagnosis_seconds, left)):
                     code = self._source if self._read is None else self._read.code
                     diagnosed = diagnose(
                         self._read.mistakes

@@ -1,22 +1,22 @@
-"""The hidden tests of a kata, as pytest collects them, and one case of one of them.
+"""The hidden tests of a kata, the functions that pytest would collect, and one case of one of them.
 
 Whoever runs hidden tests loads them here: a grading, the mutants of `authoring`. pytest itself collects the same functions
-where an author calls it (see `pytest_fixtures`).
+where an author calls it (see `pytest_fixtures`). It is not asked here: importing it and collecting one file with it takes a
+tenth as long as importing torch.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
-import os
 import sys
+import traceback
+import types
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import pytest
 import torch
 
 from attn_kata.properties.cases import Drawn, Sizes
@@ -28,34 +28,6 @@ Case = tuple[int, str, int]  # a seed, a property and the place among its cases
 Begin = Callable[[Case | None], None]  # is told of each case before it is run, and of the end with None
 
 FIXTURES = ("attempt", "reference", "sizes")  # what a hidden test may ask for by its arguments' names
-
-# pytest's own plugins that are of no use for collecting; each costs time at start-up.
-_WITHOUT = (
-    "cacheprovider",
-    "capture",
-    "debugging",
-    "doctest",
-    "faulthandler",
-    "junitxml",
-    "logging",
-    "legacypath",
-    "monkeypatch",
-    "pastebin",
-    "pytester_assertions",
-    "recwarn",
-    "setuponly",
-    "setupplan",
-    "skipping",
-    "stepwise",
-    "terminal",
-    "terminalprogress",
-    "threadexception",
-    "tmpdir",
-    "unittest",
-    "unraisableexception",
-    "warnings",
-    "subtests",
-)
 
 
 class HiddenTestFault(Exception):
@@ -115,71 +87,37 @@ def hidden_test(name: str, function: Callable[..., None]) -> HiddenTest:
 
 
 def load(path: Path) -> list[HiddenTest]:
-    """The hidden tests in the file at `path`, in its order. No configuration, plugin or conftest of the machine's is read.
-
-    Raises HiddenTestFault.
-    """
-    collector = _Collector()
-    arguments = [
-        str(path),
-        "-c",
-        os.devnull,
-        "--rootdir",
-        str(path.parent),
-        "--noconftest",
-        "--assert=plain",
-        "--import-mode=importlib",
+    """The hidden tests in the file at `path`, in its order: its functions `test...`. Raises HiddenTestFault."""
+    found = [
+        hidden_test(name, value)
+        for name, value in vars(_module(path)).items()
+        if name.startswith("test") and callable(value)
     ]
-    for plugin in _WITHOUT:
-        arguments += ["-p", f"no:{plugin}"]
-    with _no_plugins():
-        code = pytest.main(arguments, plugins=[collector])
-    # pytest would take the module that is there for another file of the same name, and for a newer one.
-    if getattr(sys.modules.get(path.stem), "__file__", None) == str(path):
-        del sys.modules[path.stem]
-    if collector.faults:
-        raise HiddenTestFault(collector.faults[0])
-    if not collector.tests:
-        raise HiddenTestFault(f"pytest found no hidden test in {path.name} (it ended with {code!r})")
-    return collector.tests
+    if not found:
+        raise HiddenTestFault(f"there is no hidden test in {path.name}")
+    return found
 
 
-@contextmanager
-def _no_plugins() -> Iterator[None]:
-    """Keep pytest from loading the plugins that are installed."""
-    name = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
+def _module(path: Path) -> types.ModuleType:
+    """The file as a module, which is never kept for others: another kata's file may have its name."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module  # while it runs: dataclasses look for their module there
     try:
-        yield
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        at = f" (line {lines[-1]})" if lines else ""  # a SyntaxError says its line itself
+        said = " ".join("".join(traceback.format_exception_only(error)).split())
+        raise HiddenTestFault(f"it cannot be imported: {said}{at}") from error
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
-class _Collector:
-    """pytest's plugin that keeps what was collected. pytest runs none of it."""
-
-    def __init__(self) -> None:
-        self.tests: list[HiddenTest] = []
-        self.faults: list[str] = []
-
-    def pytest_collection_finish(self, session: Any) -> None:
-        for item in session.items:
-            try:
-                self.tests.append(hidden_test(item.name, item.obj))
-            except HiddenTestFault as fault:
-                self.faults.append(str(fault))
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.faults.append(f"{report.nodeid}: {report.longreprtext}")
-
-    def pytest_runtestloop(self) -> bool:
-        """In the place of pytest's own loop."""
-        return True
+        sys.modules.pop(path.stem, None)
+        if before is not None:
+            sys.modules[path.stem] = before
+    return module
 
 
 def seed_case(seed: int, tested: Property, place: int) -> None:

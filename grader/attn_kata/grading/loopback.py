@@ -20,6 +20,8 @@ from attn_kata.protocol import replies, wire
 from attn_kata.protocol.messages import Job, Request
 from attn_kata.report.model import Report
 
+SECONDS = 240.0  # no attempt of our own is made to be slow, and a machine may be busy
+
 
 def grade_here(source: bytes, *, attempt: str, loaded: Loaded) -> Report:
     """Grade an attempt of our own in this process. `attempt` is the name that the report shows."""
@@ -28,8 +30,8 @@ def grade_here(source: bytes, *, attempt: str, loaded: Loaded) -> Report:
     torch.set_default_dtype(torch.float32)  # whatever the attempt before has set
     torch.set_grad_enabled(True)
     katas, solutions = str(loaded.kata.folder.parent), str(loaded.solution.parent)
-    job = Job(slug=loaded.kata.slug, katas=katas, solutions=solutions, attempt=attempt)
-    return grade(job, source, _NoLauncher(), loaded, connection=Loopback)
+    job = Job(slug=loaded.kata.slug, katas=katas, solutions=solutions, attempt=attempt, timeout=SECONDS)
+    return grade(job, source, _NoLauncher(), loaded, connection=Loopback, diagnosis_seconds=SECONDS)
 
 
 class Loopback(Connection):

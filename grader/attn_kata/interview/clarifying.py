@@ -22,7 +22,9 @@ from attn_kata.errors import UsageError
 from attn_kata.interview import content, vocabulary
 from attn_kata.tables import Table
 
-NEAR = 4.0  # least score; a third for a question of one word
+NEAR = 5.5  # least score
+NEAR_OF_ONE = 1.3  # least score for a question of one word
+BESIDE = 10.0  # least score of a question beside the first in one text
 CLEAR = 0.1  # least lead over the kata's other questions, as a share
 ELSEWHERE = 0.75  # what counts of the score of a topic that only other katas answer
 LONGEST = 500  # characters of a text that are read
@@ -36,20 +38,23 @@ def heard(slug: str, text: str) -> list[int]:
     """The numbers (from 1) of the kata's questions that the text asks, sentence by sentence, each once.
 
     Beside sentences with a question mark, the others only say why somebody asks. They count where nothing else is found.
+    Often a second sentence only goes on with the first ("And what comes out then?"). So more must speak for a second question.
     """
     sentences = [one.group() for one in _SENTENCE.finditer(text[:LONGEST]) if vocabulary.words(one.group())]
     asking = [one for one in sentences if one.endswith("?")] or sentences
-    found = [number for one in asking for number in [_nearest(slug, one)] if number is not None]
+    found = [each for one in asking for each in [_nearest(slug, one)] if each is not None]
     if not found and len(sentences) > 1:
         whole = _nearest(slug, text)
         found = [whole] if whole is not None else []
-    return list(dict.fromkeys(found))
+    most = max((score for score, _ in found), default=0.0)
+    return list(dict.fromkeys(number for score, number in found if score >= min(most, BESIDE)))
 
 
-def _nearest(slug: str, text: str) -> int | None:
+def _nearest(slug: str, text: str) -> tuple[float, int] | None:
+    """The score and the number of the question that this sentence asks."""
     words = _asked(text[:LONGEST])
     scores = _scores(slug, words)
-    least = NEAR if len(words) > 1 else NEAR / 3
+    least = NEAR if len(words) > 1 else NEAR_OF_ONE
     every = range(1, len(content.of_kata(slug).questions) + 1)
     own = {topic for number in every for topic in _topics(slug, number)}
     ranked = sorted(
@@ -62,7 +67,7 @@ def _nearest(slug: str, text: str) -> int | None:
     )
     best, number = ranked[0]
     found = best >= least > 0 and best * (1 - CLEAR) >= ranked[1][0] and best >= others
-    return number if found else None
+    return (best, number) if found else None
 
 
 def _asked(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings import function_adapter, module_adapter, own_code, positions, rotations
+from attn_kata.readings import function_adapter, module_adapter, own_code, positions, rotation_adapter
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 
@@ -42,7 +42,7 @@ def source_of(reading: Reading, contract: Contract) -> str:
     """The adapter's source."""
     parts = [_HEAD.format(entry=reading.entry)]
     if contract.rotation:
-        return parts[0] + rotations.source(reading)
+        return parts[0] + rotation_adapter.source(reading)
     if any("." in name for name, _ in reading.build):
         parts.append(_CONFIG)
     if reading.unturned:

@@ -92,10 +92,10 @@ class Limits:
             mask = given | True  # the contract's function takes a mask always
         if mask is not None and self.reading.hides_queries and mask.dim() > 1:
             mask = mask & mask[..., :1, :].transpose(-2, -1)
+        keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
         if mask is None and self._opens and self.contract.is_module and self.contract.mask == "scores":
-            mask = torch.ones(first.shape[-2], first.shape[-2], dtype=torch.bool)  # as the code is called then
+            mask = torch.ones(first.shape[-2], keys, dtype=torch.bool)  # as the code is called then
         if self.reading.causal:
-            keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
             own = causal.lower(first.shape[-2], keys)  # (Tq, Tk)
             mask = own if mask is None else own & mask
         return (*args[:place], mask, *args[place + 1 :]) if len(args) > place or mask is not None else args

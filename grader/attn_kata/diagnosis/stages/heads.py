@@ -59,8 +59,14 @@ def split_one_by(wrong: Split) -> tuple[Stage, ...]:
     return split_by(q=wrong), split_by(k=wrong), split_by(v=wrong)
 
 
-split_no_transpose = split_by(q=as_it_lies, k=as_it_lies, v=as_it_lies)
-split_interleaved = split_by(q=in_turn_columns, k=in_turn_columns, v=in_turn_columns)
+def split_no_transpose(state: State) -> None:
+    """(B, T, E) read as (B, H, T, D) as it lies in memory, for q, k and v."""
+    split_by(q=as_it_lies, k=as_it_lies, v=as_it_lies)(state)
+
+
+def split_interleaved(state: State) -> None:
+    """(B, T, E) to (B, H, T, D), head h taking the columns h, h + H, h + 2H, … of q, k and v."""
+    split_by(q=in_turn_columns, k=in_turn_columns, v=in_turn_columns)(state)
 
 
 def split_by_size(state: State) -> None:

@@ -22,13 +22,13 @@ Turn = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def rotated(state: State, x: Tensor) -> Tensor:
     """`x` (B, H, T, D) turned by the rules of the state."""
-    angles = state.places(state.positions, x) * state.frequencies(x.shape[-1], state.base)
+    angles = state.places(state.positions, x) * state.frequencies(x.shape[-1], state.base) * getattr(state, "unit", 1.0)
     out: Tensor = state.turn(x, angles.cos(), angles.sin())
     return out
 
 
-def rotary_rules(**rules: Callable[..., Any]) -> Stage:
-    """The stage that sets rules of the rotation: `frequencies`, `places`, `turn`, `base`."""
+def rotary_rules(**rules: Any) -> Stage:
+    """The stage that sets rules of the rotation: `frequencies`, `places`, `turn`, `base`, `unit` (a factor of angles)."""
 
     def stage(state: State) -> None:
         for name, rule in rules.items():
@@ -96,9 +96,24 @@ def turn_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
 
-def turn_backwards(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """The other direction."""
-    return turn_neighbours(x, cos, -sin)
+def turn_overwriting_first(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The first of a pair is overwritten before the second is made of it."""
+    first, second = x[..., 0::2], x[..., 1::2]
+    first = first * cos - second * sin
+    return torch.stack([first, first * sin + second * cos], dim=-1).flatten(-2)
+
+
+def turn_overwriting_second(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The second of a pair is overwritten before the first is made of it."""
+    first, second = x[..., 0::2], x[..., 1::2]
+    second = first * sin + second * cos
+    return torch.stack([first * cos - second * sin, second], dim=-1).flatten(-2)
+
+
+def turn_halves_into_neighbours(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Pairs (i, i + D / 2), the results beside each other."""
+    first, second = turn_halves(x, cos, sin).chunk(2, dim=-1)
+    return torch.stack([first, second], dim=-1).flatten(-2)
 
 
 def turn_without_minus(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
