@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pexpect
 import pytest
@@ -81,8 +82,10 @@ def test_the_host_is_read_on_the_narrowest_terminal(folder, home, ready):
             "Only the candidate does",
             "is not a line of the rubric",
         ):
+            begun = time.monotonic()
             while shown not in one.raw.decode(errors="ignore").replace("\r", ""):
                 assert one.read(), one.text
+                assert time.monotonic() < begun + 60, one.text
         said = one.raw.decode().replace("\r", "").splitlines()
         assert [line for line in said if len(line) > 40] == []
         assert "    questions to ask, with their" in "\n".join(said)
