@@ -23,6 +23,7 @@ from attn_kata.properties.handle import Handle
 from attn_kata.resources import katas_folder
 
 SEED = 0
+IN_PAIRS = 3  # variants of one id that are met in pairs; alone, all are
 
 
 def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipeline, tuple[Variant, ...]]]:
@@ -44,7 +45,7 @@ def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]
     """Every single variant; or for every two ids, and every id with itself, one pair of variants that show in values.
 
     The two replace different stages. All pairs would be several times as many, and ask the same again. Which variants of two
-    ids make the pair changes from pair to pair, so that the later variants of an id are met too.
+    ids make the pair changes from pair to pair, among the first of each, so that not only the first is met.
     """
     if not pairs:
         yield from ((variant,) for variant in pipeline.variants)
@@ -53,7 +54,8 @@ def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]
     for variant in pipeline.variants:
         if variant.shows_in_values:
             by_id.setdefault(variant.id, []).append(variant)
-    for turn, (one, other) in enumerate(itertools.combinations_with_replacement(by_id.values(), 2)):
+    first = [some[:IN_PAIRS] for some in by_id.values()]
+    for turn, (one, other) in enumerate(itertools.combinations_with_replacement(first, 2)):
         together = itertools.combinations(one, 2) if one is other else itertools.product(one, other)
         possible = [pair for pair in together if not set(pair[0].stages) & set(pair[1].stages)]
         if possible:
