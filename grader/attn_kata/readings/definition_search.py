@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attn_kata.readings import calls, construction, conventions, masks, vocabulary
-from attn_kata.readings.behaviour import Ranked, answers, averages
+from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
+from attn_kata.readings.behaviour import Ranked, answers, averages, partly
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
@@ -85,6 +85,8 @@ class DefinitionSearch:
         """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
         if not ranked.answers:
             masked = ranked.reading.mask != "none"
+            if certain.raises(ranked.reading, self.search, self.definition):
+                return ""
             why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
             return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
@@ -135,10 +137,17 @@ class DefinitionSearch:
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
             ranked = self._best(self._needing(readings)) or ranked
-        if (ranked is None or not ranked.answers) and not self.contract.is_module and "alike" not in self.given:
+        if not self.contract.is_module and "alike" not in self.given and self._raises(ranked):
             alike = self._best([replace(one, alike=True) for one in readings])
-            ranked = alike if alike is not None and alike.answers else ranked
+            fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
+            ranked = alike if fewer else ranked
         return ranked
+
+    def _raises(self, ranked: Ranked | None) -> bool:
+        """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""
+        if ranked is None or not ranked.answers:
+            return True
+        return ranked.mistakes > 0 and partly(self.search.unmasked(ranked.reading))
 
     def _best(self, readings: list[Reading]) -> Ranked | None:
         return self.search.best(self._with_returns(readings), self.search.unmasked, several=self.several)
