@@ -94,7 +94,7 @@ class Attention(nn.Module):
         (
             "self.keep = self.fill\n\n    def fill(self):\n        self.cache = []",
             "x = x + self.cache[0]",
-            "has no attribute 'cache', line 20 in forward",
+            "has no attribute 'cache', line 17 in forward",
             "Say how it is called with --read call=",
         ),
     ],

@@ -280,3 +280,55 @@ def test_a_source_with_both_functions_of_a_rotation_is_never_read():
     for source, by_contract in ((text, True), (text.replace("rope_attention", "other"), False)):
         code = source.encode()
         assert origin.is_by_contract(code, syntax.of_source(code), entries, known("rope")[0]) == by_contract
+
+
+BY_THE_KEYS = """
+import torch
+
+def attention(queries, keys, values):
+    b, h, t, d = keys.shape
+    causal = torch.ones(t, t).tril().bool()
+    scores = (queries @ keys.transpose(-2, -1) / d**0.5).masked_fill(~causal, -torch.inf)
+    return (scores.softmax(-1) @ values).contiguous().view(b, h, t, d)
+"""
+
+
+def test_code_that_takes_values_as_wide_as_keys_only_is_read_so():
+    found = read(BY_THE_KEYS, "sdpa")
+    wrong = read(BY_THE_KEYS.replace(" / d**0.5", ""), "sdpa")
+
+    assert (found.reading.alike, found.mistakes) == (True, 0)
+    assert (wrong.reading.alike, wrong.mistakes) == (True, 1)
+
+
+def test_a_cache_that_is_not_tried_is_a_departure():
+    text = adapter.source("minimal_gpt").replace(
+        "forward(self, x):", "forward(self, x, layer_past=None, use_cache=False):"
+    )
+    found = read(text, "mha")
+
+    assert found.mistakes == 0
+    assert "its cache is not tried (layer_past, use_cache)" in description.departures(found, known("mha")[0])
+
+
+ONE_WIDTH = """
+import torch
+from torch import nn
+
+class GlobalAttention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.linear_in = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, input, context):
+        score = self.linear_in(input).view(input.shape) @ context.transpose(1, 2)
+        return (score.softmax(-1) @ context).transpose(0, 1), score
+"""
+
+
+def test_without_any_answer_to_tell_how_queries_are_laid_out_there_is_no_verdict(shared_engine):
+    """Each guess raises or returns something else: what a guess looks like is no mistake of the code."""
+    report = shared_engine.grade("multiplicative_attention", ONE_WIDTH.encode(), attempt="theirs.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "line 11 in forward" in report.ungraded_because
