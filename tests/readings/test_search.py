@@ -332,3 +332,45 @@ def test_without_any_answer_to_tell_how_queries_are_laid_out_there_is_no_verdict
 
     assert report.outcome == "ungraded"
     assert "line 11 in forward" in report.ungraded_because
+
+
+TWO_PATHS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(n_embd, n_embd) for _ in range(4))
+        self.n_head = n_head
+        self.flash = hasattr(F, "scaled_dot_product_attention")
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q, k, v = (one(x).view(b, t, self.n_head, -1).transpose(1, 2) for one in (self.q_proj, self.k_proj, self.v_proj))
+        if self.flash:
+            y = F.scaled_dot_product_attention(q, k, v)
+        else:
+            y = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1) @ v
+        return self.o_proj(y.transpose(1, 2).reshape(b, t, e))
+"""
+
+
+def test_a_path_that_is_switched_off_hides_no_mistake():
+    right = read(TWO_PATHS, "mha")
+    wrong = read(TWO_PATHS.replace("attention(q, k, v)", "attention(k, q, v)"), "mha")
+
+    assert (right.reading.off, right.mistakes) == (("flash",), 0)
+    assert wrong.reading.off == ()
+    assert wrong.mistakes > 0
+
+
+@pytest.mark.parametrize("mistake", ["gpt_neo_like__mask_after_softmax", "gpt_neo_like__mask_shifted"])
+def test_a_wrong_triangle_beside_a_right_mask_is_explained_without_the_mask(mistake):
+    row = MISTAKES[mistake]
+    edits = [Edit(old=each["old"], new=each["new"], place=mistake) for each in row["edit"]]
+    found = read(apply(adapter.source(row["piece"]), edits), "mha")
+
+    assert (found.reading.causal, found.reading.mask, found.mistakes) == (True, "none", 1)
+    assert "its mask is not tried (attention_mask)" in description.departures(found, known("mha")[0])

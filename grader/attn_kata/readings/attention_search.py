@@ -42,6 +42,7 @@ def run(
         doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else "",
         layout_open=search.contract.has_score and not ranked.answers,
         untried=calls.untried(of_definition.definition, ranked.reading),
+        mask_untried=of_definition.mask_untried(ranked.reading),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
-from attn_kata.readings.behaviour import Ranked, answers, averages, partly
+from attn_kata.readings.behaviour import Ranked, answers, averages, mistakes, partly
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
@@ -79,7 +79,13 @@ class DefinitionSearch:
         if ranked is None:
             self._refuse(f": every call that was tried raises{self.search.why(readings)}")
             return None
-        return ranked if parameter is None or self.contract.is_block else self._with_mask(ranked) or ranked
+        ranked = self._as_it_is_built(ranked)
+        if parameter is None or self.contract.is_block:
+            return ranked
+        masked = self._with_mask(ranked) or ranked
+        # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
+        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes and ranked.reading.causal
+        return ranked if alone and "mask" not in self.given else masked
 
     def doubt(self, ranked: Ranked) -> str:
         """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
@@ -94,6 +100,11 @@ class DefinitionSearch:
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def mask_untried(self, reading: Reading) -> str:
+        """The parameter that takes a mask, where the contract has one and the reading leaves it out; or ""."""
+        passed = any(value == "mask" for _, value in reading.call)
+        return "" if passed or self.parameter is None or self.contract.place_of_mask is None else self.parameter.name
 
     def _refuse(self, why: str) -> None:
         self.search.tried.append(f"{self.definition.name}{why}")
@@ -142,6 +153,15 @@ class DefinitionSearch:
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
         return ranked
+
+    def _as_it_is_built(self, ranked: Ranked) -> Ranked:
+        """The reading; but with the path that it switches off, where that one computes something else."""
+        if not ranked.reading.off or "off" in self.given or ranked.mistakes:
+            return ranked
+        whole = replace(ranked.reading, off=())
+        asked = self.search.unmasked(whole)
+        differs = answers(asked) and mistakes(asked, 0) is None
+        return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1) if differs else ranked
 
     def _raises(self, ranked: Ranked | None) -> bool:
         """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""

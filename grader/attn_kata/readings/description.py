@@ -192,7 +192,10 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask
     found += ["a mask of one length"] * (reading.lengths == 1)
-    found += ["takes no mask"] * (place is not None and reading.mask == "none")
+    untried = chosen.mask_untried
+    found += [f"its mask is not tried ({untried})" if untried else "takes no mask"] * (
+        place is not None and reading.mask == "none"
+    )
     found += ["takes a mask"] * (place is None and any(value == "mask" for _, value in reading.call))
     found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")
     found += [f"a mask {reading.shape}"] * (

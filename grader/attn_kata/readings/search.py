@@ -66,6 +66,7 @@ class Search:
         doubt: str = "",
         layout_open: bool = False,
         untried: tuple[str, ...] = (),
+        mask_untried: str = "",
     ) -> Chosen:
         """The reading as chosen, with its adapter."""
         return Chosen(
@@ -79,6 +80,7 @@ class Search:
             doubt=doubt,
             layout_open=layout_open,
             untried=untried,
+            mask_untried=mask_untried,
         )
 
     def best(self, readings: Iterable[Reading], ask: Asking, *, several: bool = False) -> Ranked | None:
