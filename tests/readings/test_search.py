@@ -374,3 +374,33 @@ def test_a_wrong_triangle_beside_a_right_mask_is_explained_without_the_mask(mist
 
     assert (found.reading.causal, found.reading.mask, found.mistakes) == (True, "none", 1)
     assert "its mask is not tried (attention_mask)" in description.departures(found, known("mha")[0])
+
+
+OF_FLAGS = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, hidden_size, num_heads):
+        super().__init__()
+        self.query, self.key, self.value, self.out = (nn.Linear(hidden_size, hidden_size) for _ in range(4))
+        self.num_heads = num_heads
+
+    def forward(self, x, mask=None):
+        b, t, e = x.shape
+        q, k, v = (one(x).view(b, t, self.num_heads, -1).transpose(1, 2) for one in (self.query, self.key, self.value))
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores - 1e12 * (1.0 - mask[:, None, None, :].float())
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, e))
+"""
+
+
+def test_a_mask_that_is_taken_from_1_is_not_read_as_one_that_is_added():
+    """Infinities would be hidden by any factor, also by one that is far too small for flags."""
+    right = read(OF_FLAGS, "mha")
+    wrong = read(OF_FLAGS.replace("1e12", "1e-12"), "mha")
+
+    assert (right.reading.mask, right.mistakes) == ("keep", 0)
+    assert wrong.reading.mask != "additive"
+    assert wrong.mistakes > 0
