@@ -28,7 +28,7 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
 def _is_certain(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] == "AttributeError":
         lacks = _LACKS.search(raised.text)
-        return lacks is not None and _is_never_set(*lacks.groups(), text, structure)
+        return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":
         return _OF_A_CALL.search(raised.text) is not None
     return raised.types[0] == "RuntimeError" and _OF_THE_CODE.search(raised.text) is not None
