@@ -42,7 +42,7 @@ def compared(report: Report) -> dict[str, Any]:
         return [timeless(one) for one in value] if isinstance(value, list) else value
 
     body: dict[str, Any] = timeless(report.to_dict())
-    asks = ("Nothing in the code says what True", "Another reading explains")
+    asks = ("No name and no comment says what True", "Another reading explains")
     notes = [one for one in body["reading"]["notes"] if not one.startswith(asks)]
     body["reading"] |= {"settled": True, "ties": [], "notes": notes}
     return body
