@@ -101,7 +101,7 @@ def test_what_cannot_be_read_says_what_was_tried_and_what_to_pass(run, folder):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--read", "q=nope"), "it has no parameter 'nope'; it has q_proj.weight"),
+        (("--read", "q=nope"), "it has no parameter 'nope'; it has linear_k.bias"),
         (("--class", "Nope"), "there is no 'Nope' in the file; it defines"),
     ],
 )
