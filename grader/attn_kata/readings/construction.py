@@ -59,9 +59,12 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
 
 
 def _strange(search: Search, shapes: layers.Shapes) -> str | None:
-    """The first parameter that the user has named and the code does not have: else it would never be set, and be blamed."""
+    """The first weight that the user has named and the code does not have: it would never be set, and be blamed.
+
+    A bias that it does not have is another matter: the adapter gives it one.
+    """
     said = (search.given[role] for role in ROLES if role in search.given)
-    paths = [path for one in said if isinstance(one, Layer) for path in (one.weight, one.bias) if path]
+    paths = [one.weight for one in said if isinstance(one, Layer) and one.weight]
     return next((path for path in paths if path.replace(".*.", ".0.") not in shapes), None)
 
 
