@@ -104,6 +104,14 @@ def test_what_cannot_be_built_or_called_is_said_with_what_to_do(shared_engine, b
     assert to_do in report.ungraded_because
 
 
+def test_an_output_that_value_does_not_reach_says_nothing_of_the_dropout(shared_engine):
+    source = adapter.source("qkv_out_only").replace("F.linear(value, w_v, b_v)", "F.linear(key, w_v, b_v)")
+    report = shared_engine.grade("qkv_attention", source.encode(), attempt="theirs.py", reads=True)
+
+    assert [one.id for each in report.diagnosis for one in each.mistakes] == ["source.value_from_key"]
+    assert not any("dropout" in note for note in report.reading["notes"]), report.reading["notes"]
+
+
 @pytest.mark.parametrize(
     ("tried", "to_do"),
     [
