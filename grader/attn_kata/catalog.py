@@ -117,7 +117,8 @@ def check_property(kata: Kata, name: str) -> None:
 def _meant(name: str, known: list[str]) -> str:
     import difflib  # only here: a right name should not wait for it
 
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    swapped = [one for one in known if sorted(one) == sorted(name)]  # mah: mha, and not mla
+    near = swapped or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f" Did you mean '{near[0]}'?" if near else ""
 
 

@@ -90,6 +90,9 @@ def test_everybody_is_in_the_results_and_nobody_costs_another_one_a_verdict(grad
     assert [row["student"].removeprefix("'") for row in rows] == list(students)
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
     assert "13 of 13 graded" in done.stderr
+    reasons = " ".join(done.stdout.rpartition("Not graded\n")[2].split())
+    for name in ("Dee", "Empty"):  # in full: the table cuts them
+        assert f"{name}: {' '.join(str(students[name]['because']).split())}" in reasons
     assert "1 Scores not divided (scale.missing)" in " ".join(done.stdout.split())
     assert not (folder.parent / "home").exists(), "the teacher's own progress is not touched"
 

@@ -75,6 +75,15 @@ def test_a_property_that_is_called_like_a_family_is_explained_with_the_family_th
     assert "device.default" in done.stdout
 
 
+def test_the_family_of_a_property_with_its_name_is_listed_as_the_property_says(run: Run) -> None:
+    said, listed = run("explain", "mask", "--all"), run("explain", "mask.")
+
+    assert "attn-kata explain mask." in said.stdout
+    assert listed.returncode == 0
+    assert listed.stdout.startswith("mask\n")
+    assert "mask.shifted" in listed.stdout
+
+
 def test_a_standard_property_is_explained_in_the_words_of_every_kata_that_takes_it(run: Run) -> None:
     usual, own = run("explain", "from_scratch", "--all").stdout, run("explain", "gradients_with_mask", "--all").stdout
 
@@ -107,6 +116,7 @@ def test_a_family_lists_its_own(run: Run) -> None:
         ("scale.embed_dims", "'scale.embed_dim'"),
         ("embed_dim", "'scale.embed_dim'"),
         ("sqrt", "'scale.no_sqrt'"),
+        ("value", "'values' or 'scale.value_dim' or 'project.key_for_value'"),
         ("contiguous", "'layout.view_of_strided'"),
         ("no_futur_leak", "'no_future_leak'"),
     ],

@@ -224,6 +224,7 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
     ("arguments", "said"),
     [
         (["sdap"], "Did you mean 'sdpa'?"),
+        (["mah"], "Did you mean 'mha'?"),
         (["nothing.py"], "There is no file 'nothing.py'. Did you mean 'something.py'?"),
         (["some/where.py"], "There is no file 'some/where.py'."),
         (["a_folder"], "'a_folder' is a folder."),

@@ -101,6 +101,20 @@ def test_what_cannot_be_read_says_what_was_tried_and_what_to_pass(run, folder):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--read", "q=nope"), "it has no parameter 'nope'; it has linear_k.bias"),
+        (("--class", "Nope"), "there is no 'Nope' in the file; it defines"),
+    ],
+)
+def test_a_name_that_the_code_does_not_have_is_no_verdict_and_those_that_it_has_are_said(run, piece, arguments, said):
+    done = run("grade", piece("chinese_notes"), "--kata", "mha", *arguments)
+
+    assert done.returncode == 3, done.stdout
+    assert said in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         (("--read", "fuse=q"), "is not KEY=VALUE with a key that is known"),
         (("--strict", "--class", "X"), "Leave one of the two out"),
         (("--read", "q=x", "--kata", "softmax"), "takes code with the names of its contract only"),

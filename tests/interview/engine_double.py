@@ -22,7 +22,10 @@ def scaled_dot_product_attention(q, k, v):
 
 
 class FakeEngine:
-    """Holds or fails properties by what stands in the source: `# holds: values` and, not tried, `# skips: gradients`."""
+    """Holds or fails properties by what stands in the source: `# holds: values` and, not tried, `# skips: gradients`.
+
+    What begins with `def broken(` is not Python.
+    """
 
     def __init__(self) -> None:
         self.graded: list[bytes] = []
@@ -30,6 +33,7 @@ class FakeEngine:
 
     def grade(self, slug, source, *, attempt, seed=0, diagnose=True, **rest):
         self.graded.append(source)
+        broken = source.startswith(b"def broken(")
         found = re.search(rb"# holds: ([\w, ]*)", source)
         holds = (
             set(found[1].decode().strip().split(", "))
@@ -58,11 +62,11 @@ class FakeEngine:
         return Report(
             kata=slug,
             attempt=attempt,
-            outcome="passed" if holds >= set(CORE) else "failed",
+            outcome="ungraded" if broken else "passed" if holds >= set(CORE) else "failed",
             seed=seed,
-            findings=findings,
+            findings=[] if broken else findings,
             diagnosis=[],
-            ungraded_because=None,
+            ungraded_because="it is not Python" if broken else None,
             attempt_output=self.prints,
             isolation=Isolation(tier=1, landlock=7, seccomp=True, notes=[]),
             seconds={"total": 1.0, "load": 0.5, "properties": 0.4, "diagnosis": 0.0},

@@ -191,6 +191,21 @@ def test_self_reported_points_count_nowhere(desk, begin, engine):
     assert any("3 of 5 points ticked" in line for line in after.self_reported)
 
 
+def test_what_is_not_python_has_no_speed_and_breaks_nothing(desk, clock, begin, engine):
+    session = begin(minutes=30)
+    broken = b"def broken(:\n"
+    for source in (b"# holds: output_shape, values\n", broken):
+        clock.goes(minutes=2)
+        control.save(desk, session.id, source)
+    control.submit(desk, session.id, broken)
+    card = card_of(desk, go_to_review(desk, session), engine)
+    evidence = {one.name: one.evidence for one in card.dimensions}
+
+    assert scores(card)["Speed"] == 1
+    assert "all core properties: never" in evidence["Speed"]
+    assert not any("broke" in line for line in evidence["Testing discipline"])
+
+
 def test_a_late_file_has_no_speed(desk, clock, begin, engine):
     session = begin()
     clock.goes(minutes=60)

@@ -132,6 +132,13 @@ def test_a_block_that_is_named_is_read_as_a_block_and_an_attention_with_a_norm_i
         assert (told is not None and told[0] == "transformer_block") == (row["kata"] == "transformer_block"), name
 
 
+def test_a_block_whose_attention_is_graded_alone_is_said():
+    source = adapter.source("block_minimal_gpt").encode()
+
+    assert "Block, which uses it, is not graded: --class Block" in inference.kata_of(source)[1]
+    assert "not graded" not in inference.kata_of(source, "Block")[1]
+
+
 @pytest.mark.parametrize("slug", ["mha", "qkv_attention", "transformer_block"])
 def test_every_property_of_dropout_can_be_left_out(slug):
     """Code by other names may drop nothing: a property of dropout that is forgotten here calls it wrong."""

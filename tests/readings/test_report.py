@@ -42,7 +42,7 @@ def compared(report: Report) -> dict[str, Any]:
         return [timeless(one) for one in value] if isinstance(value, list) else value
 
     body: dict[str, Any] = timeless(report.to_dict())
-    asks = ("Nothing in the code says what True", "Another reading explains")
+    asks = ("No name and no comment says what True", "Another reading explains")
     notes = [one for one in body["reading"]["notes"] if not one.startswith(asks)]
     body["reading"] |= {"settled": True, "ties": [], "notes": notes}
     return body
@@ -117,6 +117,14 @@ def test_what_raises_however_it_is_read_is_a_mistake_with_its_line(shared_engine
     line = source.splitlines().index("        x = self.drop_out(x)") + 1
     failed = [one.message for one in report.findings if one.outcome == "failed"]
     assert f"'Attention' object has no attribute 'drop_out', line {line} in forward" in failed[0]
+
+
+def test_an_output_that_value_does_not_reach_says_nothing_of_the_dropout(shared_engine):
+    source = adapter.source("qkv_out_only").replace("F.linear(value, w_v, b_v)", "F.linear(key, w_v, b_v)")
+    report = shared_engine.grade("qkv_attention", source.encode(), attempt="theirs.py", reads=True)
+
+    assert [one.id for each in report.diagnosis for one in each.mistakes] == ["source.value_from_key"]
+    assert not any("dropout" in note for note in report.reading["notes"]), report.reading["notes"]
 
 
 @pytest.mark.parametrize(

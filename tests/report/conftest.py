@@ -114,7 +114,7 @@ READING = {
     ],
     "departures": ["names", "takes a config"],
     "settled": False,
-    "notes": ["Nothing in the code says what True in the mask means."],
+    "notes": ["No name and no comment says what True in the mask means."],
     "candidates": ["CrossAttention"],
     "ties": [["square=yes"]],
 }

@@ -110,7 +110,7 @@ def test_the_page_says_how_code_by_other_names_is_read_with_flags_to_type(report
     assert "RIGHT, AS READ" in text
     assert "config.n_embd = E, config.n_head = H" in text
     assert "Departs from the contract (not mistakes): names · takes a config" in text
-    assert "Nothing in the code says what True in the mask means." in text
+    assert "No name and no comment says what True in the mask means." in text
     assert "Others that may be meant: CrossAttention" in text
     assert "entry=Attention" in text
     assert "'shape=(B, T, T)'" in text

@@ -224,13 +224,13 @@ def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder
             lines.append(process.stdout.readline())
         return lines
 
-    first = until("Nothing in the code says what True")
+    first = until("No name and no comment says what True")
     save(file, right[: len(right) // 2])
     half = until("Not graded")
     save(file, right + "\n# the same\n")
-    again = until("Nothing in the code says what True")
+    again = until("No name and no comment says what True")
     save(file, right.replace("masked_fill(mask,", "masked_fill(mask == 0,"))
-    changed = until("Nothing in the code says what True")
+    changed = until("No name and no comment says what True")
     process.send_signal(signal.SIGTERM)
 
     assert process.wait(15) == 143

@@ -72,11 +72,11 @@ def _properties(page: Page, summary: Summary) -> None:
 
 
 def _ungraded(page: Page, summary: Summary) -> None:
-    rows = summary.ungraded()
+    rows = [row for row in summary.rows if row.outcome in ("ungraded", "missing")]
     if rows:
-        page.section("Not graded")
+        page.section("Not graded")  # in full: the table cuts a long reason
         for row in rows[:MOST_SENTENCES]:
-            page.line(f"{row.student}: {row.because}", indent=2)
+            page.line(f"{row.student}: {one_line(row.because, most=400)}", indent=2)
         _more(page, len(rows) - MOST_SENTENCES)
     if summary.left_out:
         page.section("Left out, because they belong to nobody")

@@ -58,7 +58,9 @@ def explained(name: str, *, as_json: bool, kata: str | None = None) -> str:
     if plain in entries:
         entry = entries[plain]
         return _mistake_json(entry) if as_json else _mistake_text(entry, kata)
-    if plain in claims.load():  # before a family: what breaks the property `device` is the family `device`
+    if plain.endswith("."):  # a family that has a property's name
+        plain = plain.removesuffix(".")
+    elif plain in claims.load():  # before a family: what breaks the property `device` is the family `device`
         known = claims.load()[plain]
         return _property_json(known) if as_json else _property_text(known, kata)
     if not plain or any(entry.family == plain for entry in entries.values()):
@@ -70,16 +72,18 @@ def explained(name: str, *, as_json: bool, kata: str | None = None) -> str:
 def _unknown(name: str, plain: str, entries: dict[str, Entry]) -> UsageError:
     if plain in catalog.slugs():
         return UsageError(f"'{name}' is a kata.", next_step=f"Start it: attn-kata start {plain}")
+
+    import difflib  # only here: a correct name does not need it
+
     ids = list(entries)
+    named = difflib.get_close_matches(plain, claims.load(), n=1, cutoff=0.85)
     short = [id for id in ids if id.partition(".")[2].lower() == plain]
     within = [id for id in ids if plain in re.split(r"[._]", id.lower())]  # sqrt: scale.no_sqrt
     told = [id for id, entry in entries.items() if plain in re.findall(r"\w+", f"{entry.title} {entry.plain}".lower())]
-    likely = short or within or told
+    likely = [*named, *(short or within or told)]
     if likely:
         meant = " or ".join(f"'{id}'" for id in likely[:3])
-        return UsageError(f"There is no mistake '{name}'. Did you mean {meant}?", next_step=_SEE_ALL)
-
-    import difflib  # only here: a correct name does not need it
+        return UsageError(f"There is no mistake and no property '{name}'. Did you mean {meant}?", next_step=_SEE_ALL)
 
     near = difflib.get_close_matches(plain, [*ids, *claims.load()], n=1, cutoff=0.5)
     said = f" Did you mean '{near[0]}'?" if near else ""
@@ -149,6 +153,9 @@ def _property_text(every: list[Claim], kata: str | None) -> str:
         others = len(every) - len(chosen)
         katas = "1 other kata" if others == 1 else f"{others} other katas"
         sections.append(paragraph(f"In {katas} too: attn-kata explain {chosen[0].name} --all"))
+    if any(entry.family == chosen[0].name for entry in catalogue.load().values()):
+        family = f"{chosen[0].name}."
+        sections.append(paragraph(f"All mistakes whose names begin with {family}: attn-kata explain {family}"))
     return "\n\n".join(sections)
 
 

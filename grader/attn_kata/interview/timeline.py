@@ -81,8 +81,10 @@ def points(
         report = reports.get((event.stage, digest)) if digest else None
         flips: tuple[Flip, ...] = ()
         held = core = passing = lacking = None
-        if report is not None:
-            outcomes = {one["property"]: one["outcome"] for one in report["findings"] if one["tier"] == "core"}
+        outcomes = (
+            {one["property"]: one["outcome"] for one in report["findings"] if one["tier"] == "core"} if report else {}
+        )
+        if outcomes:  # what is not Python was not graded: nothing held then, and nothing broke
             holding = {name for name, outcome in outcomes.items() if outcome == "passed"}
             held, core = len(holding), len(outcomes)
             passing, lacking = tuple(sorted(holding)), tuple(sorted(outcomes.keys() - holding))

@@ -7,7 +7,7 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings import adapter, blocks, building, layers
 from attn_kata.readings.own_code import BUILDER
-from attn_kata.readings.reading import Reading, is_path, with_flags
+from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.search import Search
 from attn_kata.readings.structure import Definition
 
@@ -33,6 +33,10 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
         if isinstance(shapes, str):
             reasons.append(shapes)
             continue
+        strange = _strange(search, shapes)
+        if strange:
+            reasons.append(f"it has no parameter '{strange}'; it has {_listed(shapes)}")
+            continue
         places = blocks.with_layers if search.contract.is_block else layers.with_layers
         readings = places(one, shapes, definition, search.structure, search.contract)
         if isinstance(readings, str):
@@ -47,12 +51,25 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
         if readings:
             fallback = fallback or readings
             continue
-        names = ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
-        reasons.append(f"its parameters do not say which are q, k and v ({names})")
+        reasons.append(f"its parameters do not say which are q, k and v ({_listed(shapes)})")
     if fallback:
         return fallback, False
     search.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
     return [], False
+
+
+def _strange(search: Search, shapes: layers.Shapes) -> str | None:
+    """The first weight that the user has named and the code does not have: it would never be set, and be blamed.
+
+    A bias that it does not have is another matter: the adapter gives it one.
+    """
+    said = (search.given[role] for role in ROLES if role in search.given)
+    paths = [one.weight for one in said if isinstance(one, Layer) and one.weight]
+    return next((path for path in paths if path.replace(".*.", ".0.") not in shapes), None)
+
+
+def _listed(shapes: layers.Shapes) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
 
 
 def _shapes(search: Search, reading: Reading) -> layers.Shapes | str:

@@ -48,7 +48,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
     if not chosen.settled:
         other = "True = may attend" if reading.mask == "hide" else "True = hidden"
         notes.append(
-            f"Nothing in the code says what True in the mask means. It is read as: {_MEANINGS[reading.mask]}. "
+            f"No name and no comment says what True in the mask means. It is read as: {_MEANINGS[reading.mask]}. "
             f"If you meant {other}, this is mask.inverted. To settle it: --mask keep or --mask hide"
         )
     usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)

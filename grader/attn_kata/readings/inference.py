@@ -23,7 +23,9 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
             if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
-                return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
+                around = [one.name for one in whole if one is not definition and one.uses(definition)]
+                more = f" {around[0]}, which uses it, is not graded: --class {around[0]} grades it." if around else ""
+                return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}.{more}"
     mask = builders.find(found)
     if mask is not None and not every and "causal_mask" in catalog.slugs():
         return "causal_mask", f"The function {mask.name} builds a causal mask, so it is read as causal_mask."

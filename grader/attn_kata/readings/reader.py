@@ -7,6 +7,8 @@ from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.search import Search
 from attn_kata.readings.structure import attention_like
 
+MOST_NAMED = 8  # definitions, where the file has none with the name that was given
+
 
 def read(search: Search) -> Chosen | NotRead:
     """The reading, or what was tried. Raises AttemptDied when the attempt's process has died too often."""
@@ -20,7 +22,9 @@ def read(search: Search) -> Chosen | NotRead:
         named = structure.find(str(given["entry"]))
         tried = [named] if named is not None else []
         if named is None:
-            search.tried.append(f"there is no '{given['entry']}' in the file")
+            others = ", ".join(one.name for one in structure.definitions[:MOST_NAMED])
+            has = f"; it defines {others}" if others else ""
+            search.tried.append(f"there is no '{given['entry']}' in the file{has}")
     builder = builders.find(structure) if search.contract.builder else None
     if "builder" in given:
         builder = structure.find(str(given["builder"]))
