@@ -71,6 +71,7 @@ def test_one_seed_gives_one_report(warm, right):
     assert without_times(grade(warm, source, seed=6)) != first
 
 
+@pytest.mark.usefixtures("ready_engines")
 def test_one_seed_gives_one_report_in_two_engines(right):
     source = PRINTS + right.replace("-0.5", "-1.0")
     random.seed()
@@ -89,6 +90,7 @@ def has_a_grader_ready(engine: Engine) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("ready_engines")
 @pytest.mark.skipif(sys.platform != "linux", reason="only a forking engine makes a grader ready ahead")
 @pytest.mark.parametrize(
     "wrong", ["dropout_always", "mask_lost", "first_call_only", "returns_tuple", "heads_not_checked"]
@@ -116,6 +118,7 @@ def graders(engine: Engine) -> list[int]:
 
 
 @linux
+@pytest.mark.usefixtures("ready_engines")
 def test_a_grader_grades_again_and_tells_what_a_fresh_one_tells_but_not_after_a_death(right, eventually):
     wrong, crash = right.replace("-0.5", "-1.0"), right.replace("return", "import os; os.abort()  #")
     printing = PRINTS + wrong
@@ -362,6 +365,7 @@ def test_a_grader_child_that_dies_is_a_fault_and_the_next_grading_works(engine, 
 
 
 @linux
+@pytest.mark.usefixtures("ready_engines")
 @pytest.mark.parametrize("role", ["engine", "spawning"])
 def test_an_engine_that_is_killed_is_a_fault_and_its_children_go_with_it(role, gone):
     with Engine(_role=role) as engine:
@@ -397,6 +401,7 @@ def test_an_engine_that_cannot_start_says_so_with_its_log(monkeypatch):
 
 
 @linux
+@pytest.mark.usefixtures("ready_engines")
 def test_forty_gradings_leave_memory_descriptors_processes_and_files_as_they_were(reference, right, eventually):
     crash = right.replace("return", "import os; os.abort()  #")
     with Engine() as engine:
