@@ -6,7 +6,7 @@ and runs the same code from the same place on. Where a test asks about the start
 variables, signals, terminals), it starts a new Python.
 
 Run as a script, this file is a template: `python ready.py command SOCKET`, or `python -I ready.py engine SOCKET FOLDER ...`;
-or a new Python with the engines of a template, `python ready.py face TEMPLATE ARGUMENT ...`.
+or a new Python with the engines of a template, `python ready.py face TEMPLATE ARGUMENT ...` and `script TEMPLATE TEXT ...`.
 """
 
 from __future__ import annotations
@@ -92,8 +92,14 @@ class Templates:
 
     def face(self, *arguments: str) -> list[str]:
         """A command line for a new Python that runs this command of attn-kata, and has its engines of the template."""
-        told = json.dumps([str(self._engine), self._environment, self._folders])
-        return [sys.executable, __file__, "face", told, *arguments]
+        return [sys.executable, __file__, "face", self._told(), *arguments]
+
+    def script(self, text: str, *arguments: str) -> list[str]:
+        """A command line for a new Python that runs this text, as `python -c` does, and has its engines of the template."""
+        return [sys.executable, __file__, "script", self._told(), text, *arguments]
+
+    def _told(self) -> str:
+        return json.dumps([str(self._engine), self._environment, self._folders])
 
     def run(
         self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], lines: str = "", timeout: float = 60.0
@@ -241,13 +247,25 @@ def _be_a_face(template: str, *arguments: str) -> NoReturn:
     _run_the_command(json.loads(template))
 
 
+def _run_a_script(template: str, text: str, *arguments: str) -> None:
+    del sys.path[0]
+    sys.argv = ["-c", *arguments]
+    _take_engines_of(json.loads(template))
+    exec(compile(text, "<string>", "exec"), {"__name__": "__main__"})
+
+
 def _run_the_command(template: tuple[str, dict[str, str], list[str]]) -> NoReturn:
     from attn_kata import cli
+
+    _take_engines_of(template)
+    sys.exit(cli.main())
+
+
+def _take_engines_of(template: tuple[str, dict[str, str], list[str]]) -> None:
     from attn_kata.engine import client
 
     address, environment, folders = template
     client.subprocess = _engines(Path(address), environment, folders)  # type: ignore[attr-defined]
-    sys.exit(cli.main())
 
 
 def _serve_engines(address: str, *folders: str) -> None:
@@ -268,5 +286,10 @@ def _serve_engines(address: str, *folders: str) -> None:
 
 
 if __name__ == "__main__":
-    roles: dict[str, Callable[..., None]] = {"command": _serve_commands, "engine": _serve_engines, "face": _be_a_face}
+    roles: dict[str, Callable[..., None]] = {
+        "command": _serve_commands,
+        "engine": _serve_engines,
+        "face": _be_a_face,
+        "script": _run_a_script,
+    }
     roles[sys.argv[1]](*sys.argv[2:])

@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,22 +42,24 @@ def attempt(tmp_path: Path) -> Path:
     return file
 
 
-def run(attempt: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    script = f"import sys\n{before}\nfrom attn_kata.cli import main\nsys.exit(main())\n"
-    command = attempt.with_name("command.py")
-    command.write_text(script)
-    return subprocess.run(
-        [sys.executable, str(command), "grade", str(attempt), *arguments],
-        env={
-            **os.environ,
-            "ATTN_KATA_HOME": str(attempt.parent / "home"),
-            "PYTHONPATH": os.pathsep.join((str(Path(attn_kata.__file__).parents[1]), str(HERE))),
-        },
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+@pytest.fixture
+def run(ready: Any, attempt: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`run("--untrusted")`: the command on the attempt. `before`: what a new Python does first; without, one that is ready."""
+    home = attempt.with_name("home")
+    packages = os.pathsep.join((str(Path(attn_kata.__file__).parents[1]), str(HERE)))
+    env = {**os.environ, "ATTN_KATA_HOME": str(home), "PYTHONPATH": packages}
+
+    def done(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+        asked = ["grade", str(attempt), *arguments]
+        if not before:
+            told: subprocess.CompletedProcess[str] = ready.run(asked, cwd=attempt.parent, env=env)
+            return told
+        command = attempt.with_name("command.py")
+        command.write_text(f"import sys\n{before}\nfrom attn_kata.cli import main\nsys.exit(main())\n")
+        options: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "timeout": 60, "check": False}
+        return subprocess.run([sys.executable, str(command), *asked], env=env, **options)
+
+    return done
 
 
 def test_no_format_shows_an_input_or_a_print(attempt, shared_engine):
@@ -117,6 +121,7 @@ def engine_report(shared_engine):
     )
 
 
+@pytest.mark.usefixtures("ready_engines")
 def test_below_tier_1_nothing_of_the_attempt_is_run(tmp_path):
     mark = tmp_path / "mark"
     source = f"open({str(mark)!r}, 'w').close()\ndef scaled_dot_product_attention(q, k, v): return v\n".encode()
@@ -129,9 +134,9 @@ def test_below_tier_1_nothing_of_the_attempt_is_run(tmp_path):
         assert mark.exists()
 
 
-def test_the_command_grades_it_and_remembers_nothing(attempt):
-    done = run(attempt, "--untrusted")
-    again = run(attempt, "--untrusted", "--format", "json")
+def test_the_command_grades_it_and_remembers_nothing(attempt, run):
+    done = run("--untrusted")
+    again = run("--untrusted", "--format", "json")
 
     assert json.loads(again.stdout)["seed"] != 0
     assert (done.returncode, done.stderr) == (1, "")
@@ -141,7 +146,7 @@ def test_the_command_grades_it_and_remembers_nothing(attempt):
     assert not re.search(r"\bB=\d", done.stdout)
     assert "Next:" not in done.stdout  # who reads it did not write the file, and must not grade it as their own
     (drawn,) = re.findall(r"To grade with the same inputs again: --seed (\d+)", done.stdout)
-    assert json.loads(run(attempt, "--untrusted", "--seed", drawn, "--format", "json").stdout)["seed"] == int(drawn)
+    assert json.loads(run("--untrusted", "--seed", drawn, "--format", "json").stdout)["seed"] == int(drawn)
     history = attempt.parent / "home"
     assert b"sdpa" not in b"".join(file.read_bytes() for file in history.rglob("*") if file.is_file())
 
@@ -154,24 +159,24 @@ def test_another_persons_file_cannot_hold_the_answers_because_its_inputs_are_dra
     assert untrusted_file.seed(False, None) == 0
 
 
-def test_the_command_refuses_a_lower_tier_at_once(attempt):
-    done = run(attempt, "--untrusted", "--tier", "0")
+def test_the_command_refuses_a_lower_tier_at_once(run):
+    done = run("--untrusted", "--tier", "0")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("--untrusted needs isolation of tier 1 or more, but --tier is 0.")
 
 
-def test_the_command_refuses_where_the_system_has_less_and_says_why(attempt):
-    done = run(attempt, "--untrusted", before="import elsewhere; elsewhere.refuse_landlock()")
+def test_the_command_refuses_where_the_system_has_less_and_says_why(run):
+    done = run("--untrusted", before="import elsewhere; elsewhere.refuse_landlock()")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "Another person's file needs isolation of tier 1 or more" in done.stderr
     assert "No Landlock" in done.stderr
 
 
-def test_a_tier_may_be_chosen_for_ones_own_file(attempt):
+def test_a_tier_may_be_chosen_for_ones_own_file(run):
     for tier in ("0", "2"):
-        done = run(attempt, "--tier", tier, "--format", "json")
+        done = run("--tier", tier, "--format", "json")
 
         assert done.returncode == 1
         assert f'"tier": {tier}' in done.stdout or tier == "2"

@@ -1,13 +1,13 @@
 """Blocked operations refuse whatever way they are called; everything else stays as it was.
 
-Blocking is for good, so each of these runs in a process of its own.
+Blocking is for good, so each of these runs in a process of its own. One new Python has imported torch, and forks for each.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -126,68 +126,104 @@ print({name: end for name, end in ends.items() if end != "refused"})
 """
 
 
-def run(*parts: str) -> str:
-    """What a process prints that runs these parts."""
-    script = "\n".join(map(textwrap.dedent, parts))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+UNTOUCHED = """
+def weighted(x):
+    return torch.dropout((x @ x.mT / 2).softmax(-1), 0.0, True) @ x
+
+calls = {
+    "attention": weighted,
+    "a layer": lambda x: F.linear(x, torch.ones(5, 4)),
+    "einsum": lambda x: torch.einsum("...ij,...kj->...ik", x, x),
+    "solve": lambda x: torch.linalg.solve(torch.eye(3) * 2, x),
+    "fft": lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=-1), n=4, dim=-1),
+    "sparse": lambda x: torch.sparse.mm(torch.eye(3).to_sparse(), x[0, 0]),
+    "nested": lambda x: torch.nested.to_padded_tensor(torch.nested.as_nested_tensor(list(x[0])), 0.0),
+    "vmap": lambda x: torch.vmap(weighted)(x),
+    "log_softmax": lambda x: F.log_softmax(x, -1).exp(),
+    "layer_norm": lambda x: F.layer_norm(x, (4,)),
+}
+
+def asked():
+    told = {}
+    for name, call in calls.items():
+        x = torch.arange(24.0).reshape(1, 2, 3, 4).div(10).requires_grad_()
+        out = call(x)
+        (out * torch.ones_like(out)).sum().backward()
+        told[name] = out.detach(), x.grad
+    return told
+
+before = asked()
+block(FORBIDDEN_ATTENTIONS, "attempt.py")
+after = asked()
+same = lambda one, other: all(map(torch.equal, before[one], after[other]))
+print([name for name in calls if not same(name, name)], take_refusals())
+"""
+A_LINE = """
+block(FORBIDDEN_ATTENTIONS, "attempt.py")
+source = "def call(x):\\n    y = x\\n    return F.scaled_dot_product_attention(y, y, y)\\n"
+exec(compile(source, "attempt.py", "exec"))
+with contextlib.suppress(Refused):
+    call(four)
+print(take_refusals(), take_refusals())
+"""
+SCRIPTS = {
+    "attentions": ATTENTIONS + REFUSES,
+    "softmaxes": SOFTMAXES + REFUSES,
+    "untouched": UNTOUCHED,
+    "a line": A_LINE,
+}
+FORKS = """
+import json
+import os
+
+BEGIN
+
+told = {}
+for name, script in json.load(sys.stdin).items():
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        os.dup2(writing, 1)
+        os.close(writing)  # what reads ends with the child
+        exec(compile(script, name, "exec"))
+        sys.stdout.flush()
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        said = file.read()
+    told[name] = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.strip()]
+json.dump(told, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    """What each script printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS.replace("BEGIN", BEGIN)],
+        input=json.dumps(SCRIPTS),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.strip()
+    told = json.loads(done.stdout)
+    assert {code for code, _ in told.values()} == {0}, done.stderr[-3000:]
+    return {name: printed for name, (_, printed) in told.items()}
 
 
-@pytest.mark.parametrize("ways", [ATTENTIONS, SOFTMAXES], ids=["attentions", "softmaxes"])
-def test_every_way_is_refused(ways: str) -> None:
-    assert run(BEGIN, ways, REFUSES) == "{}"
+@pytest.mark.parametrize("ways", ["attentions", "softmaxes"])
+def test_every_way_is_refused(said: dict[str, str], ways: str) -> None:
+    assert said[ways] == "{}"
 
 
-def test_what_is_not_forbidden_is_as_before_with_its_gradients() -> None:
+def test_what_is_not_forbidden_is_as_before_with_its_gradients(said: dict[str, str]) -> None:
     """Softmax, products, dropout, layers, linear algebra, transforms, nested and sparse tensors."""
-    calls = """
-        def weighted(x):
-            return torch.dropout((x @ x.mT / 2).softmax(-1), 0.0, True) @ x
-
-        calls = {
-            "attention": weighted,
-            "a layer": lambda x: F.linear(x, torch.ones(5, 4)),
-            "einsum": lambda x: torch.einsum("...ij,...kj->...ik", x, x),
-            "solve": lambda x: torch.linalg.solve(torch.eye(3) * 2, x),
-            "fft": lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=-1), n=4, dim=-1),
-            "sparse": lambda x: torch.sparse.mm(torch.eye(3).to_sparse(), x[0, 0]),
-            "nested": lambda x: torch.nested.to_padded_tensor(torch.nested.as_nested_tensor(list(x[0])), 0.0),
-            "vmap": lambda x: torch.vmap(weighted)(x),
-            "log_softmax": lambda x: F.log_softmax(x, -1).exp(),
-            "layer_norm": lambda x: F.layer_norm(x, (4,)),
-        }
-
-        def asked():
-            told = {}
-            for name, call in calls.items():
-                x = torch.arange(24.0).reshape(1, 2, 3, 4).div(10).requires_grad_()
-                out = call(x)
-                (out * torch.ones_like(out)).sum().backward()
-                told[name] = out.detach(), x.grad
-            return told
-
-        before = asked()
-        block(FORBIDDEN_ATTENTIONS, "attempt.py")
-        after = asked()
-        same = lambda one, other: all(map(torch.equal, before[one], after[other]))
-        print([name for name in calls if not same(name, name)], take_refusals())
-        """
-
-    assert run(BEGIN, calls) == "[] []"
+    assert said["untouched"] == "[] []"
 
 
-def test_a_refusal_tells_the_attempts_own_line_and_is_taken_once() -> None:
-    told = """
-        block(FORBIDDEN_ATTENTIONS, "attempt.py")
-        source = "def call(x):\\n    y = x\\n    return F.scaled_dot_product_attention(y, y, y)\\n"
-        exec(compile(source, "attempt.py", "exec"))
-        with contextlib.suppress(Refused):
-            call(four)
-        print(take_refusals(), take_refusals())
-        """
-
-    assert run(BEGIN, told) == "[('aten::scaled_dot_product_attention', 3)] []"
+def test_a_refusal_tells_the_attempts_own_line_and_is_taken_once(said: dict[str, str]) -> None:
+    assert said["a line"] == "[('aten::scaled_dot_product_attention', 3)] []"
 
 
 def test_a_refusal_is_no_exception_that_a_bare_handler_for_exceptions_catches() -> None:

@@ -7,11 +7,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 import pytest
 
 from attn_kata import resources
+from attn_kata.engine import client
 from attn_kata.engine.client import Engine
 
 FORKS = sys.platform == "linux"
@@ -28,9 +30,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def warm() -> Iterator[Engine]:
-    """An engine that is kept for the module, of the kind that this system has."""
-    with Engine() as running:
+def warm(ready: Any) -> Iterator[Engine]:
+    """An engine that is kept for the module, of the kind that this system has. It has loaded torch already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "subprocess", ready.engines())
+        running = Engine()
+    with running:
         running.wait_until_ready()
         yield running
 
@@ -59,8 +64,12 @@ def gone() -> Callable[..., None]:
 
 
 @pytest.fixture
-def face() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """`face(source, role)`: a process with an engine that grades `source`; it prints the engine's folder, then "grading"."""
+def face(ready: Any) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """`face(source, role)`: a process with an engine that grades `source`.
+
+    It prints the engine's process id and folder, then "ready" once it is, where it waits for that. With `loaded`, the engine
+    has loaded torch already.
+    """
     started: list[subprocess.Popen[str]] = []
     script = textwrap.dedent("""
         import sys
@@ -74,9 +83,10 @@ def face() -> Iterator[Callable[..., subprocess.Popen[str]]]:
             engine.grade("sdpa", sys.argv[1].encode(), attempt="sdpa.py", call_seconds=30, timeout=30)
     """)
 
-    def start(source: str, role: str, wait: str = "ready") -> subprocess.Popen[str]:
+    def start(source: str, role: str, wait: str = "ready", *, loaded: bool = False) -> subprocess.Popen[str]:
+        command = ready.script(script) if loaded else [sys.executable, "-c", script]
         process = subprocess.Popen(
-            [sys.executable, "-c", script, source, role, wait],
+            [*command, source, role, wait],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

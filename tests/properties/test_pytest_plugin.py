@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attn_kata import catalog
 from attn_kata.grading.hidden_tests import HiddenTestFault, load
 
+Run = Callable[..., tuple[int, str]]
 SDPA = catalog.find("sdpa").folder / "test_sdpa.py"
 
 WRONG = """
@@ -21,29 +25,67 @@ def scaled_dot_product_attention(q, k, v):
 """
 
 
+ASKED = ["-q", "-p", "no:cacheprovider", "-p", "attn_kata.pytest_plugin"]
+# The plugin is named here and not found, so that this holds where attn-kata was installed before it had one.
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+
+
 def run_pytest(*arguments: str, folder: Path) -> tuple[int, str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "attn_kata.pytest_plugin",
-        *arguments,
-    ]
-    # The plugin is named here and not found, so that this holds where attn-kata was installed before it had one.
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    """The exit code and what is told by pytest in a new Python."""
+    command = [sys.executable, "-m", "pytest", *ASKED, *arguments]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 120, "check": False}
+    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, **options)
     return done.returncode, done.stdout + done.stderr
+
+
+LOADED = """
+import json
+import os
+import sys
+import tempfile
+
+import pytest
+import torch
+import attn_kata.grading.hidden_tests
+
+for line in sys.stdin:
+    folder, arguments = json.loads(line)
+    with tempfile.TemporaryFile() as told:
+        if not (child := os.fork()):
+            os.dup2(told.fileno(), 1)
+            os.dup2(told.fileno(), 2)
+            os.chdir(folder)
+            sys.path.insert(0, folder)
+            code = pytest.main(arguments)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        told.seek(0)
+        print(json.dumps([code, told.read().decode()]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run_loaded() -> Iterator[Run]:
+    """`run_pytest` in processes that have imported torch and pytest already: one new Python forks for each."""
+    command = [sys.executable, "-c", LOADED]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT, encoding="utf-8"
+    ) as python:
+        assert python.stdin is not None
+        assert python.stdout is not None
+
+        def run(*arguments: str, folder: Path) -> tuple[int, str]:
+            print(json.dumps([str(folder), [*ASKED, *arguments]]), file=python.stdin, flush=True)
+            code, told = json.loads(python.stdout.readline())
+            return code, told
+
+        yield run
+        python.stdin.close()
 
 
 @pytest.fixture
@@ -62,8 +104,8 @@ def test_without_an_attempt_the_reference_passes_case_by_case(folder: Path) -> N
     assert "failed" not in told
 
 
-def test_a_failure_is_told_in_the_words_of_a_report(folder: Path) -> None:
-    code, told = run_pytest(str(SDPA), "--attempt", "my.py", "-x", "-k", "values", folder=folder)
+def test_a_failure_is_told_in_the_words_of_a_report(folder: Path, run_loaded: Run) -> None:
+    code, told = run_loaded(str(SDPA), "--attempt", "my.py", "-x", "-k", "values", folder=folder)
 
     assert code == 1, told
     assert "The output is softmax(q kᵀ / sqrt(D)) v." in told
@@ -73,24 +115,24 @@ def test_a_failure_is_told_in_the_words_of_a_report(folder: Path) -> None:
     assert "assert_close" not in told  # no traceback of ours
 
 
-def test_the_traceback_is_there_for_whoever_asks(folder: Path) -> None:
-    _, told = run_pytest(str(SDPA), "--attempt", "my.py", "-x", "-k", "values", "--full-trace", folder=folder)
+def test_the_traceback_is_there_for_whoever_asks(folder: Path, run_loaded: Run) -> None:
+    _, told = run_loaded(str(SDPA), "--attempt", "my.py", "-x", "-k", "values", "--full-trace", folder=folder)
 
     assert "assert_close" in told
 
 
-def test_an_attempt_that_does_not_load_or_is_not_there_is_said(folder: Path) -> None:
+def test_an_attempt_that_does_not_load_or_is_not_there_is_said(folder: Path, run_loaded: Run) -> None:
     (folder / "broken.py").write_text("import torch\nraise KeyError('shape')\n")
 
-    _, told = run_pytest(str(SDPA), "--attempt", "broken.py", "-x", folder=folder)
-    code, missing = run_pytest(str(SDPA), "--attempt", "typo.py", folder=folder)
+    _, told = run_loaded(str(SDPA), "--attempt", "broken.py", "-x", folder=folder)
+    code, missing = run_loaded(str(SDPA), "--attempt", "typo.py", folder=folder)
 
     assert "broken.py raises while it is imported: KeyError: 'shape'" in told
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "there is no file 'typo.py'" in missing
 
 
-def test_an_unknown_fixture_is_named_with_those_that_there_are(folder: Path) -> None:
+def test_an_unknown_fixture_is_named_with_those_that_there_are(folder: Path, run_loaded: Run) -> None:
     (folder / "kata.toml").write_text("")
     test = folder / "test_new.py"
     test.write_text(
@@ -98,7 +140,7 @@ def test_an_unknown_fixture_is_named_with_those_that_there_are(folder: Path) -> 
     )
     said = "test_it asks for monkeypatch; a hidden test can ask for attempt, reference, sizes"
 
-    _, told = run_pytest(str(test), folder=folder)
+    _, told = run_loaded(str(test), folder=folder)
 
     assert said in told
     with pytest.raises(HiddenTestFault, match=said):

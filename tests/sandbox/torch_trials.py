@@ -1,4 +1,4 @@
-"""Imports torch as the engine does, confines one child per trial, and prints as JSON what each said.
+"""Imports torch as the engine does, confines one child for each tier, and prints as JSON what each trial said in it.
 
 Run by test_torch.py in a process of its own: what torch starts in a test process would stay there.
 """
@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 
 import torch
 
@@ -156,12 +157,12 @@ TRIALS = (
 )
 
 
-def tried(trial, tier, prepared, folder):
+def tried(tier, prepared, folder):
+    """What each trial says in one confined child, which tries one after the other: what torch imports late is imported once."""
     reading, writing = os.pipe()
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        said = "ended without a word"
         try:
             plan = Plan(
                 tier=tier,
@@ -173,23 +174,30 @@ def tried(trial, tier, prepared, folder):
                 parent_pid=parent,
             )
             in_force = confine(plan, prepared)
-            said = "works" if trial() else "gave a wrong answer"
-            if in_force.tier < min(tier, prepared.available.highest_tier):
-                said = f"only tier {in_force.tier} was in force"
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
+            weaker = in_force.tier < min(tier, prepared.available.highest_tier)
+            for trial in TRIALS:
+                said = outcome(trial) if not weaker else f"only tier {in_force.tier} was in force"
+                os.write(writing, f"{json.dumps([trial.__name__, said])}\n".encode())
+        except BaseException:
+            traceback.print_exc()
         finally:
-            os.write(writing, said.encode())
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as file:
-        said = file.read().decode()
+        said = dict(json.loads(line) for line in file)
     os.waitpid(child, 0)
-    return said
+    return {f"{trial.__name__} {tier}": said.get(trial.__name__, "ended without a word") for trial in TRIALS}
+
+
+def outcome(trial):
+    try:
+        return "works" if trial() else "gave a wrong answer"
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":
     ready = prepare(tier=JAIL)
     with tempfile.TemporaryDirectory() as folder:
-        found = {f"{trial.__name__} {tier}": tried(trial, tier, ready, folder) for trial in TRIALS for tier in (1, 2)}
+        found = {name: said for tier in (1, 2) for name, said in tried(tier, ready, folder).items()}
     json.dump(found, sys.stdout)
