@@ -69,8 +69,16 @@ def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:
 
 HIDES = {  # what raises for lengths that differ, which is the first that shows, before dropout is looked at
     "attention_dropout": {"mix.keys", "mix.transposed", "project.swapped", "context.query_length"},
-    # The weights are read off through the projections, and a product of untransposed keys raises.
-    "mha": {"project.missing", "project.no_bias", "project.weight_transposed", "score.not_transposed"},
+    # The weights are read off through the projections, and a product of untransposed keys raises. That weights sum to 1 is not
+    # seen in sums over the queries, or where x is added.
+    "mha": {
+        "project.missing",
+        "project.no_bias",
+        "project.weight_transposed",
+        "score.not_transposed",
+        "mix.transposed",
+        "output.residual",
+    },
 }
 
 
