@@ -262,7 +262,6 @@ def _serve_engines(address: str, *folders: str) -> None:
     server._import_torch()
     from attn_kata.engine import fork_server
 
-    fork_server._import_pytest()
     _forked_for_the_next()
     os.setsid()
     server._serve_and_exit(fork_server.ForkServer(requests=0, reports=1).serve)

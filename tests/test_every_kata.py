@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from attn_kata import catalog
 from attn_kata.authoring import mutants, rules
 from attn_kata.authoring.workbench import Workbench
+from attn_kata.diagnosis.pipeline import Variant, load
 from attn_kata.engine.client import Engine
 
 KATAS = catalog.katas()
@@ -50,6 +52,26 @@ def test_every_mistake_is_caught_alone_and_in_pairs(kata: catalog.Kata) -> None:
     survivors = rules.surviving_mutants(kata)
 
     assert survivors == []
+
+
+def test_every_two_mistakes_meet_once() -> None:
+    for pipeline in load(catalog.find("mha").folder).PIPELINES:
+        by_id: dict[str, list[Variant]] = {}
+        for variant in pipeline.variants:
+            if variant.shows_in_values:
+                by_id.setdefault(variant.id, []).append(variant)
+        shown = [variant for some in by_id.values() for variant in some[: mutants.IN_PAIRS]]
+        may = {
+            frozenset({one.id, other.id})
+            for one, other in itertools.combinations(shown, 2)
+            if not set(one.stages) & set(other.stages)
+        }
+        pairs = list(mutants.choices(pipeline, pairs=True))
+        met = [frozenset(variant.id for variant in pair) for pair in pairs]
+
+        assert set(met) == may
+        assert len(met) == len(may)
+        assert not any(set(one.stages) & set(other.stages) for one, other in pairs)
 
 
 @pytest.mark.parametrize("left", [{"output_shape"}, {"output_shape", "values"}], ids=["shapes", "values"])

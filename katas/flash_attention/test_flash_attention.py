@@ -140,7 +140,7 @@ def test_blocks_do_not_matter(attempt, sizes):
     "No tensor is larger than a tile or an input.",
     look_at="where a tensor with both lengths is made: scores, a mask, or positions",
     needs="output_shape",
-    cases=(Sizes(B=2, H=2, Tq=60, Tk=70, D=4, Dv=3, bq=8, bk=16), Sizes(B=1, H=3, Tq=48, Tk=48, D=2, Dv=4, bq=4, bk=4)),
+    cases=(Sizes(B=2, H=2, Tq=30, Tk=40, D=6, Dv=3, bq=8, bk=16), Sizes(B=1, H=3, Tq=24, Tk=24, D=2, Dv=4, bq=4, bk=4)),
 )
 def test_memory(attempt, sizes):
     Tq, Tk = (-(-length // block) * block for length, block in ((sizes.Tq, sizes.bq), (sizes.Tk, sizes.bk)))

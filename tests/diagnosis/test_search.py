@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -121,15 +122,20 @@ def test_an_answer_near_a_mistake_but_not_equal_to_it_is_blamed_on_nothing(
         assert explain(pipeline, begun, answers) == []
 
 
+def some_pairs(kata: catalog.Kata, pipeline: Pipeline, *, count: int) -> list[tuple[Variant, ...]]:
+    """Pairs of mistakes, drawn from a seed, that compute something else than the reference and than every single mistake."""
+    pairs = list(mutants.choices(pipeline, pairs=True))
+    known = mutants.Known(pipeline, local_handle(kata.solution, kata.returns))
+    drawn = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(2)).tolist()
+    return list(itertools.islice(filter(known.lacks, (pairs[place] for place in drawn)), count))
+
+
 def test_pairs_are_found_on_mha() -> None:
     kata = catalog.find("mha")
     (pipeline,) = load(kata.folder).PIPELINES
     begun, _ = begun_for(kata, pipeline)
-    pairs = [chosen for _, chosen in mutants.mutants(kata.folder, kata.solution, pairs=True)]
-    torch.manual_seed(2)
-    sample = [pairs[int(place)] for place in torch.randperm(len(pairs))[:24]]
     wrong = []
-    for chosen in sample:
+    for chosen in some_pairs(kata, pipeline, count=24):
         states, answers = steered(begun, answered(pipeline, begun, chosen))
         if all(answer.output is None for answer in answers):
             continue
@@ -144,8 +150,7 @@ def test_the_order_of_the_probes_does_not_matter() -> None:
     kata = catalog.find("mha")
     (pipeline,) = load(kata.folder).PIPELINES
     begun, _ = begun_for(kata, pipeline)
-    pairs = [chosen for _, chosen in mutants.mutants(kata.folder, kata.solution, pairs=True)]
-    for chosen in pairs[::160]:
+    for chosen in some_pairs(kata, pipeline, count=12):
         answers = answered(pipeline, begun, chosen)
         if any(answer.output is not None for answer in answers):
             found = explain(pipeline, begun, answers)
@@ -199,6 +204,24 @@ def test_the_search_counts_what_it_tries_and_looks_at_no_clock(monkeypatch: pyte
         counts.append(sum(tried))
 
     assert counts[0] > counts[1] == counts[2] + 100
+
+
+def test_which_mistakes_are_likely_is_asked_only_where_not_all_can_be_tried() -> None:
+    kata = catalog.find("sdpa")
+    (pipeline,) = load(kata.folder).PIPELINES
+    begun, right = begun_for(kata, pipeline)
+    missing = next(variant for variant in pipeline.variants if variant.id == "scale.missing")
+    asked: list[str] = []
+
+    def likely(id: str) -> bool:
+        asked.append(id)
+        return True
+
+    assert explain(pipeline, begun, answered(pipeline, begun, (missing,)), likely=likely) == [frozenset({missing.id})]
+    assert asked == []
+    unknown = [Answer(output=nudged(answer, 1.0)) for answer in right]
+    assert explain(pipeline, begun, unknown, likely=likely) == []
+    assert set(asked) == {variant.id for variant in pipeline.variants}
 
 
 @pytest.mark.parametrize("slug", ["mha", "causal_mask", "flash_attention"])

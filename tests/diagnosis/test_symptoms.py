@@ -69,8 +69,8 @@ def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:
 
 HIDES = {  # what raises for lengths that differ, which is the first that shows, before dropout is looked at
     "attention_dropout": {"mix.keys", "mix.transposed", "project.swapped", "context.query_length"},
-    # The weights are read off through the projections, and a product of untransposed keys raises. That weights sum to 1 is not
-    # seen in sums over the queries, or where x is added.
+    # The weights are read off through the projections, and a product of untransposed keys raises. Where the input is added
+    # to the output, or the weights are turned round, no row of weights that sums to 1 can be read off.
     "mha": {
         "project.missing",
         "project.no_bias",

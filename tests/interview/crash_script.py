@@ -68,7 +68,7 @@ def candidate(desk: Desk, folder: Path, says: int, chance: random.Random) -> Non
             else:
                 session = control.advance(desk, session.id)
         elif session.state == "coding":
-            source = chance.randbytes(chance.randint(1, 5000))
+            source = chance.randbytes(chance.randint(8, 5000))
             gave = {"bytes": hashlib.sha256(source).hexdigest()}
             what = chance.random()
             if what < 0.3:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pexpect
 import pytest
@@ -72,10 +73,19 @@ def test_the_host_is_read_on_the_narrowest_terminal(folder, home, ready):
     try:
         one.shows("attn-kata interview sit")  # what to say to the candidate is not scrolled away by the help
         one.shows("host> ")
-        for typed, shown in (("questions", "Name\n    properties, not values."), ("rate dancing 4", "problem-solving")):
-            one.child.send(f"{typed}\r")
+        one.child.send(
+            "questions\rstatus\rhint\rrate dancing 4\r"
+        )  # typed ahead: the prompt is not before what is said
+        for shown in (
+            "Name\n    properties, not values.",
+            "The candidate's next step: ",
+            "Only the candidate does",
+            "is not a line of the rubric",
+        ):
+            begun = time.monotonic()
             while shown not in one.raw.decode(errors="ignore").replace("\r", ""):
                 assert one.read(), one.text
+                assert time.monotonic() < begun + 60, one.text
         said = one.raw.decode().replace("\r", "").splitlines()
         assert [line for line in said if len(line) > 40] == []
         assert "    questions to ask, with their" in "\n".join(said)

@@ -67,7 +67,8 @@ def test_from_choosing_to_the_review_by_keys_alone(room, desk, engine, folder, s
                 room.screen.query_one(Input).value = f"{question['answer']:g}"
                 await pilot.press("enter")
             elif question["kind"] == "choice":
-                await pilot.press(*["down"] * (question["answer"] - 1), "enter")
+                down, number = ["down"] * (question["answer"] - 1), [str(question["answer"])]
+                await pilot.press("9", *(down if size == NARROW else number), "enter")
             else:
                 await pilot.press(*"words", "ctrl+g")
                 await until(pilot, lambda: bool(room.screen.query("#points")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import sqlite3
@@ -11,8 +12,19 @@ from contextlib import closing
 import pexpect
 import pytest
 
+from attn_kata.interview import moments, timeline
+from attn_kata.interview.control import Desk
+from attn_kata.interview.store import Store
+
 from .conftest import RIGHT
 from .terminal import SLOW, Terminal
+
+# Python runs this in every process of the room before anything else: its wall clock is set while it runs.
+SET_CLOCK = """
+import os, time
+now = time.time
+time.time = lambda: now() + float(open(os.environ["CLOCK_SET_BY"]).read())
+"""
 
 
 @pytest.fixture
@@ -205,3 +217,39 @@ def test_keys_that_arrive_at_once_answer_a_dialog_once(terminal, desk):
     assert one.ends() == 0
     assert b"Traceback" not in one.raw
     assert desk.store.active().state == "coding"
+
+
+def test_a_clock_that_is_set_in_the_middle_takes_and_gives_no_minute(terminal, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text(SET_CLOCK)
+    by = tmp_path / "by"
+
+    def set_to(seconds: int) -> None:
+        (tmp_path / "next").write_text(str(seconds))
+        (tmp_path / "next").replace(by)  # never half of it
+
+    set_to(0)
+    one = terminal(PYTHONPATH=str(tmp_path / "own"), CLOCK_SET_BY=str(by))
+    one.begins_coding()
+    real = Desk(store=Store(str), clock=moments.SystemClock())
+    before = real.store.active()
+    left = before.left(moments.read(real.clock))
+
+    set_to(-10800)
+    one.shows("clock was set back")
+    set_to(10800)
+    one.shows("clock was set forward")
+    one.child.send("# still here")
+    one.shows("# still here")
+    one.shows("│ saved │")
+    assert "The time is up" not in one.text
+    shown = re.search(r"(\d\d):(\d\d) left of 55:00", one.text)
+    after = real.store.active()
+    now = after.left(moments.read(real.clock))
+
+    assert shown is not None
+    assert now <= int(shown[1]) * 60 + int(shown[2]) + 1 <= left + 1
+    assert [round(event.data["by"] / 3600) for event in after.events if event.kind == "clock_set"] == [-3, 6]
+    assert after.events[2].data == before.events[2].data, "the deadline stays"
+    told = [at for _, at, _ in timeline.told(after)]
+    assert told == sorted(told)

@@ -274,6 +274,20 @@ def test_a_second_room_and_a_killed_one_are_said(room, begin, home):
     assert Presence(home).arrive(1) == ""
 
 
+def test_what_another_terminal_kept_of_the_clock_is_said_here_too(room, begin, desk, clock):
+    session = begin(minutes=40)
+
+    async def test(pilot):
+        await shows(pilot, CodingScreen)
+        clock.goes(minutes=20)
+        assert control.tick(desk, session.id).news  # a host looks once a second
+        await room.look()
+        await room.look()
+        assert [note.message for note in room._notifications] == ["Half of the time is over. 20 minutes left."]
+
+    at(room, NARROW, test)
+
+
 def test_a_room_that_is_left_is_not_taken_for_a_killed_one(room, begin, home):
     begin()
 

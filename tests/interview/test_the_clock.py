@@ -7,7 +7,7 @@ import os
 import pytest
 
 from attn_kata.errors import UsageError
-from attn_kata.interview import control, moments
+from attn_kata.interview import control, moments, timeline
 from attn_kata.interview.moments import Moment
 
 from .conftest import RIGHT
@@ -196,3 +196,71 @@ def test_time_up_between_stages_keeps_what_was_submitted(desk, clock, begin):
     assert ticked.session.state == "time_up"
     assert list(ticked.session.finals) == [0]
     assert control.advance(desk, session.id).state == "follow_up"
+
+
+@pytest.mark.parametrize(("minutes", "way"), [(-180, "back"), (180, "forward")])
+def test_a_clock_that_was_set_is_said_once_and_the_time_stays(desk, clock, begin, minutes, way):
+    session = begin(minutes=40)
+    clock.goes(minutes=5)
+    clock.set_by(minutes=minutes)
+    clock.goes(seconds=1)
+    ticked = control.tick(desk, session.id)
+
+    assert ticked.news == (f"The machine's clock was set {way} by 3 hours. Your time left is the same.",)
+    assert ticked.left == 40 * 60 - 301
+    assert control.tick(desk, session.id).news == ()
+    shown = timeline.told(ticked.session)[-1]
+    assert shown[1:] == (301, f"the machine's clock was set {way} by 3 hours; the time left stayed")
+
+
+def test_a_clock_that_is_kept_right_is_not_said(desk, clock, begin):
+    session = begin(minutes=40)
+    clock.set_by(minutes=0.2)
+
+    assert control.tick(desk, session.id).news == ()
+
+
+def test_a_clock_that_was_set_while_the_machine_was_off_cannot_be_known(desk, clock, begin):
+    session = begin(minutes=40)
+    clock.starts_again(off_minutes=5, wall_shift=-600)
+
+    assert control.tick(desk, session.id).session.events[-1].kind == "began"
+
+
+def test_the_end_and_a_clock_that_was_set_are_both_said(desk, clock, begin):
+    session = begin(minutes=40)
+    clock.set_by(minutes=-180)
+    clock.goes(minutes=41)
+    news = control.tick(desk, session.id).news
+
+    assert news[0] == "The machine's clock was set back by 3 hours. Your time left is the same."
+    assert news[1].startswith("The time is up.")
+
+
+@pytest.mark.parametrize(("saved_after", "taken"), [(30, "on the disk"), (50, "changed after the end")])
+def test_a_file_saved_before_the_clock_was_set_back_is_judged_by_the_clock_of_then(
+    desk, clock, begin, saved_after, taken
+):
+    session = begin(minutes=40)
+    control.save(desk, session.id, RIGHT)
+    clock.goes(minutes=saved_after)
+    session.file.write_bytes(b"# newer\n" + RIGHT)  # in an editor: no command has seen it yet
+    os.utime(session.file, (clock.wall(), clock.wall()))
+    clock.goes(minutes=1)
+    clock.set_by(minutes=-180)
+    clock.goes(minutes=20)
+
+    assert control.tick(desk, session.id).session.events[-1].data["how"] == taken
+
+
+def test_what_was_written_after_the_end_with_the_clock_set_back_is_not_taken(desk, clock, begin):
+    session = begin(minutes=40)
+    control.save(desk, session.id, RIGHT)
+    clock.goes(minutes=30)
+    clock.set_by(minutes=-180)
+    clock.goes(minutes=60)
+    session.file.write_bytes(b"# late\n" + RIGHT)
+    os.utime(session.file, (clock.wall(), clock.wall()))
+    clock.goes(minutes=1)
+
+    assert control.tick(desk, session.id).session.events[-1].data["how"] == "changed after the end"

@@ -105,7 +105,7 @@ def test_coming_back_writes_a_lost_file_again(desk, begin):
     shutil.rmtree(session.folder)
     told = actions.resume(desk, desk.store.load(session.id))
 
-    assert "was gone. The newest saved version is restored." in told
+    assert "is gone, so the newest saved version is restored." in told
     assert session.file.read_bytes() == RIGHT
 
 

@@ -91,7 +91,12 @@ class Attention(nn.Module):
             "take out what loads",
         ),
         ("self.table = torch.zeros(100_000, 100_000)", "", "it ran out of memory", "--read build=NAME=VALUE"),
-        ("", "x = x + self.cache[0]", "every call that was tried raises", "Say how it is called with --read call="),
+        (
+            "self.keep = self.fill\n\n    def fill(self):\n        self.cache = []",
+            "x = x + self.cache[0]",
+            "has no attribute 'cache', line 17 in forward",
+            "Say how it is called with --read call=",
+        ),
     ],
     ids=["checkpoint", "memory", "state"],
 )
@@ -102,6 +107,16 @@ def test_what_cannot_be_built_or_called_is_said_with_what_to_do(shared_engine, b
     assert report.outcome == "ungraded"
     assert tried in report.ungraded_because
     assert to_do in report.ungraded_because
+
+
+def test_what_raises_however_it_is_read_is_a_mistake_with_its_line(shared_engine):
+    source = LOADED.replace("BUILD", "").replace("CALL", "x = self.drop_out(x)")
+    report = shared_engine.grade("mha", source.encode(), attempt="theirs.py", reads=True)
+
+    assert report.outcome == "failed"
+    line = source.splitlines().index("        x = self.drop_out(x)") + 1
+    failed = [one.message for one in report.findings if one.outcome == "failed"]
+    assert f"'Attention' object has no attribute 'drop_out', line {line} in forward" in failed[0]
 
 
 @pytest.mark.parametrize(

@@ -280,3 +280,127 @@ def test_a_source_with_both_functions_of_a_rotation_is_never_read():
     for source, by_contract in ((text, True), (text.replace("rope_attention", "other"), False)):
         code = source.encode()
         assert origin.is_by_contract(code, syntax.of_source(code), entries, known("rope")[0]) == by_contract
+
+
+BY_THE_KEYS = """
+import torch
+
+def attention(queries, keys, values):
+    b, h, t, d = keys.shape
+    causal = torch.ones(t, t).tril().bool()
+    scores = (queries @ keys.transpose(-2, -1) / d**0.5).masked_fill(~causal, -torch.inf)
+    return (scores.softmax(-1) @ values).contiguous().view(b, h, t, d)
+"""
+
+
+def test_code_that_takes_values_as_wide_as_keys_only_is_read_so():
+    found = read(BY_THE_KEYS, "sdpa")
+    wrong = read(BY_THE_KEYS.replace(" / d**0.5", ""), "sdpa")
+
+    assert (found.reading.alike, found.mistakes) == (True, 0)
+    assert (wrong.reading.alike, wrong.mistakes) == (True, 1)
+
+
+def test_a_cache_that_is_not_tried_is_a_departure():
+    text = adapter.source("minimal_gpt").replace(
+        "forward(self, x):", "forward(self, x, layer_past=None, use_cache=False):"
+    )
+    found = read(text, "mha")
+
+    assert found.mistakes == 0
+    assert "its cache is not tried (layer_past, use_cache)" in description.departures(found, known("mha")[0])
+
+
+ONE_WIDTH = """
+import torch
+from torch import nn
+
+class GlobalAttention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.linear_in = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, input, context):
+        score = self.linear_in(input).view(input.shape) @ context.transpose(1, 2)
+        return (score.softmax(-1) @ context).transpose(0, 1), score
+"""
+
+
+def test_without_any_answer_to_tell_how_queries_are_laid_out_there_is_no_verdict(shared_engine):
+    """Each guess raises or returns something else: what a guess looks like is no mistake of the code."""
+    report = shared_engine.grade("multiplicative_attention", ONE_WIDTH.encode(), attempt="theirs.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "line 11 in forward" in report.ungraded_because
+
+
+TWO_PATHS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(n_embd, n_embd) for _ in range(4))
+        self.n_head = n_head
+        self.flash = hasattr(F, "scaled_dot_product_attention")
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q, k, v = (one(x).view(b, t, self.n_head, -1).transpose(1, 2) for one in (self.q_proj, self.k_proj, self.v_proj))
+        if self.flash:
+            y = F.scaled_dot_product_attention(q, k, v)
+        else:
+            y = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).softmax(-1) @ v
+        return self.o_proj(y.transpose(1, 2).reshape(b, t, e))
+"""
+
+
+def test_a_path_that_is_switched_off_hides_no_mistake():
+    right = read(TWO_PATHS, "mha")
+    wrong = read(TWO_PATHS.replace("attention(q, k, v)", "attention(k, q, v)"), "mha")
+
+    assert (right.reading.off, right.mistakes) == (("flash",), 0)
+    assert wrong.reading.off == ()
+    assert wrong.mistakes > 0
+
+
+@pytest.mark.parametrize("mistake", ["gpt_neo_like__mask_after_softmax", "gpt_neo_like__mask_shifted"])
+def test_a_wrong_triangle_beside_a_right_mask_is_explained_without_the_mask(mistake):
+    row = MISTAKES[mistake]
+    edits = [Edit(old=each["old"], new=each["new"], place=mistake) for each in row["edit"]]
+    found = read(apply(adapter.source(row["piece"]), edits), "mha")
+
+    assert (found.reading.causal, found.reading.mask, found.mistakes) == (True, "none", 1)
+    assert "its mask is not tried (attention_mask)" in description.departures(found, known("mha")[0])
+
+
+OF_FLAGS = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, hidden_size, num_heads):
+        super().__init__()
+        self.query, self.key, self.value, self.out = (nn.Linear(hidden_size, hidden_size) for _ in range(4))
+        self.num_heads = num_heads
+
+    def forward(self, x, mask=None):
+        b, t, e = x.shape
+        q, k, v = (one(x).view(b, t, self.num_heads, -1).transpose(1, 2) for one in (self.query, self.key, self.value))
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores - 1e12 * (1.0 - mask[:, None, None, :].float())
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, e))
+"""
+
+
+def test_a_mask_that_is_taken_from_1_is_not_read_as_one_that_is_added():
+    """Infinities would be hidden by any factor, also by one that is far too small for flags."""
+    right = read(OF_FLAGS, "mha")
+    wrong = read(OF_FLAGS.replace("1e12", "1e-12"), "mha")
+
+    assert (right.reading.mask, right.mistakes) == ("keep", 0)
+    assert wrong.reading.mask != "additive"
+    assert wrong.mistakes > 0

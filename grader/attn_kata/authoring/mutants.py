@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,11 @@ from attn_kata.properties.handle import Handle
 from attn_kata.resources import katas_folder
 
 SEED = 0
-IN_PAIRS = 3  # variants of one id that are made together with others; alone, all are
+IN_PAIRS = 3  # variants of one id that are met in pairs; alone, all are
 
 
 def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipeline, tuple[Variant, ...]]]:
-    """Every variant of the kata's pipelines alone, or pairs of the first ones of each id.
+    """Every variant of the kata's pipelines alone, or one pair of variants for every two ids.
 
     What computes the same as the reference is left out.
 
@@ -43,14 +42,24 @@ def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipe
 
 
 def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]:
-    """Every single variant, or every pair of variants that replace different stages and show in values."""
+    """Every single variant; or for every two ids, and every id with itself, one pair of variants that show in values.
+
+    The two replace different stages. All pairs would be several times as many, and ask the same again. Which variants of two
+    ids make the pair changes from pair to pair, among the first of each, so that not only the first is met.
+    """
     if not pairs:
         yield from ((variant,) for variant in pipeline.variants)
         return
-    showing = _first_of_each(variant for variant in pipeline.variants if variant.shows_in_values)
-    for one, other in itertools.combinations(showing, 2):
-        if not set(one.stages) & set(other.stages):
-            yield one, other
+    by_id: dict[str, list[Variant]] = {}
+    for variant in pipeline.variants:
+        if variant.shows_in_values:
+            by_id.setdefault(variant.id, []).append(variant)
+    first = [some[:IN_PAIRS] for some in by_id.values()]
+    for turn, (one, other) in enumerate(itertools.combinations_with_replacement(first, 2)):
+        together = itertools.combinations(one, 2) if one is other else itertools.product(one, other)
+        possible = [pair for pair in together if not set(pair[0].stages) & set(pair[1].stages)]
+        if possible:
+            yield possible[turn % len(possible)]
 
 
 class Known:
@@ -85,17 +94,6 @@ class Known:
 
     def _outcomes(self, chosen: tuple[Variant, ...]) -> list[State | str]:
         return [outcome(self._pipeline, state, chosen) for state in self._begun]
-
-
-def _first_of_each(variants: Iterable[Variant]) -> list[Variant]:
-    """The first variants of every id, in order: the number of pairs grows with the square."""
-    taken: Counter[str] = Counter()
-    first = []
-    for variant in variants:
-        taken[variant.id] += 1
-        if taken[variant.id] <= IN_PAIRS:
-            first.append(variant)
-    return first
 
 
 def handle(

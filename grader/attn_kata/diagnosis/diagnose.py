@@ -57,7 +57,8 @@ def diagnose(
     )
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
-    finite = _finite_fill(_code(source) or text)
+    code = _code(source) or text
+    finite = _finite_fill(code)
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
     fixed_rank = any(one.fixed_rank() for one in asked)
     asked = [one.without_raised() if one.fixed_rank() or one.raised_for(asks_for_truth) else one for one in asked]
@@ -69,7 +70,7 @@ def diagnose(
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
         raised=tuple(raised for one in asked for raised in one.raised),
         source=text,
-        code=_code(source) or text,
+        code=code,
         values_right=all(frozenset() in one for one in sets),
         unsteady=any(one.unsteady for one in asked),
         parameters={name: shape for one in asked for name, shape in one.parameters.items()},

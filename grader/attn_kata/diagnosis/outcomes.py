@@ -7,9 +7,9 @@ import functools
 import itertools
 import re
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -137,7 +137,8 @@ class Outcomes:
         return {shape: (places[shape], all, 1 + all.abs().amax(dim=1)) for shape, all in stacked.items()}
 
 
-_known: weakref.WeakKeyDictionary[Pipeline, dict[object, Outcomes]] = weakref.WeakKeyDictionary()
+T = TypeVar("T")
+_known: weakref.WeakKeyDictionary[Pipeline, dict[object, Any]] = weakref.WeakKeyDictionary()
 
 
 def outcomes(
@@ -147,14 +148,23 @@ def outcomes(
 
     With `telling`, only of those sets with one of these variants, by `id()`.
 
-    They depend on nothing but the arguments, and probes are seeded. So whoever diagnoses many attempts in one process, as the
-    check of a kata does, has them computed once. They are kept as long as the pipeline is.
+    They depend on nothing but the arguments, and probes are seeded: they are kept.
     """
-    known = _known.setdefault(pipeline, {})
-    key = (count, most, telling, _content(begun))
+    made = functools.partial(_sets, pipeline, begun, count, telling)
+    return kept(pipeline, (count, most, telling, begun), lambda: Outcomes(itertools.islice(made(), most)))
+
+
+def kept(pipeline: Pipeline, asked: tuple[Any, ...], make: Callable[[], T]) -> T:
+    """What `make` gives, which depends on nothing but the pipeline and the content of `asked`.
+
+    Whoever diagnoses many attempts in one process, as the check of a kata does, has it computed once. It is kept as long as
+    the pipeline is.
+    """
+    known, key = _known.setdefault(pipeline, {}), _content(asked)
     if key not in known:
-        known[key] = Outcomes(itertools.islice(_sets(pipeline, begun, count, telling), most))
-    return known[key]
+        known[key] = make()
+    found: T = known[key]
+    return found
 
 
 def _content(value: Any) -> object:

@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.outcomes import Outcome, Outcomes, about_shapes, error_kind, outcome, outcomes, tells, tensors
+from attn_kata.diagnosis.outcomes import (
+    Outcome,
+    Outcomes,
+    about_shapes,
+    error_kind,
+    kept,
+    outcome,
+    outcomes,
+    tells,
+    tensors,
+)
 from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant
 from attn_kata.diagnosis.stages.masks import FINITE, MASKING
 
@@ -150,7 +160,6 @@ def _smallest(
 ) -> list[frozenset[str]] | None:
     """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
     nearly_right, tried = False, 0
-    usual: list[list[State | str]] = []
     # By the place of a way among all. The first is the usual one.
     telling: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
     for count in range(most + 1):
@@ -166,13 +175,13 @@ def _smallest(
         near: set[frozenset[str]] = set()
         for place, (together, one) in enumerate(itertools.product(walks, computing)):
             if count > 1 and place and place not in telling:
-                usual = usual or _alone(pipeline, walks[0][0])
-                telling[place] = _telling(pipeline, usual, _alone(one, together[0]))
+                telling[place] = _telling(pipeline, walks[0][0], one, together[0])
             on_the_first, on_any = telling.get(place, (None, None))
             sets = [outcomes(one, together[0][0], count, most_tried, on_the_first)]
-            shown = replace(one, variants=tuple(variant for variant in one.variants if likely(variant.id)))
-            if count == MOST and shown.variants != one.variants:  # not all can be tried
-                sets.insert(0, outcomes(shown, together[0][0], count, TRIPLES // share, on_the_first))
+            shown = tuple(variant for variant in one.variants if likely(variant.id)) if count == MOST else one.variants
+            if shown != one.variants:  # not all can be tried
+                by_line = replace(one, variants=shown)
+                sets.insert(0, outcomes(by_line, together[0][0], count, TRIPLES // share, on_the_first))
             tried += sum(map(len, sets))
             possible = itertools.chain.from_iterable(_possible(some, answers[0]) for some in sets)
             for each in itertools.chain(possible, _also(one, together[0][0], agreeing, on_the_first, on_any)):
@@ -211,13 +220,21 @@ def _alone(pipeline: Pipeline, begun: list[State]) -> list[list[State | str]]:
 
 
 def _telling(
-    pipeline: Pipeline, usual: list[list[State | str]], other: list[list[State | str]]
+    pipeline: Pipeline, begun: list[State], other: Pipeline, otherwise: list[State]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Which variants, by `id()`, give another result in another right way to compute or to mask than in the usual one.
 
-    On the first probe, and on any. A set without one of these need not be tried in the other way.
+    On the first probe, and on any. A set without one of these need not be tried in the other way. `other` is the pipeline
+    itself or one of its `in_ways`, so it is kept with the results of the usual way.
     """
-    pairs = list(zip(pipeline.variants, usual, other, strict=True))
+    return kept(other, ("telling", begun, otherwise), lambda: _differing(pipeline, begun, other, otherwise))
+
+
+def _differing(
+    pipeline: Pipeline, begun: list[State], other: Pipeline, otherwise: list[State]
+) -> tuple[frozenset[int], frozenset[int]]:
+    usual = kept(pipeline, ("alone", begun), lambda: _alone(pipeline, begun))
+    pairs = list(zip(pipeline.variants, usual, _alone(other, otherwise), strict=True))
     first = frozenset(id(variant) for variant, ours, theirs in pairs if not _same(ours[0], theirs[0]))
     return first, frozenset(id(variant) for variant, ours, theirs in pairs if not all(map(_same, ours, theirs)))
 

@@ -93,6 +93,12 @@ class Read:
         tried = f"{self.chosen.reading.entry}({how}): {self.chosen.doubt}"
         return NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
 
+    def explains(self, diagnosed: Diagnosed) -> bool:
+        """Whether the diagnosis names what the code does; not what only a guess at how it is called looks like."""
+        ids = [mistake.id for one in diagnosed.diagnoses for mistake in one.mistakes]
+        of_a_guess = self.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
+        return bool(ids) and not of_a_guess
+
     @property
     def code(self) -> bytes:
         """The source as the diagnosis looks for lines in it."""

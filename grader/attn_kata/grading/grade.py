@@ -208,8 +208,9 @@ class _Grading:
             self._seconds["diagnosis"] = time.perf_counter() - started
         elif outcome == "passed" and self._read is None and len(self._source) <= MAX_SOURCE_FOR_LINES:
             diagnosed = Diagnosed(notes=beyond.notes(failures, self._source))
-        if outcome == "failed" and self._read is not None and not diagnosed.diagnoses and self._read.no_verdict:
-            return self._ungraded(self._read.no_verdict)
+        foreign_code = self._read if outcome == "failed" else None
+        if foreign_code is not None and foreign_code.no_verdict and not foreign_code.explains(diagnosed):
+            return self._ungraded(foreign_code.no_verdict)
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:

@@ -15,7 +15,7 @@ from attn_kata import workspace
 from attn_kata.errors import UsageError, why
 from attn_kata.history import History, Progress
 from attn_kata.interview import active_mock, control, moments, plans, preparing, refusals, words
-from attn_kata.interview.attempts import look
+from attn_kata.interview.attempts import written
 from attn_kata.interview.control import Desk
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.rounds import Round
@@ -142,7 +142,7 @@ def submit(desk: Desk, session: Session) -> str:
     """Hand in the file as it is on the disk. If it is gone, hand in the newest saved version."""
     refusals.unless_allowed(session, "submitted")
     assert session.file is not None
-    found, said = look(session.file), ""
+    found, said = written(session.file), ""
     source = found.source
     if source is None:
         source = desk.store.source(session.id, session.kept[session.stage])
@@ -193,16 +193,17 @@ def answer(desk: Desk, session: Session, place: int, text: str) -> str:
 
 
 def resume(desk: Desk, session: Session, *, stay_paused: bool = False) -> str:
-    """Come back to the session. A missing file is restored from the newest saved version."""
+    """Come back to the session. A file that is gone or empty is restored from the newest saved version."""
     session = control.resume(desk, session.id, stay_paused=stay_paused)
     said = ""
-    if session.state == "coding" and session.file is not None and not session.file.exists():
+    found = written(session.file) if session.state == "coding" and session.file is not None else None
+    if found is not None and session.file is not None and found.lost:
         try:
             session.file.parent.mkdir(parents=True, exist_ok=True)
             session.file.write_bytes(desk.store.source(session.id, session.kept[session.stage]))
         except OSError as problem:
             raise UsageError(f"'{workspace.shown(session.file)}' cannot be written: {why(problem)}.") from problem
-        said = f"'{workspace.shown(session.file)}' was gone. The newest saved version is restored.\n\n"
+        said = f"{found.why}, so the newest saved version is restored.\n\n"
     strays = words.strays(session)
     return said + (f"{words.wrapped(strays)}\n\n" if strays else "") + status(desk, session)
 

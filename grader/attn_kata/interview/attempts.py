@@ -16,11 +16,21 @@ from attn_kata.errors import UsageError, why
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A file's bytes and the time of its last change (wall time), or why it cannot be read."""
+    """A file's bytes and the time of its last change (wall time), or why it cannot be read.
+
+    `lost`: the file is gone or empty, so that writing it again loses nothing.
+    """
 
     source: bytes | None
     changed: float | None
     why: str
+    lost: bool = False
+
+    @property
+    def next_step(self) -> str:
+        """How to get the newest saved version back."""
+        before = "Restore" if self.lost else "Move it away, then restore"
+        return f"{before} the newest saved version: attn-kata interview resume"
 
 
 def look(path: Path) -> Found:
@@ -29,13 +39,21 @@ def look(path: Path) -> Found:
         changed = path.stat().st_mtime
         source = workspace.read(path)
     except FileNotFoundError:
-        return Found(source=None, changed=None, why=f"'{workspace.shown(path)}' is gone")
+        return Found(source=None, changed=None, why=f"'{workspace.shown(path)}' is gone", lost=True)
     except UsageError as problem:
         return Found(source=None, changed=None, why=problem.what.rstrip("."))
     except OSError as problem:
         reason = f"'{workspace.shown(path)}' cannot be read ({why(problem)})"
         return Found(source=None, changed=None, why=reason)
     return Found(source=source, changed=changed, why="")
+
+
+def written(path: Path) -> Found:
+    """The file as `look` finds it. An emptied file counts as lost: nobody means to give up what was written."""
+    found = look(path)
+    if found.source is not None and not found.source.strip():
+        return Found(source=None, changed=None, why=f"'{workspace.shown(path)}' is empty", lost=True)
+    return found
 
 
 def temporary(path: Path) -> str:

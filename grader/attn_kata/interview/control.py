@@ -15,7 +15,7 @@ from typing import Any
 
 from attn_kata.errors import UsageError
 from attn_kata.interview import content, deadline, growing, moments, plans, questions, refusals, stubs
-from attn_kata.interview.attempts import Found, look
+from attn_kata.interview.attempts import Found, written
 from attn_kata.interview.moments import Clock, Moment
 from attn_kata.interview.plans import Plan
 from attn_kata.interview.rounds import chain
@@ -36,7 +36,7 @@ class Desk:
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """The session now: seconds left (negative when over), and new announcements."""
+    """The session now: seconds left (negative when over), and the announcements that this look was the first to make."""
 
     session: Session
     left: float
@@ -82,14 +82,16 @@ def tick(desk: Desk, number: int) -> Tick:
     """Read the clock: make announcements, and take the file when the time is up. Cheap when nothing is due."""
     session = desk.store.load(number)
     now = moments.read(desk.clock)
-    news: list[str] = []
+    due: list[Entry] = []
     if deadline.due(session, now):
 
         def decide(session: Session) -> Iterable[Entry]:
-            return list(deadline.keeping(session, moments.read(desk.clock), news))
+            due[:] = deadline.keeping(session, moments.read(desk.clock))
+            return due
 
         session = desk.store.change(number, decide)
-    return Tick(session=session, left=session.left(now), news=tuple(news))
+    news = tuple(one.data["says"] for one in due if one.data["says"])
+    return Tick(session=session, left=session.left(now), news=news)
 
 
 def ask(desk: Desk, number: int, *questions: int, text: str = "") -> Session:
@@ -144,11 +146,11 @@ def save(desk: Desk, number: int, source: bytes, *, stage: int | None = None) ->
 
 
 def observe(desk: Desk, number: int) -> tuple[Session, Found | None]:
-    """Keep the file if it changed on the disk; None outside coding, and when there is no file."""
+    """Keep the file if it changed on the disk; None outside coding. A file that is emptied is no version."""
     session = desk.store.load(number)
     if session.state != "coding" or session.file is None or session.left(moments.read(desk.clock)) <= 0:
         return session, None
-    found = look(session.file)
+    found = written(session.file)
     if found.source is not None and digest_of(found.source) != session.kept.get(session.stage):
         session = save(desk, number, found.source)
     return session, found

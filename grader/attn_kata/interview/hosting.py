@@ -68,8 +68,7 @@ class Host:
                 try:
                     self._do(typed)
                 except UsageError as problem:
-                    said = f"{problem.what}\n{problem.next_step or ''}".rstrip()
-                    self.warn(words.laid_out(said, self.columns()))
+                    self.warn(words.laid_out(_refusal(problem), self.columns()))
                 session = self.desk.store.load(self.number)
             self._says(f"{session.name} is over. To see it: attn-kata interview show {session.id}")
 
@@ -93,7 +92,8 @@ class Host:
             partner.note(self.desk, self.number, rest.strip()[:LONGEST_NOTE])
             self._says("Noted.")
         elif word == "status":
-            self._says(words.status(session, moments.read(self.desk.clock)))
+            status = words.status(session, moments.read(self.desk.clock))
+            self._says(status.replace("\nNext: ", "\nThe candidate's next step: "))
             self._says("\n".join(_rubric(session)))
         elif word == "help":
             self._says(HELP)
@@ -149,7 +149,8 @@ class Host:
         return report
 
     def _line(self, prompt: str) -> str | None:
-        sys.stdout.write(prompt)
+        ahead = sys.stdin.isatty() and bool(select.select([sys.stdin], [], [], 0)[0])
+        sys.stdout.write(f"{prompt}\n" if ahead else prompt)  # the terminal showed what was typed, and its end, before
         sys.stdout.flush()
         if sys.stdin.isatty():
             while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
@@ -174,6 +175,13 @@ class Host:
             self._says(f"  {_summary(self._graded(session, *now))}")
             return True
         return bool(new)
+
+
+def _refusal(problem: UsageError) -> str:
+    step = problem.next_step or ""
+    if "attn-kata interview" in step:  # it would begin, run or hand in what is the candidate's
+        step = f"Only the candidate does this: {step}"
+    return f"{problem.what}\n{step}".rstrip()
 
 
 def _summary(report: Report) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attn_kata.errors import UsageError
 from attn_kata.history import History
-from attn_kata.interview import actions, control, moments, plans, runs, words
+from attn_kata.interview import actions, control, deadline, moments, plans, runs, words
 from attn_kata.interview.control import Desk
 from attn_kata.interview.session import Session
 
@@ -207,12 +207,15 @@ class LineMode:
 
     def _wait(self, prompt: str) -> None:
         """Until there is a line to read: check the clock, and keep saved versions."""
+        running = self.desk.store.active()
+        told = running.events[-1].number if running is not None else 0
         while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
             running = self.desk.store.active()
             if running is None or not running.clock_runs:
                 continue
-            news = control.tick(self.desk, running.id).news
+            session = control.tick(self.desk, running.id).session
             control.observe(self.desk, running.id)
+            news, told = deadline.said(session, since=told), session.events[-1].number
             for sentence in news:
                 self.warn(f"\n{sentence}")
             if news:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 _JITTER_SECONDS = 5.0  # two processes may read the clock in one order and write in the other order
+_SET_SECONDS = 30.0  # less than that is a clock that is kept right
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -83,6 +84,17 @@ def passed(since: Moment, now: Moment) -> float:
     if not now.boot_id:
         return max(by_wall, by_boot)  # without a boot id, the boot clock may have stopped in sleep or restarted
     return max(0.0, by_boot)
+
+
+def set_by(since: Moment, now: Moment) -> float:
+    """Seconds by which the wall clock was set forward, or back (negative); 0 where that cannot be known.
+
+    Without a boot id, a clock that was set forward looks like a machine that slept.
+    """
+    by = (now.wall - since.wall) - (now.boot - since.boot)
+    if since.boot_id != now.boot_id or abs(by) < _SET_SECONDS or (not now.boot_id and by > 0):
+        return 0.0
+    return by
 
 
 def clock_text(seconds: float) -> str:

@@ -8,7 +8,7 @@ from attn_kata import workspace
 from attn_kata.errors import UsageError
 from attn_kata.interview import control, moments, refusals, words
 from attn_kata.interview.actions import Engines
-from attn_kata.interview.attempts import look
+from attn_kata.interview.attempts import written
 from attn_kata.interview.control import Desk
 from attn_kata.interview.rounds import chain
 from attn_kata.interview.session import Session
@@ -27,9 +27,9 @@ def run(
     """
     refusals.unless_allowed(session, "ran")
     assert session.file is not None
-    found = look(session.file)
+    found = written(session.file)
     if found.source is None:
-        raise UsageError(f"{found.why}.", next_step="Restore the newest saved version: attn-kata interview resume")
+        raise UsageError(f"{found.why}.", next_step=found.next_step)
     name, source = workspace.shown(session.file), found.source
     with engines() as engine:
         if own:

@@ -32,6 +32,7 @@ Kind = Literal[
     "advanced",
     "time_up",
     "announced",
+    "clock_set",
     "paused",
     "resumed",
     "followed_up",
@@ -72,6 +73,7 @@ ALLOWED: Mapping[Kind, tuple[State, ...]] = {
     "advanced": ("submitted", "follow_up"),
     "time_up": ("coding", "submitted", "follow_up"),
     "announced": ("coding", "submitted", "follow_up"),
+    "clock_set": ("coding", "submitted", "follow_up"),
     "paused": ("coding", "follow_up"),
     "resumed": _BEFORE_THE_END,
     "followed_up": ("submitted", "time_up", "follow_up"),
@@ -264,5 +266,5 @@ def after(session: Session, event: Event) -> Session:
             return replace(session, ratings={**session.ratings, data["line"]: data})
         case "noted":
             return replace(session, notes=(*session.notes, data["text"]))
-        case _:  # saved, ran: kept above
+        case _:  # saved, ran, clock_set: kept above
             return session

@@ -194,6 +194,9 @@ def _says(session: Session, event: Event) -> str:
             return f"{kata}: the time is up; version taken: {data['how']}"
         case "announced":
             return f"{moments.in_words(data['left'] * 60)} left"
+        case "clock_set":
+            way = "forward" if data["by"] > 0 else "back"
+            return f"the machine's clock was set {way} by {moments.in_words(abs(data['by']))}; the time left stayed"
         case "paused":
             return "paused"
         case "resumed":

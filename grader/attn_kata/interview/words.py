@@ -131,7 +131,11 @@ def status(session: Session, now: Moment) -> str:
         lines.append(clock(session, now))
     lines += [wrapped(f"Hint of your interviewer: {one}") for one in hints(session)]
     if session.state == "coding" and session.file is not None:
-        lines.append(f"Your file: {workspace.shown(session.file)}")
+        found = attempts.written(session.file)
+        if found.source is not None:
+            lines.append(f"Your file: {workspace.shown(session.file)}")
+        else:
+            lines += [wrapped(f"{found.why}. What you saved before is kept."), wrapped(found.next_step)]
     return "\n".join([*lines, NEXT[session.state] if not session.paused else PAUSED])
 
 

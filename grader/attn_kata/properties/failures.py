@@ -71,15 +71,19 @@ class Raised:
         """The innermost line that is in the attempt."""
         return self.frames[-1][0] if self.frames else None
 
+    @property
+    def where(self) -> str:
+        """The innermost line that is in the attempt, to be said behind the message; "" for none."""
+        return "".join(f", line {line} in {function}" for line, function in self.frames[-1:])
+
 
 class AttemptRaised(NoAnswer):
     """The attempt raised where the property needs an answer."""
 
     def __init__(self, raised: Raised) -> None:
         self.raised = raised
-        where = "".join(f", line {line} in {function}" for line, function in raised.frames[-1:])
         text = f": {raised.text}" if raised.text else ""
-        super().__init__(f"raised {raised.types[0]}{text}{where}")
+        super().__init__(f"raised {raised.types[0]}{text}{raised.where}")
 
     @property
     def not_written(self) -> bool:

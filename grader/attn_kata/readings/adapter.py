@@ -33,6 +33,9 @@ class _Config:
     def __getitem__(self, name):
         return self.__dict__[name]
 
+    def __contains__(self, name):
+        return name in self.__dict__
+
     def get(self, name, default=None):
         return self.__dict__.get(name, default)
 '''

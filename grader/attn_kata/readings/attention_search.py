@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attn_kata.readings import builders
+from attn_kata.readings import builders, calls
 from attn_kata.readings.behaviour import Ranked
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
@@ -36,10 +36,13 @@ def run(
     ranked, of_definition = best
     return search.chosen(
         ranked,
-        settled=_is_settled(search, ranked.reading, of_definition),
+        settled=not ranked.answers or _is_settled(search, ranked.reading, of_definition),
         candidates=tuple(name for name in candidates if name != of_definition.definition.name),
         ties=_others(ranked),
         doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else "",
+        layout_open=search.contract.has_score and not ranked.answers,
+        untried=calls.untried(of_definition.definition, ranked.reading),
+        mask_untried=of_definition.mask_untried(ranked.reading),
     )
 
 

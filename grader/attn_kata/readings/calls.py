@@ -47,6 +47,13 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     return {name: what for name, what in found.items() if what != "mask" or name == kept}
 
 
+def untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
+    """The parameters of its call by which it keeps or takes a cache, and which the reading leaves out."""
+    passed = {name for name, value in reading.call if value not in ("None", "False")}
+    names = [one.name for one in definition.call if re.search(r"cache|past|present", one.name.lower())]
+    return tuple(name for name in names if name not in passed)
+
+
 def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
     """The reading with its calls, without a mask."""
     if contract.has_score:

@@ -19,6 +19,9 @@ class Chosen:
     settled: bool = True  # whether words or names say what the mask means
     candidates: tuple[str, ...] = ()  # other definitions that look like an attention
     ties: tuple[Reading, ...] = ()  # others that need as many mistakes
+    layout_open: bool = False  # whether only its answers could tell how its inputs are laid out, and it gave none
+    untried: tuple[str, ...] = ()  # parameters of the call that take a cache, and are left out
+    mask_untried: str = ""  # the parameter of the call that takes a mask, where it is left out
     doubt: str = ""  # why a failure would be no verdict: nothing explains it, and names and sizes do not bear it out
 
 

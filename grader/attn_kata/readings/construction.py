@@ -67,7 +67,7 @@ def _shapes(search: Search, reading: Reading) -> layers.Shapes | str:
     if reply.status == wire.RAISED:
         raised = read_raised(reply.texts)
         how = ", ".join(f"{name}={value}" for name, value in reading.build)
-        return f"{reading.entry}({how}) raises {raised.types[0]}: {raised.text}"[:300]
+        return f"{reading.entry}({how}) raises {raised.types[0]}: {raised.text}"[:300] + raised.where
     if reply.status != wire.OK:
         return (reply.texts[0] if reply.texts else "it cannot be built")[:300]
     told = zip(reply.texts, reply.tensors, strict=True)

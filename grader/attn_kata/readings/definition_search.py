@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attn_kata.readings import calls, construction, conventions, masks, vocabulary
-from attn_kata.readings.behaviour import Ranked, answers, averages
+from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
+from attn_kata.readings.behaviour import Ranked, answers, averages, mistakes, partly
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
@@ -79,12 +79,20 @@ class DefinitionSearch:
         if ranked is None:
             self._refuse(f": every call that was tried raises{self.search.why(readings)}")
             return None
-        return ranked if parameter is None or self.contract.is_block else self._with_mask(ranked) or ranked
+        ranked = self._as_it_is_built(ranked)
+        if parameter is None or self.contract.is_block:
+            return ranked
+        masked = self._with_mask(ranked) or ranked
+        # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
+        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes and ranked.reading.causal
+        return ranked if alone and "mask" not in self.given else masked
 
     def doubt(self, ranked: Ranked) -> str:
         """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
         if not ranked.answers:
             masked = ranked.reading.mask != "none"
+            if certain.raises(ranked.reading, self.search, self.definition):
+                return ""
             why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
             return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
@@ -92,6 +100,11 @@ class DefinitionSearch:
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def mask_untried(self, reading: Reading) -> str:
+        """The parameter that takes a mask, where the contract has one and the reading leaves it out; or ""."""
+        passed = any(value == "mask" for _, value in reading.call)
+        return "" if passed or self.parameter is None or self.contract.place_of_mask is None else self.parameter.name
 
     def _refuse(self, why: str) -> None:
         self.search.tried.append(f"{self.definition.name}{why}")
@@ -135,10 +148,26 @@ class DefinitionSearch:
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
             ranked = self._best(self._needing(readings)) or ranked
-        if (ranked is None or not ranked.answers) and not self.contract.is_module and "alike" not in self.given:
+        if not self.contract.is_module and "alike" not in self.given and self._raises(ranked):
             alike = self._best([replace(one, alike=True) for one in readings])
-            ranked = alike if alike is not None and alike.answers else ranked
+            fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
+            ranked = alike if fewer else ranked
         return ranked
+
+    def _as_it_is_built(self, ranked: Ranked) -> Ranked:
+        """The reading; but with the path that it switches off, where that one computes something else."""
+        if not ranked.reading.off or "off" in self.given or ranked.mistakes:
+            return ranked
+        whole = replace(ranked.reading, off=())
+        asked = self.search.unmasked(whole)
+        differs = answers(asked) and mistakes(asked, 0) is None
+        return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1) if differs else ranked
+
+    def _raises(self, ranked: Ranked | None) -> bool:
+        """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""
+        if ranked is None or not ranked.answers:
+            return True
+        return ranked.mistakes > 0 and partly(self.search.unmasked(ranked.reading))
 
     def _best(self, readings: list[Reading]) -> Ranked | None:
         return self.search.best(self._with_returns(readings), self.search.unmasked, several=self.several)

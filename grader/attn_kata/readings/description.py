@@ -192,7 +192,10 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask
     found += ["a mask of one length"] * (reading.lengths == 1)
-    found += ["takes no mask"] * (place is not None and reading.mask == "none")
+    untried = chosen.mask_untried
+    found += [f"its mask is not tried ({untried})" if untried else "takes no mask"] * (
+        place is not None and reading.mask == "none"
+    )
     found += ["takes a mask"] * (place is None and any(value == "mask" for _, value in reading.call))
     found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")
     found += [f"a mask {reading.shape}"] * (
@@ -210,6 +213,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     )
     found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)
+    found += [f"its cache is not tried ({', '.join(chosen.untried)})"] * bool(chosen.untried)
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights

@@ -100,11 +100,10 @@ def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
         meanings = ["additive", "keep", "hide"]
     elif said is None and re.search(rf"masked_fill_?\(\s*{re.escape(name)}\b[^=<!]*,", text):
         meanings = ["hide", "keep", "additive"]
-    types = (
-        ("float", "bool", "int")
-        if re.search(rf"1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text)
-        else ("bool", "int", "float")
-    )
+    types = ("bool", "int", "float")
+    if re.search(rf"\b1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text):  # of flags: what is added is not taken from 1
+        types = ("float", "bool", "int")
+        meanings = [one for one in meanings if one != "additive" or said == one]
     for shape in _shapes(text, name):
         for meaning in meanings:
             for kind in ("bool",) if meaning == "additive" else types:

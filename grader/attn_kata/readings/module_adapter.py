@@ -104,7 +104,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     if contract.has_score:
         return lines + _scored(reading)
     if reading.order == "time":
-        lines += [f"{name} = {name}.transpose(0, 1)" for name in contract.inputs if name != "mask"]
+        lines += [f"{name} = {name}.transpose(0, 1).contiguous()" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
     if contract.returns:
@@ -155,8 +155,8 @@ def _scored(reading: Reading) -> list[str]:
     called = f"self.theirs({arguments(reading)}){part}"
     lines = ["values = v"]
     if reading.order == "time":
-        lines += ["k, v = k.transpose(0, 1), v.transpose(0, 1)"]
-        lines += ["q = q.transpose(0, 1)"] * (reading.query == "(B, T, E)")
+        lines += ["k, v = k.transpose(0, 1).contiguous(), v.transpose(0, 1).contiguous()"]
+        lines += ["q = q.transpose(0, 1).contiguous()"] * (reading.query == "(B, T, E)")
     each = {
         "(B, E)": "q.unbind(1)",
         "(B, 1, E)": "q.split(1, 1)",

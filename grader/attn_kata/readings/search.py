@@ -14,6 +14,7 @@ from typing import Protocol
 from attn_kata.diagnosis import probing
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
+from attn_kata.properties.failures import Raised
 from attn_kata.properties.handle import Handle, Transport
 from attn_kata.protocol import wire
 from attn_kata.readings import adapter
@@ -63,6 +64,9 @@ class Search:
         candidates: tuple[str, ...] = (),
         ties: tuple[Reading, ...] = (),
         doubt: str = "",
+        layout_open: bool = False,
+        untried: tuple[str, ...] = (),
+        mask_untried: str = "",
     ) -> Chosen:
         """The reading as chosen, with its adapter."""
         return Chosen(
@@ -74,6 +78,9 @@ class Search:
             candidates=candidates,
             ties=ties,
             doubt=doubt,
+            layout_open=layout_open,
+            untried=untried,
+            mask_untried=mask_untried,
         )
 
     def best(self, readings: Iterable[Reading], ask: Asking, *, several: bool = False) -> Ranked | None:
@@ -134,10 +141,16 @@ class Search:
         """The texts of what it raises."""
         return [answer.raised for _, one in ask(reading) for answer in one.answers if answer.raised]
 
+    def exceptions(self, reading: Reading, ask: Asking) -> list[Raised]:
+        """What it raises."""
+        return [raised for _, one in ask(reading) for raised in one.raised]
+
     def why(self, readings: list[Reading], ask: Asking | None = None) -> str:
         """What the first reading raises, to be said behind a sentence; "" for nothing."""
-        raised = [text for one in readings[:1] for text in self.raised(one, ask or self.unmasked)]
-        return f": {raised[0][:200]}" if raised else ""
+        asking = ask or self.unmasked
+        raised = [text for one in readings[:1] for text in self.raised(one, asking)]
+        where = next((one.where for one in self.exceptions(readings[0], asking)), "") if raised else ""
+        return f": {raised[0][:200]}{where}" if raised else ""
 
     def ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
         """What the code answers under a reading; only the first probe where it raises there. No question is asked twice."""

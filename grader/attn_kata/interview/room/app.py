@@ -17,8 +17,8 @@ from textual.screen import ModalScreen
 
 from attn_kata.errors import AttnKataError, UsageError
 from attn_kata.history import History, home
-from attn_kata.interview import actions, control, moments, review, words
-from attn_kata.interview.attempts import look
+from attn_kata.interview import actions, control, deadline, moments, review, words
+from attn_kata.interview.attempts import written
 from attn_kata.interview.control import Desk
 from attn_kata.interview.deadline import LATE_SECONDS
 from attn_kata.interview.room import dialogs
@@ -73,6 +73,7 @@ class Room(App[str]):
         self.trouble = ""  # why the session cannot be read
         self._look_seconds = look_seconds
         self._showing: tuple[str, int] | None = None
+        self._told = 0  # the event up to which the clock's sentences were shown
         self._looking = asyncio.Lock()
         self._graded_ahead: int | None = None
         self._garbage = Garbage()
@@ -246,13 +247,14 @@ class Room(App[str]):
                 self._show_clocks()
                 return
             self.trouble = ""
-            for sentence in tick.news:
+            news = deadline.said(tick.session, since=self._told)  # a host or another room may have kept them
+            for sentence in news:
                 self.notify(sentence, timeout=15, title="Time")
-            await self._enter(tick.session, " ".join(tick.news))
+            await self._enter(tick.session, " ".join(news))
 
     async def _enter(self, session: Session, said: str = "") -> None:
         """Show the screen of the session's state, if it changed."""
-        self.session = session
+        self.session, self._told = session, session.events[-1].number
         showing = (session.state, session.stage)
         if showing != self._showing:
             for one in self._stack():
@@ -275,7 +277,7 @@ class Room(App[str]):
     async def _screen(self, session: Session, said: str) -> RoomScreen | None:
         if session.state == "coding":
             assert session.file is not None
-            found = await self.threads.at_desk(look, session.file)
+            found = await self.threads.at_desk(written, session.file)
             source = found.source
             if source is None:
                 kept = session.kept[session.stage]

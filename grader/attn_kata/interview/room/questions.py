@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -20,7 +20,7 @@ from attn_kata.report.plain import plain
 
 _HOW = {
     "numeric": "Type a number: 1536, 1_536, 1.5e3, 12 MiB, 33 %. Enter answers.",
-    "choice": "Choose with the arrows; Enter answers.",
+    "choice": "Choose with the arrows, or type its number; Enter answers.",
     "review": "Type a line and what is wrong there, one mistake in each line. PgDn, PgUp: the code. Ctrl+G answers.",
     "free": "Answer in your own words. Ctrl+G answers and shows the points of a model answer.",
     "points": "A model answer has these points. Tick with Space those that yours had; Ctrl+G goes on.",
@@ -59,6 +59,12 @@ class QuestionsScreen(RoomScreen):
 
     async def on_mount(self) -> None:
         await self._next()
+
+    def on_key(self, event: events.Key) -> None:
+        """The number of an option goes to it: who types 3 and Enter does not answer 1."""
+        for options in self.query("#answer OptionList").results(OptionList):
+            if event.character in [str(number) for number in range(1, min(9, options.option_count) + 1)]:
+                options.highlighted = int(event.character or 1) - 1
 
     def on_input_submitted(self) -> None:
         self.action_answer()
