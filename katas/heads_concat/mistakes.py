@@ -187,7 +187,9 @@ PIPELINES = (
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *WEIGHTS,
-            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants(
+                "merge.no_transpose", {"merge": s.merge_no_transpose}, {"merge": s.merge_heads_first_no_transpose}
+            ),
             *variants("merge.interleaved", {"merge": s.merge_interleaved}),
             *variants("merge.head_order", *({"merge": s.merge_head_order(order)} for order in s.HEAD_ORDERS)),
             *variants(

@@ -125,6 +125,7 @@ PIPELINES = (
             *variants(
                 "mask.broadcast",
                 *({"shape": s.mask_reshaped(by)} for by in WITH_DIMENSIONS),
+                {"shape": s.mask_reshaped(lambda keep: keep.unsqueeze(1)), "merge": s.merge_to_any_length},
             ),
             *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),

@@ -185,10 +185,14 @@ def divide_not(state: State) -> None:
     state.out = state.exps
 
 
-def logarithm(state: State) -> None:
-    """log of the softmax."""
-    divide(state)
-    state.out = state.out.log()
+def logarithm_of(divided):
+    """log of the softmax, as `divided` leaves slices that are -inf throughout."""
+
+    def wrong(state: State) -> None:
+        divided(state)
+        state.out = state.out.log()
+
+    return wrong
 
 
 def sigmoid(state: State) -> None:
@@ -255,7 +259,10 @@ PIPELINES = (
                 {"divide": equal_where_empty},
             ),
             *variants("softmax.not_normalised", {"divide": divide_not}),
-            *variants("softmax.log", {"divide": logarithm}),
+            *variants(
+                "softmax.log",
+                *({"divide": logarithm_of(way)} for way in (divide, divide_unguarded, equal_where_empty)),
+            ),
             *variants("softmax.sigmoid", {"divide": sigmoid}),
             *variants("softmax.twice", {"divide": softmax_again}),
         ),

@@ -1002,6 +1002,14 @@ def test_a_mean_of_all_positions_is_found_however_it_is_called(call: str) -> Non
     assert lines.find("pooling.counts_padding", source.encode()) == source[: source.index("# HERE")].count("\n") + 1
 
 
+@pytest.mark.parametrize(("by", "tiny"), [("-1e-9", True), ("1e-9", True), ("-1e9", False), ("0.5", False)])
+def test_flags_of_any_name_that_add_almost_nothing_are_seen(by: str, tiny: bool) -> None:
+    code = f"s = s + (1 - real[:, None, None, :]) * {by}\nreturn s.softmax(-1)"
+    source = f"def weigh(s, real):\n{textwrap.indent(code, '    ')}\n"
+
+    assert lines.mask_adds_almost_nothing(source.encode()) is tiny
+
+
 def test_every_finder_is_of_a_known_mistake() -> None:
     assert set(lines.FINDERS) <= set(catalogue.load())
     assert set(catalogue.load()) >= lines.WHERE_RAISED

@@ -14,6 +14,7 @@ from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local, load_namespace
 from attn_kata.grading.reference_cache import ReferenceCache
 from attn_kata.grading.runner import Run
+from attn_kata.properties.failures import Raised
 from attn_kata.properties.handle import Handle
 
 WITH_DROPOUT = ("mha", "attention_dropout")
@@ -117,3 +118,32 @@ def test_dropout_that_is_right_is_not_blamed_beside_any_mistake_of_value(slug: s
             attempt = mutants.handle(catalog.find(slug).solution, pipeline, (variant,))
 
             assert named(slug, evidence_of(slug, attempt, only=ASKED)) == set(), variant.id
+
+
+class TestTransposedByT:
+    """`.T` reverses every dimension: wrong for a batch, right for a mask of two dimensions."""
+
+    RAISED = "The size of tensor a (5) must match the size of tensor b (2) at non-singleton dimension 1"
+
+    def named(self, line: str) -> set[str]:
+        """What shows of code whose only line raises this."""
+        raised = Raised(types=("RuntimeError",), text=self.RAISED, frames=((1, "forward"),))
+        evidence = Evidence(
+            failures={},
+            held=frozenset(),
+            raised=(raised,),
+            source=line,
+            code=line,
+            values_right=False,
+            unsteady=False,
+            parameters={},
+        )
+        return {one.id for one in EVERYWHERE if one.shows(evidence) is not None}
+
+    @pytest.mark.parametrize("line", ["scores = q @ k.T", "return (q.matmul(keys.T) / d**0.5).softmax(-1)"])
+    def test_of_a_batch_it_is_the_mistake(self, line: str) -> None:
+        assert self.named(line) == {"layout.T_of_batch"}
+
+    @pytest.mark.parametrize("line", ["scores = scores + mask.T", "s = s.masked_fill(~keep.T, -inf)", "s = s + tri.T"])
+    def test_of_a_mask_it_may_be_right(self, line: str) -> None:
+        assert self.named(line) == set()

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from attn_kata import catalog
 from attn_kata.errors import UsageError
 from attn_kata.readings import contract, inference, masks, origin, syntax, vocabulary
 from attn_kata.readings.reading import Layer, Reading, parse, with_flags
@@ -180,3 +181,27 @@ def test_a_function_with_the_name_of_the_contract_is_written_for_it_only_with_it
     ]
 
     assert by_contract == [True, False]
+
+
+@pytest.mark.parametrize("slug", ["causal_mask", "combined_mask", "padding_mask", "rope"])
+def test_functions_of_a_contract_that_belong_together_are_never_read_as_one_of_them(slug: str) -> None:
+    """A reading of the attention alone would leave a wrong mask ungraded."""
+    kata = catalog.find(slug)
+    known = contract.of_kata(kata.folder)
+    source = kata.solution.read_bytes()
+    names = {one.name: f"{one.name}_given" for one in syntax.of_source(source).find(known.entry).call}
+    renamed = re.sub(r"\b(?:" + "|".join(names) + r")\b", lambda found: names[found[0]], source.decode()).encode()
+
+    assert renamed != source
+    assert [origin.is_by_contract(text, syntax.of_source(text), kata.entries, known) for text in (source, renamed)] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("slug", [slug for slug in catalog.slugs() if contract.of_kata(catalog.find(slug).folder)])
+def test_a_reference_is_graded_by_its_contract(slug: str) -> None:
+    kata = catalog.find(slug)
+    source = kata.solution.read_bytes()
+
+    assert origin.is_by_contract(source, syntax.of_source(source), kata.entries, contract.of_kata(kata.folder))

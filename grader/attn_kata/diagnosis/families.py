@@ -55,7 +55,7 @@ SPLITS: tuple[Variant, ...] = (
     *variants(
         "split.heads_for_size", {"split": s.split_by_size}, {"split": s.split_by_size, "scale": s.scale_by_number_split}
     ),
-    *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+    *variants("merge.no_transpose", {"merge": s.merge_no_transpose}, {"merge": s.merge_heads_first_no_transpose}),
     *variants("merge.interleaved", {"merge": s.merge_interleaved}),
     *variants("merge.head_order", *({"merge": s.merge_head_order(order)} for order in s.HEAD_ORDERS)),
     *variants("merge.folded_order", {"merge": s.merge_samples_as_heads}, {"merge": s.merge_heads_as_samples}),

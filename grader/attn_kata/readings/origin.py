@@ -24,6 +24,8 @@ def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...]
     entry = found.get(known.entry)
     if entry is None or known.is_module != entry.is_class:
         return False
+    if len(entries) > 1 and not known.is_module:  # so too where functions belong together
+        return True
     if not known.is_module:
         # `scaled_dot_product_attention` is what many call theirs; with the contract's own parameters it is meant for it.
         return [one.name for one in entry.call] == list(known.inputs) and not entry.returned

@@ -132,13 +132,24 @@ def tiny(program: Program) -> int | None:
 
 
 def tiny_terms(program: Program) -> list[ast.AST]:
-    """The live products of a mask with a number that is not 0 and smaller than 1e-3, as in `mask * -1e-9`."""
-    found: list[ast.AST] = []
-    for use in uses(program):
-        by = fill_number(program, use) if use.kind == "times" else None
-        if by is not None and 0 < abs(by) <= 1e-3:
-            found.append(use.node)
+    """The live products of a mask with a number that is not 0 and smaller than 1e-3, as in `mask * -1e-9`.
+
+    `(1 - x) * -1e-9` is one whatever x is called: nothing else is turned round to be made that small.
+    """
+    found: list[ast.AST] = [
+        use.node for use in uses(program) if use.kind == "times" and _tiny(fill_number(program, use))
+    ]
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and node not in found:
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                turned = isinstance(other, ast.BinOp) and isinstance(other.op, ast.Sub) and number(other.left) == 1
+                if turned and _tiny(number(one)):
+                    found.append(node)
     return found
+
+
+def _tiny(by: float | None) -> bool:
+    return by is not None and 0 < abs(by) <= 1e-3
 
 
 def weak_numbers(program: Program) -> list[float]:

@@ -108,6 +108,18 @@ def merge_no_transpose(state: State) -> None:
     state.out = state.out.contiguous().reshape(batch, length, -1)
 
 
+def merge_heads_first_no_transpose(state: State) -> None:
+    """(H, B, T, Dv), as heads in a list are stacked, read as (B, T, H * Dv) as it lies in memory."""
+    batch, _, length, _ = state.out.shape
+    state.out = state.out.transpose(0, 1).reshape(batch, length, -1)
+
+
+def merge_to_any_length(state: State) -> None:
+    """Heads side by side, read as (B, -1, H * Dv): samples that a mask has multiplied become more tokens."""
+    batch, width = state.x.shape[0], state.H * state.out.shape[-1]
+    state.out = state.out.transpose(1, 2).reshape(batch, -1, width)
+
+
 def merge_transposed_last(state: State) -> None:
     """(B, H, T, Dv) with T and Dv exchanged, read as (B, T, H * Dv) as it lies in memory."""
     batch, _, length, _ = state.out.shape
