@@ -392,3 +392,29 @@ def test_a_mask_that_is_taken_from_1_is_not_read_as_one_that_is_added():
     assert (right.reading.mask, right.mistakes) == ("keep", 0)
     assert wrong.reading.mask != "additive"
     assert wrong.mistakes > 0
+
+
+CAUSAL_CROSS = """
+import torch
+from torch import nn
+
+class CausalCrossAttention(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.query, self.key, self.value, self.proj = (nn.Linear(n_embd, n_embd) for _ in range(4))
+        self.n_head = n_head
+
+    def forward(self, x_kv, x_q):
+        b, t, e = x_kv.size()
+        k, v = (one(x_kv).view(b, t, self.n_head, e // self.n_head).transpose(1, 2) for one in (self.key, self.value))
+        q = self.query(x_q).view(b, t, self.n_head, e // self.n_head).transpose(1, 2)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
+        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, e))
+"""
+
+
+def test_code_with_one_width_for_input_and_context_has_no_verdict_where_it_raises():
+    found = read(CAUSAL_CROSS, "cross_attention", "square=yes")
+
+    assert found.mistakes > 0
+    assert "invalid for input of size" in found.doubt

@@ -95,6 +95,9 @@ class DefinitionSearch:
                 return ""
             why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
             return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
+        one_width = self.contract.is_cross and all(value != "C" for _, value in ranked.reading.build)
+        if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
+            return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
         text = self.text
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
