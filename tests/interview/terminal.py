@@ -28,7 +28,9 @@ class Terminal:
         columns: int = 80,
         **variables: str,
     ) -> None:
-        environment = {**os.environ, "ATTN_KATA_HOME": str(home), "TERM": "xterm-256color", **variables}
+        # A worker of pytest-xdist has COLUMNS, which would override the terminal's own size.
+        ours = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        environment = {**ours, "ATTN_KATA_HOME": str(home), "TERM": "xterm-256color", **variables}
         command = [sys.executable, "-m", "attn_kata", "interview", *more]
         if ready is not None:
             command = ready.face("interview", *more)

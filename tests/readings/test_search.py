@@ -418,3 +418,15 @@ def test_code_with_one_width_for_input_and_context_has_no_verdict_where_it_raise
 
     assert found.mistakes > 0
     assert "invalid for input of size" in found.doubt
+
+
+def test_three_inputs_that_are_all_x_are_said_with_the_kata_that_tells_them_apart():
+    (said,) = (
+        one
+        for one in description.departures(read(adapter.source("annotated_four_linears"), "mha"), known("mha")[0])
+        if "qkv_attention" in one
+    )
+
+    assert said == "query, key and value are all x: --kata qkv_attention tries them apart"
+    alone = description.departures(read(adapter.source("minimal_gpt"), "mha"), known("mha")[0])
+    assert not any("qkv_attention" in one for one in alone)

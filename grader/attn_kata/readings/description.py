@@ -187,6 +187,10 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
         return found + _rotates(reading)
     found += ["takes a config"] * any("." in name for name, _ in reading.build)
     found += ["sizes at module level"] * bool(reading.globals)
+    # One input hides which of the three goes to which layer.
+    found += ["query, key and value are all x: --kata qkv_attention tries them apart"] * (
+        contract.kata == "mha" and [value for _, value in reading.call].count("x") == 3
+    )
     found += ["fused"] * bool(reading.fused)
     found += ["one layer per head"] * any(".*." in reading.layer(role).weight for role in ("q", "k", "v"))
     found += ["always causal"] * reading.causal
