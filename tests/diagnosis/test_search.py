@@ -180,19 +180,27 @@ def test_what_is_made_beside_must_be_a_stage() -> None:
         replace(pipeline, beside={"dropout.never": {"thinking": pipeline.stages["mix"]}})
 
 
-def test_the_search_counts_what_it_tries_and_looks_at_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many sets each step of a search has tried. A search adds to it."""
+    counts: list[int] = []
+
+    def counted(*asked: Any) -> Outcomes:
+        found = outcomes.outcomes(*asked)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(search, "outcomes", counted)
+    return counts
+
+
+def test_the_search_counts_what_it_tries_and_looks_at_no_clock(
+    tried: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     kata = catalog.find("mha")
     (pipeline,) = load(kata.folder).PIPELINES
     begun, right = begun_for(kata, pipeline)
     answers = [Answer(output=torch.randn(answer.shape).double()) for answer in right]
-    tried: list[int] = []
-
-    def counted(*asked: Any) -> Outcomes:
-        found = outcomes.outcomes(*asked)
-        tried.append(len(found))
-        return found
-
-    monkeypatch.setattr(search, "outcomes", counted)
     monkeypatch.setattr(search, "TRIALS", 100_000)  # here, triples may be tried whatever the pairs are
 
     assert explain(pipeline, begun, answers) == []
@@ -253,19 +261,11 @@ def test_only_what_is_plainly_apart_is_ruled_out_before_it_is_compared() -> None
                     assert id(one) in near, one.chosen
 
 
-def test_other_right_ways_are_tried_only_where_they_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_right_ways_are_tried_only_where_they_can_tell(tried: list[int]) -> None:
     kata = catalog.find("flash_attention")
     (pipeline,) = load(kata.folder).PIPELINES
     begun, right = begun_for(kata, pipeline)
     answers = [Answer(output=nudged(answer, 1.0)) for answer in right]
-    tried: list[int] = []
-
-    def counted(*asked: Any) -> Outcomes:
-        found = outcomes.outcomes(*asked)
-        tried.append(len(found))
-        return found
-
-    monkeypatch.setattr(search, "outcomes", counted)
     counts = []
     for one in (pipeline, replace(pipeline, ways=())):
         tried.clear()

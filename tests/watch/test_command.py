@@ -193,6 +193,7 @@ def test_without_a_terminal_it_prints_lines(folder, environment, ready):
     rest = []
     while not rest or not rest[-1].startswith("PASSED"):
         rest.append(process.stdout.readline())
+        assert rest[-1], "".join([first, *rest])  # else it has ended
     holds = process.stdout.readline()
     process.send_signal(signal.SIGTERM)
 

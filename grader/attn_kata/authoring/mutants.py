@@ -12,33 +12,18 @@ import torch
 
 from attn_kata import catalog
 from attn_kata.diagnosis.outcomes import outcome
-from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant, load
+from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant
 from attn_kata.diagnosis.probing import output_of
 from attn_kata.diagnosis.search import EQUAL, Answer, distance
 from attn_kata.grading.hidden_tests import Begin, HiddenTest
 from attn_kata.grading.hidden_tests import load as load_tests
-from attn_kata.grading.local import Local, load_namespace, local_handle
+from attn_kata.grading.local import Local, load_namespace
 from attn_kata.grading.runner import Run
 from attn_kata.properties.handle import Handle
 from attn_kata.resources import katas_folder
 
 SEED = 0
 IN_PAIRS = 3  # variants of one id that are met in pairs; alone, all are
-
-
-def mutants(folder: Path, solution: Path, *, pairs: bool) -> Iterator[tuple[Pipeline, tuple[Variant, ...]]]:
-    """Every variant of the kata's pipelines alone, or one pair of variants for every two ids.
-
-    What computes the same as the reference is left out.
-
-    A pair that computes the same as a single variant is left out too.
-    """
-    reference = local_handle(solution, catalog.load(folder).returns)
-    for pipeline in load(folder).PIPELINES:
-        known = Known(pipeline, reference)
-        for chosen in choices(pipeline, pairs=pairs):
-            if known.lacks(chosen):
-                yield pipeline, chosen
 
 
 def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]:

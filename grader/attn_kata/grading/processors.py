@@ -27,10 +27,15 @@ def keep_off(processor: int | None) -> None:
 @contextlib.contextmanager
 def as_before() -> Iterator[None]:
     """Let this process run again, afterwards, on the processors that it may run on now."""
-    allowed = os.sched_getaffinity(0)
-    yield
+    allowed = None
     with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, allowed)
+        allowed = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        if allowed is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, allowed)
 
 
 def stay_on(processor: int | None, pid: int = 0) -> None:
