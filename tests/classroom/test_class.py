@@ -79,7 +79,9 @@ def test_everybody_is_in_the_results_and_nobody_costs_another_one_a_verdict(grad
     for name in ("Hang", "Flood", "Crash", "Spy Call", "Spy Shape"):
         assert students[name]["verdict"] == "failed", name
     for name in ("Dee", "Binary", "=HYPERLINK(1)", "Spy Import", "Spy Names"):
-        assert students[name]["verdict"] == "ungraded", name
+        assert (students[name]["verdict"], students[name]["score"]) == ("cannot run", 0), name
+    for name in ("Empty", "Twice"):
+        assert (students[name]["verdict"], students[name]["score"]) == ("not graded", None), name
     assert students["Empty"]["because"] == "There is no Python file and no notebook."
     assert "2 files define" in str(students["Twice"]["because"])
     assert all(
@@ -90,9 +92,11 @@ def test_everybody_is_in_the_results_and_nobody_costs_another_one_a_verdict(grad
     assert [row["student"].removeprefix("'") for row in rows] == list(students)
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
     assert "13 of 13 graded" in done.stderr
-    reasons = " ".join(done.stdout.rpartition("Not graded\n")[2].split())
-    for name in ("Dee", "Empty"):  # in full: the table cuts them
-        assert f"{name}: {' '.join(str(students[name]['because']).split())}" in reasons
+    cannot_run, _, not_graded = done.stdout.partition("Cannot run: 0 points\n")[2].partition("Not graded: no points, ")
+    for name, reasons in (("Dee", cannot_run), ("Empty", not_graded)):  # in full: the table cuts them
+        assert f"{name}: {' '.join(str(students[name]['because']).split())}" in " ".join(reasons.split())
+    assert "ungraded" not in (done.stdout + done.stderr).lower()
+    assert "NOT GRADED" in (folder / "students" / "Empty.html").read_text()
     assert "1 Scores not divided (scale.missing)" in " ".join(done.stdout.split())
     assert not (folder.parent / "home").exists(), "the teacher's own progress is not touched"
 
@@ -246,9 +250,12 @@ def test_a_disk_that_fills_is_said_and_what_is_graded_stays(tmp_path: Path, run:
 def test_page_names_are_different_files_everywhere() -> None:
     names = pages.PageNames()
 
-    assert [names.of(name) for name in ("Ann", "ann", "../x", "", "A" * 300, "a/b", "a_b", "Ann-2")] == [
-        "Ann", "ann-2", "x", "student", "A" * 80, "a_b", "a_b-2", "Ann-2-2",
+    assert [names.of(name) for name in ("Ann", "ann", "../x", "", "A" * 300, "a/b", "a_b", "Ann-2", "é", "e\u0301")] == [
+        "Ann", "ann-2", "x", "student", "A" * 80, "a_b", "a_b-2", "Ann-2-2", "é", "é-2",
     ]  # fmt: skip
+    longest = [names.of("\U00020000" * 120), names.of("\U00020000" * 120)]
+    assert len(set(longest)) == 2
+    assert all(len(f".{name}.html.new".encode()) <= 255 for name in longest), "no system takes a longer name"
 
 
 def test_files_of_ours_that_are_left_half_written_are_removed(graded) -> None:
