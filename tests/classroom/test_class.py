@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,10 @@ def test_everybody_is_in_the_results_and_nobody_costs_another_one_a_verdict(grad
     for name, reasons in (("Dee", cannot_run), ("Empty", not_graded)):  # in full: the table cuts them
         assert f"{name}: {' '.join(str(students[name]['because']).split())}" in " ".join(reasons.split())
     assert "ungraded" not in (done.stdout + done.stderr).lower()
-    assert "NOT GRADED" in (folder / "students" / "Empty.html").read_text()
+    empty, twice = ((folder / "students" / f"{name}.html").read_text() for name in ("Empty", "Twice"))
+    assert "NOT GRADED" in empty
+    assert "isolation" not in empty, "nothing was run"
+    assert "&#39;Twice/b.py&#39;" in twice, "the whole reason: it is about the student's own files"
     assert "1 Scores not divided (scale.missing)" in " ".join(done.stdout.split())
     assert not (folder.parent / "home").exists(), "the teacher's own progress is not touched"
 
@@ -127,6 +131,23 @@ def test_a_students_page_gives_nothing_away(graded) -> None:
     assert "saw [" in (folder / "teacher" / "Spy_Call.html").read_text()
     assert "+100  everything" in (folder / "students" / "Ben.html").read_text()
     assert "<b>Bold" not in (folder / "class.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("because", "told"),
+    [
+        ("while it was imported: the grading ran out of time", "while it was imported: the grading ran out of time"),
+        ("while it was read: it crashed (SIGSEGV) 918", "while it was read: it crashed (SIGSEGV)"),
+        ("while it was imported: it said 918", "while it was imported"),
+        ("it raises while it is imported: raised ValueError: 918", "it raises while it is imported"),
+        ('it has no "f"; it defines seed_918: it ran out of memory', 'it has no "f"'),
+    ],
+)
+def test_a_student_is_told_why_it_cannot_run_in_our_words_only(graded, because: str, told: str) -> None:
+    folder, _ = graded
+    some = next(kept.report for kept in store.Store(folder, print).kept() if kept.report is not None)
+
+    assert pages.for_student(replace(some, ungraded_because=because)).ungraded_because == told
 
 
 def test_the_same_command_grades_nothing_again_and_another_rubric_only_scores_again(graded, run: Run) -> None:
@@ -192,8 +213,9 @@ def test_killed_at_any_instant_it_goes_on_and_grades_nothing_twice(
 
 
 def _results(database: Path) -> dict[str, bytes]:
+    """What is stored, by student. Not opened read-only: a write that a kill has cut off must be taken back first."""
     try:
-        with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5) as db:
+        with sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5) as db:
             return dict(db.execute("SELECT student, report FROM result").fetchall())
     except sqlite3.OperationalError:
         return {}

@@ -149,7 +149,7 @@ def _filled(
         code=code,
         notes=[plain(note) for note in (*report.notes, *_isolation(report))],
         seed=None if private else report.seed,
-        tier=report.isolation.tier,
+        tier=report.isolation.tier if report.versions else None,  # without versions, nothing was run
         versions={one_line(name): one_line(version) for name, version in report.versions.items()},
     )
     return unicode(page).rstrip() + "\n"
