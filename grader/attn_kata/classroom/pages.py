@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from attn_kata import resources
+from attn_kata import resources, templates
 from attn_kata.classroom import mistakes
 from attn_kata.classroom.store import Kept
 from attn_kata.classroom.summary import Row, Summary
@@ -154,12 +154,6 @@ def _bars(summary: Summary) -> list[dict[str, Any]]:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment(escape=True)
     environment.globals.update(MARKS=_MARKS, points=shown)
     return environment

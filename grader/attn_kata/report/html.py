@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from attn_kata import resources
+from attn_kata import templates
 from attn_kata.report.heatmaps import HEIGHT as ROW
 from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
 from attn_kata.report.listing import Line, around, lines
@@ -158,13 +158,7 @@ def _filled(
 @cache
 def _environment() -> jinja2.Environment:
     """It keeps the compiled templates: a class has hundreds of pages."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment(escape=True)
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
     return environment
 
