@@ -36,7 +36,7 @@ SIZES = (
     sized(B=3, H=2, T=1, D=5),
     sized(B=3, H=3, T=3, D=3),
     sized(B=1, H=2, T=130, D=3),
-    sized(B=1, H=2, T=3, D=70),
+    sized(B=1, H=1, T=3, D=70),
 )
 EVERY = (*SIZES, Drawn(sized, B=(1, 4), H=(1, 4), T=(1, 30), D=(1, 24)))
 SMALL = SIZES[:2]
@@ -69,9 +69,9 @@ def loaded(handle, sizes, weights, dropout=0.0):
 
 def weights_of(sizes, dtype=torch.float64, **replaced):
     """Random weights by name. `o_proj=(weight, bias)` replaces those of a layer."""
-    shapes = {f"{name}.{part}": shape for name in LINEAR for part, shape in _linear(sizes.E).items()}
-    weights = random_weights(shapes, dtype)
-    for name, (weight, bias) in replaced.items():
+    weights = {}
+    for name in LINEAR:
+        weight, bias = replaced.get(name) or random_weights(_linear(sizes.E)).values()
         weights[f"{name}.weight"], weights[f"{name}.bias"] = weight.to(dtype), bias.to(dtype)
     return weights
 
