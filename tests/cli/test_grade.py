@@ -308,7 +308,7 @@ def test_a_folder_of_a_katas_name_does_not_hide_the_kata(run, folder):
 @pytest.mark.parametrize("seconds", [0.1, 2.0], ids=["while torch loads", "in the attempt"])
 def test_a_signal_ends_it_and_leaves_nothing_behind(folder, environment, tmp_path, number, code, seconds):
     psutil = pytest.importorskip("psutil")
-    (folder / "sdpa.py").write_text("while True: pass\n")
+    (folder / "sdpa.py").write_text("import time\nwhile True: time.sleep(1)\n")
     (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "attn_kata", "grade", "sdpa.py"],
@@ -372,7 +372,8 @@ def test_an_untouched_stub_counts_as_no_attempt(run):
 
 
 def test_an_endless_loop_is_waited_for_once(run, folder):
-    (folder / "sdpa.py").write_text("def scaled_dot_product_attention(q, k, v):\n    while True:\n        pass\n")
+    loop = "while True:\n        time.sleep(1)"
+    (folder / "sdpa.py").write_text(f"import time\n\n\ndef scaled_dot_product_attention(q, k, v):\n    {loop}\n")
     started = time.monotonic()
     done = run("grade")
 
