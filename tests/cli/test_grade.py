@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -333,12 +334,12 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(folder, environment, tmp_pat
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_in_a_terminal_the_report_is_coloured_and_fits(folder, environment):
+def test_in_a_terminal_the_report_is_coloured_and_fits(folder, environment, ready):
     pexpect = pytest.importorskip("pexpect")
     pyte = pytest.importorskip("pyte")
     (folder / "sdpa.py").write_text(WRONG)
     printed = pexpect.run(
-        f"{sys.executable} -m attn_kata grade sdpa.py",
+        shlex.join(ready.face("grade", "sdpa.py")),
         cwd=str(folder),
         env={**environment, "TERM": "xterm-256color"},
         dimensions=(200, 80),
