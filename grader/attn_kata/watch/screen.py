@@ -185,9 +185,6 @@ def _report(writer: _Writer, report: Report) -> None:
     if core[1:]:
         _names(writer, "FAIL ", "bold red", core[1:])
     _names(writer, "BEYOND THE BAR (reported, never decides) ", "bold yellow", failing(report, "edge"))
-    skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
-    if skipped:
-        writer.add(Text(f"{len(skipped)} not tried", style="dim"))
     if report.passed and report.reading is not None:
         writer.blank()
         writer.add(Text(f"Code by other names is practice, and no pass of {report.kata}. n starts the next kata."))
