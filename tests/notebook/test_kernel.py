@@ -80,6 +80,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "cache": "%kata kv_cache",
         "no such": "%kata_explain scale.embed",
         "a kata": "%kata_explain mha",
+        "family": "%kata_explain scale",
         "hanging": HANGING,
         "crashing": CRASHING,
         "hint": "%kata_hint sdpa",
@@ -123,6 +124,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert said["no body"] == said["unwritten"] == "The cell was empty: it has the stub now.\n"
     assert said["cache"].startswith("PASSED  kv_cache"), "its `Cache = tuple[...]` is taken along"
     assert said["no such"].endswith("List all mistakes: %kata_explain")
+    assert "More about one: %kata_explain scale." in said["family"]
     assert said["a kata"] == "'mha' is a kata.\nStart it: %kata_start mha"
     assert said["changed"] == (
         "from __future__ import annotations\nTrue\n"
@@ -131,6 +133,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert "ran out of time" in said["hanging"]
     assert "it crashed (SIGABRT)" in said["crashing"]
     assert said["hint"].startswith("sdpa, hint 1 of")
+    assert max(map(len, said["hint"].split("\n"))) <= 88
     assert "scale.no_sqrt: " in said["explain"]
     assert said["refused"].startswith("You have not passed mha yet")
     assert "def scaled_dot_product_attention" in said["solution"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from attn_kata.sources import Source
 
 LOADING = "Loading torch. The next gradings take a tenth of a second."
 GRADING = "Grading. To stop, interrupt the kernel."
+_COLUMNS = 88  # where JupyterLab breaks a line, it breaks within words
 _ATTRIBUTE = "_attn_kata_magics"
 
 
@@ -114,14 +116,15 @@ class KataMagics(Magics):
         self._refuse("hint", "hints")
         hint = hints.following(kata, self._history)
         after = "The next hint: %kata_hint" if hint.left else "That was the last hint."
-        print(f"{hints.title(kata, hint)}\n\n  {hint.text}\n\n{after} {kata.slug if hint.left else ''}".rstrip())
+        text = textwrap.fill(hint.text, _COLUMNS, initial_indent="  ", subsequent_indent="  ")
+        print(f"{hints.title(kata, hint)}\n\n{text}\n\n{after} {kata.slug if hint.left else ''}".rstrip())
 
     @no_var_expand
     @line_magic
     def kata_explain(self, line: str) -> None:
         """Explain a mistake or a property: `%kata_explain scale.embed_dim`. Without a name, list the mistakes."""
         try:
-            print(reference.explain(line.strip()))
+            print(reference.explain(line.strip()).replace("attn-kata explain ", "%kata_explain "))
         except UsageError as problem:
             name = line.strip()
             following = (
