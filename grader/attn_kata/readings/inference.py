@@ -51,7 +51,10 @@ def _scores(definition: Definition, text: str) -> list[str]:
     )
     has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.[vV]\w*\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
-    if not crosses or not (named or squashes):
+    # A query and keys, and one matrix alone: no layer for each of q, k and v.
+    made = [one for one in definition.layers.values() if one in ("Linear", "Parameter", "Bilinear")]
+    alone = len(made) == 1 and "softmax" in text.lower()
+    if not crosses or not (named or squashes or alone):
         return []
     additive = has_vector and (squashes or (named is not None and re.search("bahd|addi", named[0], re.IGNORECASE)))
     return ["additive_attention"] if additive else ["multiplicative_attention"]

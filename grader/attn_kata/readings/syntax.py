@@ -293,6 +293,8 @@ def _last_name(node: ast.expr) -> str:
         return node.id
     if isinstance(node, ast.Attribute):
         return node.attr
+    if isinstance(node, ast.Constant):  # None beside the output
+        return ""
     return _last_name(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "?"
 
 

@@ -110,6 +110,9 @@ _OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", r
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
 
 
+_OTHER_SIZES = re.compile(r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type")
+
+
 def plain(name: str) -> str:
     """A name for comparing: `num_Heads` → `numheads`."""
     return re.sub(r"[\W_]|(?<=\D)\d+$", "", name.lower()) or name.lower()
@@ -191,9 +194,7 @@ def size_of(name: str) -> str | None:
     """The symbol of a constructor's parameter, or None."""
     known = SIZES.get(plain(name))
     lower = name.lower()
-    if known is not None or re.search(
-        r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type", lower
-    ):
+    if known is not None or _OTHER_SIZES.search(lower):
         return known
     return next((symbol for pattern, symbol in _PATTERNS if re.search(pattern, lower)), None)
 
@@ -205,6 +206,9 @@ def size_in(name: str, text: str) -> str | None:
     """
     symbol = size_of(name)
     own = rf"(?:\w+\.)*{re.escape(name)}\b"
+    if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
+        divides = re.search(rf"\w\s*//\s*{own}", text) is not None
+        return "H" if divides else "E" if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text) else None
     if symbol == "D":
         quotients = re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)
         sizes = {size_of(quotient) for quotient in quotients if plain(quotient) != plain(name)}
