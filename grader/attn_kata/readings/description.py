@@ -222,6 +222,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
     found += ["values as wide as keys only"] * reading.alike
+    found += ["one key-value head only"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
