@@ -120,6 +120,11 @@ class Contract:
         return self.is_module and "query" in self.inputs and "key" in self.inputs
 
     @property
+    def is_self(self) -> bool:
+        """Whether it is a module that takes x alone, and perhaps a mask."""
+        return self.is_module and set(self.inputs) <= {"x", "mask"}
+
+    @property
     def is_cross(self) -> bool:
         return "context" in self.inputs
 

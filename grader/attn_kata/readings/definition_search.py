@@ -155,6 +155,9 @@ class DefinitionSearch:
             alike = self._best([replace(one, alike=True) for one in readings])
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
+        if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
+            single = self._best([replace(one, dims=2) for one in readings])
+            ranked = single if single is not None and single.answers else ranked
         if self.contract.takes_qkv and "square" not in self.given and self._raises(ranked):
             square = self._best([replace(one, square=True) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
@@ -275,6 +278,8 @@ class DefinitionSearch:
             order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
             shaped = (form for form in forms if form.shape in order or form.mask == "lengths")
             forms = iter(sorted(shaped, key=lambda form: order.get(form.shape, -1)))
+        elif reading.dims == 2 and self.contract.is_module:  # one sequence at a time: one mask for all of them
+            forms = (form for form in forms if form.shape == "(T, T)")
         yield from dict.fromkeys(
             with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
             for form in forms

@@ -211,6 +211,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["no bias"] * bool(chosen.limits.zeroed)
     found += ["time first"] * (reading.order == "time")
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
+    found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["as many queries as keys only"] * reading.square
     found += ["its rotary positions are left out"] * (
         bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)

@@ -113,7 +113,12 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
-        lines.append(f"out = _torch.stack([self.theirs({arguments(reading)}){part} for {first} in {first}])")
+        lines += [
+            f"outs = [self.theirs({arguments(reading)}){part} for {first} in {first}]",
+            "if not isinstance(outs[0], _torch.Tensor):",
+            "    return outs[0]",
+            "out = _torch.stack(outs)",
+        ]
     else:
         lines.append(f"out = self.theirs({arguments(reading)})")
     if len(reading.places) > 1:
