@@ -235,10 +235,10 @@ def _outputs(definition: Definition, contract: Contract) -> list[str]:
     if "o" in contract.layers or contract.has_score or not {"q", "qkv"} & set(contract.layers):
         return []
     made = [name for name, made in definition.layers.items() if made == "Linear"]
-    outputs = [name for name in made if vocabulary.role_of(name) == "o"]
+    fused = [name for name in made if re.search(r"qkv|kqv|c_attn|in_proj", name.lower())]
+    outputs = [name for name in made if vocabulary.role_of(name) == "o" and name not in fused]
     others = {vocabulary.role_of(name) for name in made if name not in outputs}
-    whole = {"q", "k", "v"} <= others or any(re.search(r"qkv|kqv|c_attn|in_proj", name.lower()) for name in made)
-    return outputs if len(outputs) == 1 and whole else []
+    return outputs if len(outputs) == 1 and (fused or {"q", "k", "v"} <= others) else []
 
 
 def _drops_result_alone(definition: Definition, structure: Structure, bypassed: tuple[str, ...]) -> bool:

@@ -104,7 +104,8 @@ _DECORATION = re.compile(
 )
 
 _BESIDE = re.compile(
-    r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE
+    r"attn|attention|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$",
+    re.IGNORECASE,
 )
 _OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", re.IGNORECASE)
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
@@ -207,8 +208,10 @@ def size_in(name: str, text: str) -> str | None:
     symbol = size_of(name)
     own = rf"(?:\w+\.)*{re.escape(name)}\b"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
-        divides = re.search(rf"\w\s*//\s*{own}", text) is not None
-        return "H" if divides else "E" if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text) else None
+        if any(size_of(quotient) == "D" for quotient in re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)):
+            return "H"
+        if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
+            return "E"
     if symbol == "D":
         quotients = re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)
         sizes = {size_of(quotient) for quotient in quotients if plain(quotient) != plain(name)}
