@@ -1,12 +1,12 @@
-"""Kinds of code that public repositories hold, in our own words: each is read without a flag, and its mistakes are not hidden."""
+"""Kinds of public code, in our own words: each is read without a flag, and its mistakes are not hidden."""
 
 from __future__ import annotations
 
 import pytest
+from tests.readings.test_search import read
 
 from attn_kata.readings import inference
 from attn_kata.readings.choice import Chosen
-from tests.readings.test_search import read
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 
