@@ -157,6 +157,32 @@ def apply_rotary(query_or_key, cos_values, sin_values):
     return query_or_key * cos_values + turned_half(query_or_key) * sin_values
 """
 
+SIZES_ELSEWHERE = """
+class Head(nn.Module):
+    def __init__(self, head_size):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+        self.register_buffer("tril", torch.tril(torch.ones(block_size, block_size)))
+
+    def forward(self, x):
+        T = x.shape[1]
+        q, k = self.query(x), self.key(x)
+        scores = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
+        scores = scores.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return F.softmax(scores, dim=-1) @ self.value(x)
+
+class Heads(nn.Module):
+    def __init__(self, num_heads, head_size):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(head_size) for _ in range(num_heads)])
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        return self.proj(torch.cat([one(x) for one in self.heads], dim=-1))
+"""
+
 # The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
@@ -171,6 +197,12 @@ KINDS = {
         "multiplicative_attention",
         {"query=(B, 1, E)", "mask=hide"},
         ("mask, -", "mask == 0, -"),
+    ),
+    "sizes_elsewhere": (
+        SIZES_ELSEWHERE,
+        "mha",
+        {"globals=block_size=L,n_embd=E"},
+        ("k.shape[-1] **", "x.shape[-1] **"),
     ),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
@@ -192,3 +224,19 @@ def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind)
     assert said <= set(right.reading.flags())
     assert old in source
     assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+def test_code_that_takes_as_many_keys_as_queries_is_right_as_read(shared_engine):
+    report = shared_engine.grade("qkv_attention", (HEAD + AS_MANY_KEYS).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]
+
+
+def test_a_missing_package_is_named_with_what_installs_it(shared_engine):
+    text = HEAD.replace("import math", "from einop import rearrange")
+    text += A_WIDTH_BY_ITS_LAYERS.replace("(weights @ v)", "rearrange(weights @ v)")
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.ungraded_because is not None
+    assert "pip install einop" in report.ungraded_because

@@ -321,7 +321,9 @@ def _not_read(source: Source, none: NotRead) -> str:
     if missing:
         imports = f"These imports are not installed here: {', '.join(missing)}"
         lacks = "NameError" in tried or "could not be imported" in tried
-        say = f"{imports}: take out what needs them" if lacks else f"{imports}. {say}"
+        packages = " ".join(package for package in missing if not package.startswith("."))
+        install = f"Install them beside attn-kata (pip install {packages}), or take" if packages else "Take"
+        say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
     if not none.nothing or source.contract.entry in source.names:
         return said

@@ -263,6 +263,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
             "nothing says how many positions its tables have",
         ),
         "values": (reading.keys_are_values, "the keys are the values"),
+        "square": (reading.square, "the code takes as many queries as keys only"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():
