@@ -14,15 +14,21 @@ REFINED: dict[str, tuple[str, Callable[[bytes], bool]]] = {
     "mask.inverted": ("mask.fill_sign", lines.fills_with_plus),
 }
 
+# The numbers of one mistake are also those of two together: a line of the first of them says that both were made.
+TWO_FOR_ONE = {"mix.transposed": ("softmax.query_axis", "project.swapped")}
+
 
 def refined(ids: frozenset[str], source: bytes) -> frozenset[str]:
-    """`ids` with the more exact id for each mistake whose making `source` shows."""
-    exact = frozenset(_exact(id, source) for id in ids)
+    """`ids` with the more exact id, or ids, for each mistake whose making `source` shows."""
+    exact = frozenset(one for id in ids for one in _exact(id, source))
     # With a dimension too many, the softmax along dimension 3 is not over the keys. Without it, it is.
     follows = "mask.broadcast" in exact and lines.softmax_along_fourth(source)
     return exact - {"softmax.query_axis"} if follows else exact
 
 
-def _exact(id: str, source: bytes) -> str:
+def _exact(id: str, source: bytes) -> tuple[str, ...]:
+    both = TWO_FOR_ONE.get(id, ())
+    if both and lines.find(both[0], source) is not None:
+        return both
     exact, shown = REFINED.get(id, (id, None))
-    return exact if shown is None or shown(source) else id
+    return (exact if shown is None or shown(source) else id,)
