@@ -1010,6 +1010,23 @@ def test_flags_of_any_name_that_add_almost_nothing_are_seen(by: str, tiny: bool)
     assert lines.mask_adds_almost_nothing(source.encode()) is tiny
 
 
+@pytest.mark.parametrize(
+    ("fill", "tiny"),
+    [
+        ("s = s + torch.zeros_like(s).masked_fill(~mask, -1e-9)", True),
+        ("s = s + torch.zeros_like(s).masked_fill(~mask, torch.finfo(s.dtype).eps)", True),
+        ("s = s + torch.where(mask, 0.0, -1e-9)", True),
+        ("s = s + torch.where(mask, 0.0, -1e9)", False),
+        ("s.masked_fill(~mask, -1e-9)", False),  # lost, whatever the number
+        ("hidden = s.masked_fill(~mask, 1e-9)", False),
+    ],
+)
+def test_a_tiny_bias_is_seen_and_a_lost_fill_is_none(fill: str, tiny: bool) -> None:
+    source = f"import torch\n\n\ndef weigh(s, mask):\n    {fill}\n    return s.softmax(-1)\n"
+
+    assert lines.mask_adds_almost_nothing(source.encode()) is tiny
+
+
 def test_every_finder_is_of_a_known_mistake() -> None:
     assert set(lines.FINDERS) <= set(catalogue.load())
     assert set(catalogue.load()) >= lines.WHERE_RAISED

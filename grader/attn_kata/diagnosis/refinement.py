@@ -7,11 +7,14 @@ from collections.abc import Callable
 from attn_kata.diagnosis import lines
 
 # The values of both are equal: only the source tells them apart.
-REFINED: dict[str, tuple[str, Callable[[bytes], bool]]] = {
-    "softmax.head_axis": ("softmax.no_dim", lines.softmax_without_dim),
-    "dropout.on_output": ("dropout.twice", lines.drops_twice),
-    "mask.lost": ("mask.tiny", lines.mask_adds_almost_nothing),
-    "mask.inverted": ("mask.fill_sign", lines.fills_with_plus),
+REFINED: dict[str, tuple[tuple[str, Callable[[bytes], bool]], ...]] = {
+    "softmax.head_axis": (("softmax.no_dim", lines.softmax_without_dim),),
+    "dropout.on_output": (("dropout.twice", lines.drops_twice),),
+    "mask.lost": (
+        ("mask.tiny", lines.mask_adds_almost_nothing),
+        ("mask.query_axis", lines.masks_queries),  # where padded queries do not count, nothing is left of it
+    ),
+    "mask.inverted": (("mask.fill_sign", lines.fills_with_plus),),
 }
 
 # The numbers of one mistake are also those of two together: a line of the first of them says that both were made.
@@ -30,5 +33,4 @@ def _exact(id: str, source: bytes) -> tuple[str, ...]:
     both = TWO_FOR_ONE.get(id, ())
     if both and lines.find(both[0], source) is not None:
         return both
-    exact, shown = REFINED.get(id, (id, None))
-    return (exact if shown is None or shown(source) else id,)
+    return (next((exact for exact, shown in REFINED.get(id, ()) if shown(source)), id),)

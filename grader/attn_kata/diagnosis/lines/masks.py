@@ -290,29 +290,6 @@ def after_softmax(program: Program) -> int | None:
     return None if before else only_line(found)
 
 
-def query_axis(program: Program) -> int | None:
-    """The line that gives the key flags a last dimension of 1, or the one use of the mask."""
-    found: list[ast.AST] = []
-    for node in program.nodes:
-        if isinstance(node, ast.Subscript) and is_mask(program, node.value) and isinstance(node.slice, ast.Tuple):
-            last = node.slice.elts[-1]
-            if isinstance(last, ast.Constant) and last.value is None:
-                found.append(node)
-        elif (
-            isinstance(node, ast.Call)
-            and callee(node) in ("unsqueeze", "unsqueeze_")
-            and is_mask(program, subject(node))
-        ):
-            outer = program.parents.get(node)
-            inside = isinstance(outer, ast.Attribute) and outer.attr.startswith("unsqueeze")
-            dim = number(other_arguments(node)[0]) if other_arguments(node) else None
-            if dim in (-1, 3) and not inside:
-                found.append(node)
-    if found:
-        return only_line(found)
-    return only_line([use.node for use in _applications(program)])
-
-
 def only_application(program: Program) -> int | None:
     """The line of the one use of a mask."""
     return only_line([use.node for use in _applications(program)])
