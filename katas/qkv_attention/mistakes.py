@@ -139,7 +139,7 @@ PIPELINES = (
             *variants("project.value_for_key", {"project": project(k="v_proj")}),
             *variants("project.query_for_key", {"project": project(k="q_proj")}, {"project": project(q="k_proj")}),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),
-            *variants("project.swapped", {"score": s.score_swapped}),
+            *variants("project.swapped", {"project": project(q="k_proj", k="q_proj")}),
             *variants(
                 "project.missing",
                 {"project": project(q=None, k=None, v=None)},

@@ -66,6 +66,11 @@ def masks_queries(source: bytes) -> bool:
     return _any(axes.masked_queries, source)
 
 
+def softmax_over_queries(source: bytes) -> bool:
+    """Whether a live softmax of `source` is plainly along the queries."""
+    return _any(axes.softmax_over_queries, source)
+
+
 def fill_numbers(source: bytes) -> list[float]:
     """The numbers that the live part of `source` fills or adds where a mask is, if they are too weak or positive."""
     try:

@@ -6,7 +6,7 @@ import ast
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere, only_application
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.scores import softmaxes
+from attn_kata.diagnosis.lines.scores import dimension, softmaxes
 from attn_kata.diagnosis.lines.syntax import callee, line, number, only_line, other_arguments, subject
 from attn_kata.diagnosis.lines.values import is_mask
 
@@ -35,8 +35,7 @@ def _upright(program: Program) -> list[ast.AST]:
     found: list[ast.AST] = []
     for node in program.nodes:
         if isinstance(node, ast.Subscript) and is_mask(program, node.value) and isinstance(node.slice, ast.Tuple):
-            last = node.slice.elts[-1]
-            if isinstance(last, ast.Constant) and last.value is None:
+            if _ends_upright(node.slice.elts):
                 found.append(node)
         elif (
             isinstance(node, ast.Call)
@@ -49,3 +48,14 @@ def _upright(program: Program) -> list[ast.AST]:
             if dim in (-1, 3) and not inside:
                 found.append(node)
     return found
+
+
+def _ends_upright(index: list[ast.expr]) -> bool:
+    """Whether an index of flags (B, Tk) ends with a new dimension: `[:, None]` has one, and the keys follow it."""
+    given = [part.value if isinstance(part, ast.Constant) else part for part in index]
+    return given[-1] is None and (Ellipsis in given or sum(part is not None for part in given) > 1)
+
+
+def softmax_over_queries(program: Program) -> list[ast.AST]:
+    """The live softmaxes along dimension -2, or 1: that of the queries in scores of three dimensions."""
+    return [call for call in softmaxes(program) if number(dimension(call)) in (-2, 1)]
