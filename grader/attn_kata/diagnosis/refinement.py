@@ -17,7 +17,7 @@ REFINED: dict[str, tuple[tuple[str, Callable[[bytes], bool]], ...]] = {
     "mask.inverted": (("mask.fill_sign", lines.fills_with_plus),),
 }
 
-# The numbers of one mistake are also those of two together: the first of them shows in the source. Where a pipeline does not
+# The numbers of one mistake are also those of two together: one of them shows in the source. Where a pipeline does not
 # know the second, it knows another name for it.
 TWO_FOR_ONE = {
     "mix.transposed": ("softmax.query_axis", lines.softmax_over_queries, ("project.swapped", "project.chunk_order"))
@@ -36,5 +36,6 @@ def _exact(id: str, source: bytes, known: Collection[str]) -> tuple[str, ...]:
     if id in TWO_FOR_ONE:
         first, shown, names = TWO_FOR_ONE[id]
         second = next((name for name in names if name in known), None)
-        return (first, second) if second is not None and shown(source) else (id,)
+        told = second is not None and (shown(source) or lines.find(second, source) is not None)
+        return (first, second) if second is not None and told else (id,)
     return (next((exact for exact, shown in REFINED.get(id, ()) if shown(source)), id),)
