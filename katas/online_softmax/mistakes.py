@@ -171,6 +171,7 @@ PIPELINES = (
             "score": s.score,
             "scale": s.scale_by_head_dim,
             "sense": s.nothing,
+            "shape": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -190,7 +191,7 @@ PIPELINES = (
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
-            *variants("mask.query_axis", {"mask": s.mask_transposed}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants(
                 "mask.after_softmax",

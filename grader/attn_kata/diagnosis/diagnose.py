@@ -95,9 +95,10 @@ def diagnose(
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     for name in getattr(kata, "UNSAID_SIZES", ()):
         sizes.pop(name, None)
+    known = {variant.id for pipeline in pipelines for variant in pipeline.variants}
     found: list[frozenset[str]] = []
     for combination in _consistent(pipelines, list(itertools.product(*(one or [frozenset()] for one in sets))), sets):
-        together = refined(frozenset().union(*combination, shown), source)
+        together = refined(frozenset().union(*combination, shown), source, known)
         if together and together not in found:
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)
