@@ -89,7 +89,8 @@ def diagnose(
         if ZERO_TIMES_INF in shown:  # it explains every NaN, and hides other mistakes in them
             told = asked[place].without_nan()
             sets[place] = _explain(pipeline, told, finite, source) if told.answers else [frozenset()]
-        for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
+        known = shown.keys() | {id for one in sets if len(one) == 1 for id in one[0]}
+        for id in pipeline.beside.keys() & known if not sets[place] else ():
             sets[place] = _explain(pipeline.assuming(id), asked[place], finite, source)
     _drop_doubtful(pipelines, asked, sets)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
