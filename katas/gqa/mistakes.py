@@ -156,6 +156,10 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.weight_transposed", {"output": s.project_out_transposed}),
+            *variants(
+                "layout.batch_as_time",
+                {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
+            ),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
             *variants(
                 "split.interleaved",
