@@ -188,6 +188,7 @@ PIPELINES = (
                 "weights.averaged",
                 {"keep": keep_mean},
                 {"keep": keep_as(lambda weights: weights.mean(1, keepdim=True))},
+                {"keep": keep_as(lambda weights: weights.mean(1, keepdim=True).expand_as(weights))},
                 {"keep": keep_as(lambda weights: weights.sum(1))},
             ),
             *variants(

@@ -124,6 +124,11 @@ def makes_layers_when_called(source: bytes) -> bool:
     return _any(modules.made_when_called, source)
 
 
+def writes_softmax(source: bytes) -> bool:
+    """Whether the live part of `source` has an exp, as a softmax that is written out has."""
+    return _any(scores.exponentials, source)
+
+
 def squeezes_all(source: bytes) -> bool:
     """Whether the live part of `source` squeezes without a dimension, in one place or more."""
     return _any(tensors.squeezes, source)

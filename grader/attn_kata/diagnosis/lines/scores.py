@@ -162,6 +162,11 @@ def softmaxes(program: Program) -> list[ast.Call]:
     return found
 
 
+def exponentials(program: Program) -> list[ast.Call]:
+    """The live calls of exp and exp2."""
+    return [call for call in program.calls() if callee(call) in ("exp", "exp2", "exp_")]
+
+
 def _defined(program: Program, name: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == name for node in program.nodes)
 
