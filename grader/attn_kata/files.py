@@ -12,10 +12,10 @@ from attn_kata.errors import UsageError, why
 MOST_BYTES = 1_000_000  # an attempt is a page or two; a larger file is a mistake in the command
 
 
-def read(path: Path, *, most: int = MOST_BYTES, name: str = "") -> bytes:
+def read(path: Path, *, most: int = MOST_BYTES, name: str = "", instead: str | None = None) -> bytes:
     """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or more than `most` bytes.
 
-    `name` is what the error calls the file, if not its path.
+    `name`: what the error calls the file, if not its path. `instead`: what to do with a file that is too large.
     """
     name = name or shown(path)
     try:
@@ -26,7 +26,9 @@ def read(path: Path, *, most: int = MOST_BYTES, name: str = "") -> bytes:
             if not stat.S_ISREG(kind.st_mode):
                 raise UsageError(f"'{name}' is not a regular file.", next_step="attn-kata grade FILE")
             if kind.st_size > most:
-                raise UsageError(f"'{name}' has {kind.st_size:,} bytes; an attempt has at most {most:,}.")
+                raise UsageError(
+                    f"'{name}' has {kind.st_size:,} bytes; an attempt has at most {most:,}.", next_step=instead
+                )
             return file.read(most)
     except OSError as problem:
         raise UsageError(f"'{name}' cannot be read: {why(problem)}.") from problem

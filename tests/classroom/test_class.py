@@ -38,7 +38,7 @@ SPIES = {
     "Spy Shape": f"import torch\n{DEFINITION}return torch.zeros(q.shape[0], 918273645 % 7919)\n",
 }
 DAMAGE = {
-    "Hang": f"{DEFINITION}while True: pass\n",
+    "Hang": f"import time\n{DEFINITION}while True: time.sleep(1)\n",
     "Flood": f"{DEFINITION}print('x' * 10_000_000)\n    return q\n",
     "Crash": f"import os, signal\n{DEFINITION}os.kill(os.getpid(), signal.SIGSEGV)\n",
     "Binary": "\x00\x01\x7fELF",
