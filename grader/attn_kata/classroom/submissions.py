@@ -141,10 +141,9 @@ def _choice(entries: list[Entry], kata: Kata, asked: tuple[str, ...]) -> tuple[E
     if len(named) == 1:
         return named[0], ""
     if defining:
-        return (
-            None,
-            f"{len(defining)} files define {wanted}, and none of them is called {kata.slug}.py: {_listed(defining)}.",
-        )
+        count = "none" if not named else len(named)
+        called = f"{count} of them {'are' if named else 'is'} called {kata.slug}.py"
+        return None, f"{len(defining)} files define {wanted}, and {called}: {_listed(named or defining)}."
     return None, f"None of {len(candidates)} files defines {wanted}: {_listed(candidates)}."
 
 
