@@ -162,7 +162,7 @@ class DefinitionSearch:
             square = self._best([replace(one, square=True) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
-        return ranked
+        return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
 
     def _as_it_is_built(self, ranked: Ranked) -> Ranked:
         """The reading; but with the path that it switches off, where that one computes something else."""
