@@ -157,6 +157,23 @@ def apply_rotary(query_or_key, cos_values, sin_values):
     return query_or_key * cos_values + turned_half(query_or_key) * sin_values
 """
 
+ONE_WIDTH = """
+class CrossAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, context):
+        B, T, E = x.shape
+        _, S, C = context.shape
+        q = self.w_q(x).view(B, T, self.h, E // self.h).transpose(1, 2)
+        k, v = (w(context).view(B, S, self.h, C // self.h).transpose(1, 2) for w in (self.w_k, self.w_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
 IN_FLOAT32 = """
 class Attend(nn.Module):
     def __init__(self, width, n_heads):
@@ -213,6 +230,7 @@ KINDS = {
         {"query=(B, 1, E)", "mask=hide"},
         ("mask, -", "mask == 0, -"),
     ),
+    "one_width": (ONE_WIDTH, "cross_attention", {"alike=yes"}, ("self.w_q(x)", "self.w_k(x)")),
     "in_float32": (IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(E // self.h)", "")),
     "sizes_elsewhere": (
         SIZES_ELSEWHERE,

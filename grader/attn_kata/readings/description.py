@@ -227,7 +227,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
-    found += ["values as wide as keys only"] * reading.alike
+    wide = "a context as wide as x only" if contract.is_cross else "values as wide as keys only"
+    found += [wide] * reading.alike
     found += ["one key-value head only"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)

@@ -166,7 +166,10 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
-        if self.reading.alike:
+        if self.reading.alike and self.contract.is_cross:
+            of_cross = limited.probes
+            limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
+        elif self.reading.alike:
             probes = limited.probes
             limited = replace(limited, probes=lambda: [replace(one, args=_alike(one.args)) for one in probes()])
         if self.reading.one_group:
@@ -200,6 +203,12 @@ def _is_square(args: tuple[Any, ...]) -> bool:
     """Whether a call has as many queries as keys."""
     first, second = args[:2]
     return bool(first.shape[-2] == second.shape[-2])
+
+
+def _is_of_one_width(args: tuple[Any, ...]) -> bool:
+    """Whether the context is as wide as x."""
+    x, context = args[:2]
+    return bool(x.shape[-1] == context.shape[-1])
 
 
 def _alike(args: tuple[Any, ...]) -> tuple[Any, ...]:
