@@ -61,6 +61,9 @@ class DefinitionSearch:
         if not built:
             return None
         readings = self._called(built)
+        if self.contract.is_cross and all(one.causal for one in readings):
+            self._refuse(" always hides later keys, and the kata's cross-attention hides none by itself")
+            return None
         lacking = self._lacking(readings[:1])
         if lacking:
             self._refuse(f" needs {lacking}, which could not be imported")
@@ -104,10 +107,10 @@ class DefinitionSearch:
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
 
-    @staticmethod
-    def _has_one_width(reading: Reading) -> bool:
-        """Whether it is built with no width for the context."""
-        return all(value != "C" for _, value in reading.build)
+    def _has_one_width(self, reading: Reading) -> bool:
+        """Whether it is built with one width for x and context, or for query and keys."""
+        widths = {value for _, value in reading.build} & {"E", "C", "D", "I"}
+        return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths
 
     def mask_untried(self, reading: Reading) -> str:
         """The parameter that takes a mask, where the contract has one and the reading leaves it out; or ""."""
@@ -156,7 +159,7 @@ class DefinitionSearch:
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
             ranked = self._best(self._needing(readings)) or ranked
-        one_width = self.contract.is_cross and self._has_one_width(readings[0]) and not readings[0].causal
+        one_width = self._has_one_width(readings[0]) and not readings[0].causal
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
             alike = self._best([replace(one, alike=True) for one in readings])

@@ -228,6 +228,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
     wide = "a context as wide as x only" if contract.is_cross else "values as wide as keys only"
+    wide = "keys as wide as the query only" if contract.has_score else wide
     found += [wide] * reading.alike
     found += ["one key-value head only"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries

@@ -166,7 +166,7 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
-        if self.reading.alike and self.contract.is_cross:
+        if self.reading.alike and (self.contract.is_cross or self.contract.has_score):
             of_cross = limited.probes
             limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
         elif self.reading.alike:
@@ -206,7 +206,7 @@ def _is_square(args: tuple[Any, ...]) -> bool:
 
 
 def _is_of_one_width(args: tuple[Any, ...]) -> bool:
-    """Whether the context is as wide as x."""
+    """Whether the context is as wide as x, or the keys as the query."""
     x, context = args[:2]
     return bool(x.shape[-1] == context.shape[-1])
 

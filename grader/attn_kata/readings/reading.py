@@ -27,7 +27,7 @@
     residual   whether the input is added to the output                residual=yes
     one_group  whether it has one key-value head only                  one_group=yes
     alike      whether it takes values as wide as keys only            alike=yes
-               or a context as wide as x
+               or a context as wide as x, or keys as wide as the query
     float32    whether it computes in float32 whatever it is given     float32=yes
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
     builder    the function that builds its causal mask                builder=subsequent_mask
