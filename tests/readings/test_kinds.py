@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.readings import adapter
 from tests.readings.test_search import read
 
 from attn_kata.readings import inference
@@ -265,6 +266,13 @@ def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contra
 
     assert report.passed, [one for one in report.findings if one.outcome == "failed"]
     assert "numerics.forced_float32" in " ".join((report.reading or {})["notes"])
+
+
+def test_matrices_that_are_no_layers_and_have_no_bias_are_right_as_read(shared_engine):
+    """Their gradients too: none reaches the biases that the contract has."""
+    report = shared_engine.grade("mha", adapter.source("raw_parameters").encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]
 
 
 def test_code_that_takes_as_many_keys_as_queries_is_right_as_read(shared_engine):

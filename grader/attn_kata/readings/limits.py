@@ -15,7 +15,7 @@ from torch import Tensor
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State
 from attn_kata.properties.handle import Transport
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
+from attn_kata.protocol.messages import AS_GIVEN, Argument, Build, Call, LoadWeights, Request
 from attn_kata.readings import causal, rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
@@ -265,7 +265,8 @@ class Limited:
         if not isinstance(request, Call):
             reply = self._transport.ask(request)
             if isinstance(request, Build):
-                self._names[request.module] = tuple(sorted(reply.texts))
+                as_given = reply.texts == (AS_GIVEN,) and not reply.tensors
+                self._names[request.module] = tuple(sorted(request.weights if as_given else reply.texts))
             return reply
         return self._without_lacking(request, self._ask(request))
 
