@@ -229,7 +229,7 @@ KINDS = {
         ONE_MATRIX,
         "multiplicative_attention",
         {"query=(B, 1, E)", "mask=hide"},
-        ("mask, -", "mask == 0, -"),
+        ("weight, dim=-1", "weight, dim=0"),
     ),
     "one_width": (ONE_WIDTH, "cross_attention", {"alike=yes"}, ("self.w_q(x)", "self.w_k(x)")),
     "in_float32": (IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(E // self.h)", "")),
