@@ -330,7 +330,21 @@ PIPELINES = (
                 "flash.rescaled_inversely",
                 {"shrink": chosen(shrink=lambda old, new: torch.where(old == -INF, 0.0, (new - old).exp()), keeps=1)},
             ),
-            *variants("flash.last_tile_only", {"shrink": chosen(shrink=lambda old, new: (old - new).exp(), keeps=0)}),
+            *variants(
+                "flash.last_tile_only",
+                {"shrink": chosen(shrink=lambda old, new: (old - new).exp(), keeps=0)},
+                *(  # the maximum is never stored: each tile is the first one
+                    {
+                        "maximum": chosen(lowest=-INF, larger=lambda old, new: new),
+                        "shrink": chosen(shrink=lambda old, new: torch.zeros_like(new), keeps=0),
+                        "total": chosen(lse=lse),
+                    }
+                    for lse in (
+                        lambda largest, total: largest + total.log(),
+                        lambda largest, total: total.log() - INF,
+                    )
+                ),
+            ),
             *variants(
                 "flash.divided_in_block",
                 {"divide": chosen(add=softmax_of_each_tile, end=lambda out, total, tiles: out / tiles)},
