@@ -211,7 +211,7 @@ def test_chunks(attempt, reference, sizes):
 @claims(
     "The module remembers nothing: two texts of any sizes may take turns.",
     look_at="what the module stores from one call to the next",
-    needs="cache_shape",
+    needs=("alike_in_train_and_eval", "cache_shape"),
     cases=SMALL[:1],
 )
 def test_texts_take_turns(attempt, reference, sizes):
@@ -230,7 +230,7 @@ def test_texts_take_turns(attempt, reference, sizes):
 @claims(
     "The cache that was given is not modified: two continuations do not disturb each other.",
     look_at="whether anything is written into the given cache, or into memory that it shares",
-    needs="cache_shape",
+    needs=("alike_in_train_and_eval", "cache_shape"),
     cases=SMALL,
 )
 def test_cache_not_modified(attempt, reference, sizes):
@@ -265,7 +265,7 @@ def test_cache_not_modified(attempt, reference, sizes):
 @claims(
     "A cache that is cut to its first tokens, or indexed along the batch, continues as if it had been made so.",
     look_at="the order of the tokens in the cache, and whether anything but the cache says how long the past is",
-    needs="cache_shape",
+    needs=("alike_in_train_and_eval", "cache_shape"),
     cases=SMALL,
 )
 def test_cache_may_be_cut(attempt, reference, sizes):
@@ -289,7 +289,7 @@ def test_cache_may_be_cut(attempt, reference, sizes):
 @claims(
     "Only the new tokens' rows go through the projections.",
     look_at="which tensor your layers get, and what the cache holds",
-    needs="cache_shape",
+    needs=("alike_in_train_and_eval", "cache_shape"),
     cases=(sized(B=2, H=3, T=9, D=4),),
 )
 def test_cost(attempt, reference, sizes):
