@@ -210,21 +210,9 @@ def remembers(evidence):
     return kept[0] if kept else None
 
 
-def out_of_order(evidence):
-    """With a mask of its own order, the first tokens of the cache are not the text's."""
-    failure = evidence.failures.get("cache_may_be_cut")
-    if failure is None or "cut to 2 tokens" not in failure.message or "texts_take_turns" in evidence.failures:
-        return None
-    if any(id.startswith("cache.") for id in evidence.found):
-        return None
-    # In a cache of one call, keys that mix tokens look the same.
-    plain = evidence.explained and all(id.startswith(("scale.", "output.")) for id in evidence.found)
-    return 0 if "of two calls" in failure.message or plain else None
-
-
 SYMPTOMS = (
     Symptom(id="cache.remembered", shows=remembers),
-    Symptom(id="cache.prepended", shows=out_of_order),
+    breaks("cache.prepended", "cache_may_be_cut", saying="not the first of the text, but later ones"),
     breaks("cache.remembered", "texts_take_turns", saying="take turns|^raised"),
     breaks("cache.in_place", "cache_not_modified", unless=("texts_take_turns",), saying="continuation"),
     breaks("cache.recomputed", "cost", saying="the layers read"),

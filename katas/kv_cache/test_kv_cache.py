@@ -278,8 +278,13 @@ def test_cache_may_be_cut(attempt, reference, sizes):
 
     # Compared with the attempt itself, so that only the cache fails here. The values are asked elsewhere.
     right = ours(more, short)[0]
-    for cache, calls in ((of_one, "one call"), (of_two, "two calls")):
+    for cache, calls, later in ((of_one, "one call", x[:, -2:]), (of_two, "two calls", x[:, 1:3])):
         cut = ours(more, cache.prefix(2, dim=2))[0]
+        of_later = ours(more, ours(later.contiguous())[1])[0]
+        other = torch.allclose(cut, of_later, atol=1e-6) and not torch.allclose(cut, right, atol=1e-6)
+        assert_holds(
+            not other, f"the first 2 tokens in a cache of {calls} are not the first of the text, but later ones"
+        )
         assert_close(cut, right, atol=1e-5, what=f"out after a cache of {calls}, cut to 2 tokens: out", rows="token")
     chosen = ours(more[order], of_one.index(order, dim=0))[0]
     right = torch.cat([ours(more[[b]], of_one.index([b], dim=0))[0] for b in order])
