@@ -206,9 +206,8 @@ def never(state, first, start):
 
 
 def wholly_later(state, first, start):
-    """Tiles that the mask hides from every query, with the positions that it goes by."""
-    query, key = state.position(state, first, start)
-    return key > query + min(first + state.bq, state.q.shape[2]) - 1 - first
+    """Tiles in which every key is later than every query."""
+    return start > min(first + state.bq, state.q.shape[2]) - 1 + moved(state)
 
 
 def later_numbers(state, first, start):
