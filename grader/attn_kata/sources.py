@@ -88,10 +88,8 @@ class Source:
                     # `class A(A)` goes on with the A before it, and @overload says only types
                     lines = [] if re.search(rf"\b({entry}|overload)\b", whole) else [*lines, node.lineno]
             if len(lines) > 1:
-                places = "; ".join(self._place(line) or f"line {line}" for line in lines)
-                said.append(
-                    f"'{entry}' is defined more than once: {places}. The last one is graded. Delete the others."
-                )
+                places = ", and again in ".join(self._place(line) or f"line {line}" for line in lines)
+                said.append(f"'{entry}' is defined in {places}. The last one is graded. Delete the others.")
         return said
 
     def _place(self, line: int | None) -> str | None:
