@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from attn_kata import definitions, files, sources
+from attn_kata import definitions, files, notebooks, sources
 from attn_kata.catalog import Kata
 from attn_kata.classroom import students
 from attn_kata.classroom.students import Student
@@ -111,7 +111,7 @@ def _chosen(key: str, name: str, entries: list[Entry], kata: Kata) -> Submission
         return Submission(
             key=key, student=name, file="" if entry is None else entry.name, read=_no_source, problem=problem
         )
-    return Submission(key=key, student=name, file=entry.name, read=functools.partial(source_of, entry))
+    return Submission(key=key, student=name, file=entry.name, read=functools.partial(source_of, entry, kata))
 
 
 def chosen(entries: list[Entry], kata: Kata) -> Entry:
@@ -151,7 +151,7 @@ def _defines(entry: Entry, kata: Kata) -> bool:
     if entry.problem:
         return False
     try:
-        return definitions.names(source_of(entry).code).issuperset(kata.entries)
+        return definitions.names(source_of(entry, kata).code).issuperset(kata.entries)
     except UsageError:
         return False
 
@@ -162,10 +162,10 @@ def _is_named(entry: Entry, kata: Kata) -> bool:
     return re.fullmatch(rf"(?:.*_)?{re.escape(kata.slug)}(?:-.*)?", stem, re.DOTALL) is not None
 
 
-def source_of(entry: Entry) -> Source:
-    """The source in a Python file or a notebook. Raises UsageError."""
+def source_of(entry: Entry, kata: Kata) -> Source:
+    """The source in a Python file or a notebook, for this kata. Raises UsageError."""
     if entry.suffix == NOTEBOOK:
-        return sources.of_notebook(entry.read(MOST_NOTEBOOK_BYTES), entry.name)
+        return notebooks.of_kata(sources.of_notebook(entry.read(MOST_NOTEBOOK_BYTES), entry.name), kata)
     return Source(code=entry.read(files.MOST_BYTES))
 
 
