@@ -107,7 +107,7 @@ def _found(own: Any) -> Definition:
         return found
     raise UsageError(
         f"The source of '{name}' cannot be found: Python knows it only for code of a cell or a file.",
-        next_step="Give the code as text: source='CODE', or as a file: path='FILE'",
+        next_step="Write it in a cell, or give the code as text: source='CODE', or as a file: path='FILE'",
     )
 
 
