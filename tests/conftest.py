@@ -1,5 +1,6 @@
 """What every test starts from, and specimens as the hidden tests meet an attempt."""
 
+import gc
 import hashlib
 import signal
 import sys
@@ -11,6 +12,8 @@ import pytest
 
 # jsonschema builds a parser of IRIs when it is imported, which takes longer than torch; no schema here has an IRI.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+gc.disable()  # until everything is collected: importing the tests and torch leaves almost no garbage, as in the engine
 
 # A run that was started in the background may have inherited an ignored SIGINT, and would hand it on to what it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -27,9 +30,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """One thread for torch, as in the engine: two of small tensors wait for one another, more so beside another worker's."""
+    """One thread for torch, as in the engine: two of small tensors wait for one another, more so beside another worker's.
+
+    And no garbage collection looks at what is loaded now: half a million objects.
+    """
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

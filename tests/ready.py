@@ -12,8 +12,11 @@ or a new Python with the engines of a template, `python ready.py face TEMPLATE A
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -27,6 +30,7 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
 
 HERE = hasattr(os, "pidfd_open")  # on Linux; elsewhere everything starts a new Python
+NEEDED_BY_FEW = ("player", "room", "cluster")  # of the rooms of attn-kata: what imports textual or dask
 
 
 class Process:
@@ -226,10 +230,8 @@ def _tell(line: socket.socket, number: int) -> None:
 
 def _serve_commands(address: str) -> NoReturn:
     del sys.path[0]  # this file's own folder
-    import attn_kata.cli
-    import attn_kata.cli.group
-    import attn_kata.engine.client  # noqa: F401  # once here, and not in every fork
-
+    _load_what_commands_load()
+    gc.freeze()  # a collection in a fork would copy every page
     told = _forked_for_the_next()
     os.environ.clear()
     os.environ.update(told["env"])
@@ -239,6 +241,15 @@ def _serve_commands(address: str) -> NoReturn:
         before = getattr(sys, name)  # the locale, which says how to encode, is the same
         setattr(sys, name, os.fdopen(number, mode, buffering, encoding=before.encoding, errors=before.errors))
     _run_the_command(told["engine"])
+
+
+def _load_what_commands_load() -> None:
+    """The modules that a command imports when it needs them: once here, and not in every fork."""
+    for room in ("cli", "engine.client", "report", "rounds", "interview", "classroom", "watch"):
+        module = importlib.import_module(f"attn_kata.{room}")
+        for below in pkgutil.iter_modules(getattr(module, "__path__", ())):
+            if below.name not in NEEDED_BY_FEW:
+                importlib.import_module(f"{module.__name__}.{below.name}")
 
 
 def _be_a_face(template: str, *arguments: str) -> NoReturn:
@@ -269,8 +280,6 @@ def _take_engines_of(template: tuple[str, dict[str, str], list[str]]) -> None:
 
 
 def _serve_engines(address: str, *folders: str) -> None:
-    import gc
-
     gc.disable()  # as in an engine
     os.environ["OMP_NUM_THREADS"] = "1"
     sys.path.insert(0, folders[0])

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.report.conftest import FAILED, HOSTILE, REPORTS, SOURCE, TIES
@@ -111,14 +112,14 @@ print(json.dumps(said))
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What the script above says, in a process of its own."""
+def said(tmp_path_factory: pytest.TempPathFactory, ready: Any) -> dict[str, object]:
+    """What the script above says, in a process of its own, whose engines have loaded."""
     folder = tmp_path_factory.mktemp("session")
     (folder / "session.py").write_text(SCRIPT, "utf-8")
     right = Path(attn_kata.__file__).parents[2] / "katas" / "sdpa" / "right" / "plain.py"
     (folder / "right.py").write_bytes(right.read_bytes())
     done = subprocess.run(
-        [sys.executable, "session.py"],
+        ready.script("import runpy; runpy.run_path('session.py', run_name='__main__')"),
         cwd=folder,
         env={**os.environ, "ATTN_KATA_HOME": str(folder / "home"), "TMPDIR": str(folder)},
         capture_output=True,
@@ -201,6 +202,7 @@ def test_importing_the_package_loads_nothing_and_exposes_five_names() -> None:
         _ = attn_kata.grader
 
 
+@pytest.mark.usefixtures("ready_engines")
 @pytest.mark.parametrize("module", [attn_kata, grading, reference], ids=lambda module: module.__name__)
 def test_the_examples_in_the_documentation_are_true(module) -> None:
     found = doctest.testmod(module)

@@ -109,7 +109,7 @@ def open_copy():
     folder = Path(tempfile.mkdtemp(prefix="attn-kata-clone-"))
     folder.chmod(0o755)
     shutil.copy(HERE / "elsewhere.py", folder)
-    unneeded = shutil.ignore_patterns("__pycache__", "right", "wrong")
+    unneeded = shutil.ignore_patterns("right", "wrong")  # what is compiled stays valid: the times are the same
     shutil.copytree(Path(attn_kata.__file__).parent, folder / "grader" / "attn_kata", ignore=unneeded)
     for data in (resources.katas_folder(), resources.solutions_folder(), resources.templates_folder()):
         shutil.copytree(data, folder / data.name, ignore=unneeded, dirs_exist_ok=True)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ import pytest
 from .conftest import KATA, RIGHT, SCALE, Run, source, write_files
 from .test_class import _results, summary_of
 
-pytest.importorskip("distributed", reason="the extra [cluster] is not installed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="the extra [cluster] is not installed")
 
 DASK = [sys.executable, "-m", "dask"]
 SECONDS = 60

@@ -41,14 +41,16 @@ def environment(home: Path) -> dict[str, str]:
 def run(folder: Path, environment: dict[str, str], ready: Any) -> Run:
     """`run("start", "mha")`: what the command printed and its exit code.
 
-    With options or variables for Python, even with none (`python=()`), it runs in a new Python.
+    With options or variables for Python, even with none (`python=()`), it runs in a new Python; with `python`, its engine
+    loads torch as well.
     """
 
     def run(*arguments: str, cwd: Path = folder, python: tuple[str, ...] | None = None, **variables: str) -> object:
         if python is None and not any(name.startswith("PYTHON") for name in variables):
             return ready.run(arguments, cwd=cwd, env={**environment, **variables})
+        command = ready.face(*arguments) if python is None else [sys.executable, *python, "-m", "attn_kata", *arguments]
         return subprocess.run(
-            [sys.executable, *(python or ()), "-m", "attn_kata", *arguments],
+            command,
             cwd=cwd,
             env={**environment, **variables},
             capture_output=True,

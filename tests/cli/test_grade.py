@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -308,7 +309,7 @@ def test_a_folder_of_a_katas_name_does_not_hide_the_kata(run, folder):
 @pytest.mark.parametrize("seconds", [0.1, 2.0], ids=["while torch loads", "in the attempt"])
 def test_a_signal_ends_it_and_leaves_nothing_behind(folder, environment, tmp_path, number, code, seconds):
     psutil = pytest.importorskip("psutil")
-    (folder / "sdpa.py").write_text("while True: pass\n")
+    (folder / "sdpa.py").write_text("import time\nwhile True: time.sleep(1)\n")
     (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "attn_kata", "grade", "sdpa.py"],
@@ -333,12 +334,12 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(folder, environment, tmp_pat
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_in_a_terminal_the_report_is_coloured_and_fits(folder, environment):
+def test_in_a_terminal_the_report_is_coloured_and_fits(folder, environment, ready):
     pexpect = pytest.importorskip("pexpect")
     pyte = pytest.importorskip("pyte")
     (folder / "sdpa.py").write_text(WRONG)
     printed = pexpect.run(
-        f"{sys.executable} -m attn_kata grade sdpa.py",
+        shlex.join(ready.face("grade", "sdpa.py")),
         cwd=str(folder),
         env={**environment, "TERM": "xterm-256color"},
         dimensions=(200, 80),
@@ -372,7 +373,8 @@ def test_an_untouched_stub_counts_as_no_attempt(run):
 
 
 def test_an_endless_loop_is_waited_for_once(run, folder):
-    (folder / "sdpa.py").write_text("def scaled_dot_product_attention(q, k, v):\n    while True:\n        pass\n")
+    loop = "while True:\n        time.sleep(1)"
+    (folder / "sdpa.py").write_text(f"import time\n\n\ndef scaled_dot_product_attention(q, k, v):\n    {loop}\n")
     started = time.monotonic()
     done = run("grade")
 

@@ -16,16 +16,13 @@ from attn_kata import resources
 from attn_kata.engine import client
 from attn_kata.engine.client import Engine
 
-FORKS = sys.platform == "linux"
-ROLES = ["engine", "spawning"] if FORKS else ["engine"]
 RIGHT = "def scaled_dot_product_attention(q, k, v):\n    return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v\n"
 
 
-@pytest.fixture(scope="module", params=ROLES)
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """An engine that is kept for the module, of each kind."""
-    with Engine(_role=request.param) as running:
-        running.wait_until_ready()
+@pytest.fixture(scope="module")
+def spawning() -> Iterator[Engine]:
+    """An engine as where fork is not to be had, that is kept for the module."""
+    with Engine(_role="spawning") as running:
         yield running
 
 

@@ -8,6 +8,7 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ from attn_kata import catalog, specimens
 from attn_kata.engine.client import Engine, EngineFault, GradingCancelled
 from attn_kata.report.model import Report
 
-LOOP = "def scaled_dot_product_attention(q, k, v):\n    while True: pass\n"
+LOOP = "import time\ndef scaled_dot_product_attention(q, k, v):\n    while True: time.sleep(1)\n"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
@@ -38,8 +39,8 @@ def without_times(report: Report) -> dict[str, object]:
     return told
 
 
-def test_a_right_attempt_passes(engine, reference):
-    report = grade(engine, reference)
+def test_a_right_attempt_passes(warm, reference):
+    report = grade(warm, reference)
 
     assert report.outcome == "passed"
     assert {"properties", "diagnosis", "load", "total"} == set(report.seconds)
@@ -167,7 +168,9 @@ def test_a_death_in_a_call_is_an_error_with_its_reason_and_the_next_property_get
     assert [finding.outcome for finding in report.findings].count("passed") == len(report.findings) - 1
 
 
-def test_deaths_are_told_alike_by_every_kind_of_engine(engine, right):
+@pytest.mark.parametrize("kind", ["warm", pytest.param("spawning", marks=linux)])
+def test_deaths_are_told_alike_by_every_kind_of_engine(request, kind, right):
+    engine = request.getfixturevalue(kind)
     dying = right.replace(
         "    return",
         "    if q.dtype == torch.float16: ctypes.string_at(0)\n"
@@ -294,16 +297,36 @@ def test_the_whole_grading_has_a_deadline(warm, right):
 # -------------------------------------------------------------------------------------------- cancelling and faults
 
 
-def test_a_cancelled_grading_raises_the_engine_goes_on_and_cancelling_nothing_does_nothing(engine, reference):
+def assert_cancelling_raises(engine: Engine) -> None:
     engine.cancel()
     threading.Timer(0.5, engine.cancel).start()
     began = time.monotonic()
     with pytest.raises(GradingCancelled):
         grade(engine, LOOP, call_seconds=30.0)
     assert time.monotonic() - began < 8
-
     engine.cancel()
-    assert grade(engine, reference).outcome == "passed"
+
+
+def assert_a_fault_of_ours_is_told(engine: Engine, reference: bytes) -> None:
+    with pytest.raises(EngineFault) as caught:
+        engine.grade("no_such_kata", reference, attempt="x.py")
+    assert "Traceback" in caught.value.details
+
+
+def assert_a_dead_grader_is_a_fault(engine: Engine, is_grader: Callable[[psutil.Process], bool]) -> None:
+    def kill_the_grader() -> None:
+        for child in filter(is_grader, psutil.Process(engine._process.pid).children()):
+            child.kill()  # a template among them: it may be the one that forked the grader child
+
+    threading.Timer(0.7, kill_the_grader).start()
+    with pytest.raises(EngineFault, match="grader process"):
+        grade(engine, LOOP, call_seconds=20.0)
+
+
+def test_a_cancelled_grading_raises_the_engine_goes_on_and_cancelling_nothing_does_nothing(warm, reference):
+    assert_cancelling_raises(warm)
+
+    assert grade(warm, reference, properties=("output_shape",)).outcome == "passed"
 
 
 def test_a_grading_cancelled_at_any_moment_is_cancelled_or_reported(warm, reference):
@@ -317,12 +340,10 @@ def test_a_grading_cancelled_at_any_moment_is_cancelled_or_reported(warm, refere
     assert grade(warm, reference, properties=("values",)).outcome == "passed"
 
 
-def test_a_fault_of_ours_is_told_with_its_traceback_and_the_next_grading_works(engine, reference):
-    with pytest.raises(EngineFault) as caught:
-        engine.grade("no_such_kata", reference, attempt="x.py")
+def test_a_fault_of_ours_is_told_with_its_traceback_and_the_next_grading_works(warm, reference):
+    assert_a_fault_of_ours_is_told(warm, reference)
 
-    assert "Traceback" in caught.value.details
-    assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
+    assert grade(warm, reference, properties=("output_shape",)).outcome == "passed"
 
 
 def test_a_call_without_end_in_what_never_decides_leaves_the_verdict(warm, right):
@@ -334,28 +355,21 @@ def test_a_call_without_end_in_what_never_decides_leaves_the_verdict(warm, right
 
 
 @linux
-def test_a_grader_child_that_dies_is_a_fault_and_the_next_grading_works(engine, reference, eventually):
-    process = psutil.Process(engine._process.pid)
+def test_a_grader_child_that_dies_is_a_fault_and_the_next_grading_works(warm, reference):
+    # The attempt child leads a session of its own.
+    assert_a_dead_grader_is_a_fault(warm, lambda child: os.getsid(child.pid) != child.pid)
 
-    def kill_the_grader() -> None:
-        # The attempt child leads a session of its own; of the spawned ones, the role is in the arguments.
-        graders = [
-            child
-            for child in process.children()
-            if (
-                os.getsid(child.pid) != child.pid
-                if "spawning" not in process.cmdline()
-                else "grader" in child.cmdline()
-            )
-        ]
-        for child in graders:  # a template among them: it may be the one that forked the grader child
-            child.kill()
+    assert grade(warm, reference, properties=("output_shape",)).outcome == "passed"
 
-    threading.Timer(0.7, kill_the_grader).start()
-    with pytest.raises(EngineFault, match="grader process"):
-        grade(engine, LOOP, call_seconds=20.0)
 
-    assert grade(engine, reference, properties=("output_shape",)).outcome == "passed"
+@linux
+def test_a_spawning_engine_cancels_tells_faults_and_grades_on(spawning, reference):
+    """It is asked for a right attempt in the end alone: every grading has processes of its own, each of which loads torch."""
+    assert_cancelling_raises(spawning)
+    assert_a_fault_of_ours_is_told(spawning, reference)
+    assert_a_dead_grader_is_a_fault(spawning, lambda child: "grader" in child.cmdline())
+
+    assert grade(spawning, reference).outcome == "passed"
 
 
 @linux

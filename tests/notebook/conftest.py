@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbconvert
 import nbformat
 import pytest
 
@@ -34,7 +34,10 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     for name, place in told.items():
         monkeypatch.setenv(name, str(tmp_path / place))
     # Where Jupyter's own files are, also when its packages are not in this environment.
-    monkeypatch.setenv("JUPYTER_PATH", str(Path(nbconvert.__file__).parents[4] / "share" / "jupyter"))
+    found = importlib.util.find_spec("nbconvert")
+    assert found is not None
+    assert found.origin is not None
+    monkeypatch.setenv("JUPYTER_PATH", str(Path(found.origin).parents[4] / "share" / "jupyter"))
     for name in ("JPY_SESSION_NAME", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     before = os.getcwd()

@@ -13,7 +13,6 @@ import psutil
 from jupyter_client import KernelClient, KernelManager
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter
 from tests.notebook.conftest import RIGHT, WRONG, notebook, told
 
 from attn_kata import catalog
@@ -54,6 +53,8 @@ before = state()
 
 def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> None:
     """One kernel for everything that a cell can be: a kernel and its engine take seconds to start."""
+    from nbconvert import HTMLExporter  # half as slow as torch, and of this test alone
+
     cells = {
         "load": "%load_ext attn_kata",
         "state": STATE,

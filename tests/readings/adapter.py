@@ -62,6 +62,7 @@ BUILDS = {
 }
 
 
+@cache
 def table(name: str) -> dict[str, dict[str, Any]]:
     """The rows of pieces.toml or mistakes.toml."""
     return tomllib.loads((HERE / f"{name}.toml").read_text("utf-8"))

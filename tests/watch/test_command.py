@@ -142,7 +142,7 @@ def test_an_evening(folder, environment, tmp_path):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
 def test_a_signal_gives_the_terminal_back(folder, environment, tmp_path, number, code):
-    (folder / "sdpa.py").write_text("while True: pass\n")
+    (folder / "sdpa.py").write_text("import time\nwhile True: time.sleep(1)\n")
     watch = Watch(folder, environment, "sdpa.py")
     watch.until("Grading for the first time", 2)
     time.sleep(0.5)

@@ -17,6 +17,7 @@ from attn_kata.errors import UsageError, why
 MOST_ENTRIES = 500_000
 MOST_DEPTH = 20
 IGNORED = frozenset({"__pycache__", "__MACOSX", "node_modules", "venv"})  # and what begins with a dot
+ENCRYPTED = 1  # the bit in a zip's flags
 MARK = "class.db"  # a folder with this file holds the results of a class, and no submissions
 
 
@@ -126,13 +127,13 @@ def _of_file(entry: os.DirEntry[str], parts: tuple[str, ...], inside: str) -> En
             return Entry(parts=parts, read=_nothing, problem="is a link to a place outside of the folder")
         if os.path.isdir(target):
             return Entry(parts=parts, read=_nothing, problem="is a link to a folder")
-    path = Path(entry.path)
+    path, name = Path(entry.path), files.printable("/".join(parts))
 
     def read(most: int) -> bytes:
         # A link that was changed since then is read only if it still stays inside.
         if os.path.commonpath([os.path.realpath(path), inside]) != inside:
-            raise UsageError(f"'{files.shown(path)}' is a link to a place outside of the folder.")
-        return files.read(path, most=most)
+            raise UsageError(f"'{name}' is a link to a place outside of the folder.")
+        return files.read(path, most=most, name=name)
 
     return Entry(parts=parts, read=read)
 
@@ -177,6 +178,8 @@ def _of_zip(archive: zipfile.ZipFile) -> Tree:
 def _reader(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[int], bytes]:
     def read(most: int) -> bytes:
         name = files.printable(info.filename)
+        if info.flag_bits & ENCRYPTED:
+            raise UsageError(f"'{name}' is encrypted. Unpack the zip, and give the folder.")
         if info.file_size > most:
             raise UsageError(f"'{name}' has {info.file_size:,} bytes; at most {most:,} are read.")
         try:
