@@ -163,8 +163,8 @@ def test_every_stub_is_as_the_formatter_would_write_it(tmp_path):
     assert subprocess.run([*ruff, "format", "--check", *options], check=False).returncode == 0
 
 
-def test_the_untouched_stub_says_that_it_is_not_written_yet_and_its_smoke_check_runs_on_the_reference(tmp_path):
-    """In one new Python for all katas: it loads torch."""
+def test_the_untouched_stub_says_that_it_is_not_written_yet_and_its_smoke_check_runs_on_the_reference(tmp_path, ready):
+    """In one process for all katas, which has loaded torch."""
     for folder in ("stubs", "references"):
         (tmp_path / folder).mkdir()
     for kata in catalog.katas():
@@ -180,9 +180,7 @@ print("references")
 os.chdir("../references")
 for name in sys.argv[1:]: runpy.run_path(name)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", runner, *names], cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
-    )
+    done = ready.run_with_torch(runner, *names, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     of_stubs, of_references = (part.splitlines() for part in done.stdout.split("references\n"))
