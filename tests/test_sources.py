@@ -82,7 +82,8 @@ def test_what_is_not_python_does_nothing_and_every_line_keeps_its_number(tmp_pat
     assert read.split("\n")[first.first - 1] == "pass  # %matplotlib inline"
     assert last.place(last.last) == "cell 4, line 3"
     assert source.notes == tuple(
-        f"Left out, because only a notebook can await: cell 2, line {line}." for line in (16, 17)
+        f"Left out, because only a notebook can await: cell 2, line {line}. If your code needs it, write it without await."
+        for line in (16, 17)
     )
 
 
@@ -104,6 +105,27 @@ def test_a_report_says_cell_and_line_wherever_it_has_a_line() -> None:
     assert sources.of_bytes(b"x = 1", "-").located(FAILED) is FAILED
 
 
+TWICE = "class MultiHeadAttention:\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([TWICE, "x = 1", f"# anew\n{TWICE}"], "cell 1, line 1; cell 3, line 2"),
+        ([TWICE], None),
+        ([TWICE, "class MultiHeadAttention(MultiHeadAttention):\n    pass"], None),
+        ([TWICE, "class Helper: pass\nclass Helper: pass"], None),
+    ],
+)
+def test_a_name_of_the_contract_that_is_defined_twice_is_said(cells: list[str], said: str | None) -> None:
+    source = sources.joined([Part(name=f"cell {number}", text=text) for number, text in enumerate(cells, 1)])
+    graded = dataclasses.replace(FAILED, kata="mha", notes=[])
+    asked = f"'MultiHeadAttention' is defined more than once: {said}. The last one is graded. Delete the others."
+
+    assert source.located(graded).notes == ([asked] if said else [])
+    assert source.located(dataclasses.replace(graded, stopped_by="line 3, ValueError: x")).notes == []
+
+
 def test_cells_that_are_no_python_stay_so_that_python_says_where(tmp_path: Path) -> None:
     wrong = "def f(x  # is this right?\n    return x\n"
     source = sources.read(written(tmp_path, code("x = 1"), code(wrong)))
@@ -111,13 +133,20 @@ def test_cells_that_are_no_python_stay_so_that_python_says_where(tmp_path: Path)
     assert wrong in source.code.decode()
 
 
-def test_a_notebook_of_format_3_and_one_from_standard_input_are_read(tmp_path: Path) -> None:
-    old = {
-        "worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"]}]}],
-        "nbformat": 3,
-        "metadata": {},
-    }
-    data = json.dumps(old).encode()
+@pytest.mark.parametrize(
+    "old",
+    [
+        {
+            "worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"]}]}],
+            "nbformat": 3,
+            "metadata": {},
+        },
+        {"cells": [{"cell_type": "code", "code": "x = 1\ny = 2"}], "nbformat": 1},
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])  # what a pipe on Windows puts before it
+def test_a_notebook_of_an_old_format_from_standard_input_is_read(old: dict[str, object], mark: bytes) -> None:
+    data = mark + json.dumps(old).encode()
 
     assert b"# cell 1\nx = 1\ny = 2\n" in sources.of_bytes(data, "-").code
 
@@ -128,6 +157,16 @@ def test_large_outputs_do_not_matter(tmp_path: Path) -> None:
     source = sources.read(written(tmp_path, cell))
 
     assert source.code.endswith(b"# cell 1\nx = 1\n")
+
+
+def test_too_large_outputs_are_said_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "mha.ipynb"
+    with file.open("wb") as written:
+        written.truncate(sources.MOST_NOTEBOOK_BYTES + 1)
+    with pytest.raises(UsageError, match=r"mha\.ipynb' has 100,000,001 bytes") as raised:
+        sources.read(file)
+
+    assert raised.value.next_step == "Clear its outputs in Jupyter (Edit, Clear Outputs of All Cells), and save it"
 
 
 @pytest.mark.parametrize(

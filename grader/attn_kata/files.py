@@ -12,20 +12,26 @@ from attn_kata.errors import UsageError, why
 MOST_BYTES = 1_000_000  # an attempt is a page or two; a larger file is a mistake in the command
 
 
-def read(path: Path, *, most: int = MOST_BYTES) -> bytes:
-    """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or more than `most` bytes."""
+def read(path: Path, *, most: int = MOST_BYTES, name: str = "", instead: str | None = None) -> bytes:
+    """The bytes of an attempt. Raises UsageError for a folder, a device, no permission, or more than `most` bytes.
+
+    `name`: what the error calls the file, if not its path. `instead`: what to do with a file that is too large.
+    """
+    name = name or shown(path)
     try:
         if path.is_dir():
-            raise UsageError(f"'{shown(path)}' is a folder.", next_step="Name the file in it: attn-kata grade FILE")
+            raise UsageError(f"'{name}' is a folder.", next_step="Name the file in it: attn-kata grade FILE")
         with open(path, "rb", opener=_at_once) as file:
             kind = os.fstat(file.fileno())
             if not stat.S_ISREG(kind.st_mode):
-                raise UsageError(f"'{shown(path)}' is not a regular file.", next_step="attn-kata grade FILE")
+                raise UsageError(f"'{name}' is not a regular file.", next_step="attn-kata grade FILE")
             if kind.st_size > most:
-                raise UsageError(f"'{shown(path)}' has {kind.st_size:,} bytes; an attempt has at most {most:,}.")
+                raise UsageError(
+                    f"'{name}' has {kind.st_size:,} bytes; an attempt has at most {most:,}.", next_step=instead
+                )
             return file.read(most)
     except OSError as problem:
-        raise UsageError(f"'{shown(path)}' cannot be read: {why(problem)}.") from problem
+        raise UsageError(f"'{name}' cannot be read: {why(problem)}.") from problem
 
 
 def shown(path: Path) -> str:

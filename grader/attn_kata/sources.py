@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attn_kata import files
+from attn_kata import catalog, files
 from attn_kata.errors import UsageError
 from attn_kata.report.model import Cell, Report
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".ipynb"
 MOST_NOTEBOOK_BYTES = 100_000_000  # the outputs are in the file too: pictures, and prints of a training
+_SMALLER = "Clear its outputs in Jupyter (Edit, Clear Outputs of All Cells), and save it"
+_BLANK = b" \t\r\n\xef\xbb\xbf"  # a pipe on Windows puts a mark before text: EF BB BF
 _AGAIN = "Open it in Jupyter, save it, and grade it again"
 
 
@@ -66,9 +68,31 @@ class Source:
             ],
             ungraded_because=self._said(report.ungraded_because),
             stopped_by=self._said(report.stopped_by),
-            notes=[*(self._said(note) or "" for note in report.notes), *self.notes],
+            notes=[*(self._said(note) or "" for note in report.notes), *self._twice(report), *self.notes],
             cells=list(self.cells),
         )
+
+    def _twice(self, report: Report) -> list[str]:
+        """A sentence for each name of the kata's contract that is defined more than once in what was graded."""
+        if report.outcome == "ungraded" or report.stopped_by is not None:
+            return []
+        import ast
+
+        body = ast.parse(self.code).body
+        said = []
+        for entry in catalog.find(report.kata).entries:
+            lines: list[int] = []
+            for node in body:
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == entry:
+                    whole = " ".join(map(ast.unparse, [*node.decorator_list, *getattr(node, "bases", [])]))
+                    # `class A(A)` goes on with the A before it, and @overload says only types
+                    lines = [] if re.search(rf"\b({entry}|overload)\b", whole) else [*lines, node.lineno]
+            if len(lines) > 1:
+                places = "; ".join(self._place(line) or f"line {line}" for line in lines)
+                said.append(
+                    f"'{entry}' is defined more than once: {places}. The last one is graded. Delete the others."
+                )
+        return said
 
     def _place(self, line: int | None) -> str | None:
         return next(
@@ -82,13 +106,13 @@ class Source:
 def read(path: Path) -> Source:
     """The source in a Python file or a notebook. Raises UsageError for one that cannot be read, with what to do."""
     if path.suffix.lower() == SUFFIX:
-        return of_notebook(files.read(path, most=MOST_NOTEBOOK_BYTES), files.shown(path))
+        return of_notebook(files.read(path, most=MOST_NOTEBOOK_BYTES, instead=_SMALLER), files.shown(path))
     return Source(code=files.read(path))
 
 
 def of_bytes(data: bytes, name: str) -> Source:
     """The source in `data`, which is Python or a notebook. `name` is for the errors. Raises UsageError."""
-    if data.lstrip()[:1] == b"{" and b'"nbformat"' in data:
+    if data.lstrip(_BLANK)[:1] == b"{" and b'"nbformat"' in data:
         return of_notebook(data, name)
     if len(data) > files.MOST_BYTES:
         raise UsageError(f"'{name}' has {len(data):,} bytes; an attempt has at most {files.MOST_BYTES:,}.")
@@ -100,7 +124,9 @@ def of_notebook(data: bytes, name: str) -> Source:
     parts = []
     for number, cell in enumerate(_cells(data, name), 1):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            text = cell.get("source", cell.get("input", ""))  # "input" before format 4
+            text = cell.get(
+                "source", cell.get("input", cell.get("code", ""))
+            )  # "input" before format 4, "code" in format 1
             lines = text if isinstance(text, list) else [text]
             parts.append(Part(name=f"cell {number}", text="".join(line for line in lines if isinstance(line, str))))
     if not any(part.text.strip() for part in parts):
@@ -110,7 +136,8 @@ def of_notebook(data: bytes, name: str) -> Source:
     source = joined(parts)
     if len(source.code) > files.MOST_BYTES:
         raise UsageError(
-            f"The code of the notebook '{name}' has {len(source.code):,} bytes; an attempt has at most {files.MOST_BYTES:,}."
+            f"The code of the notebook '{name}' has {len(source.code):,} bytes; an attempt has at most {files.MOST_BYTES:,}.",
+            next_step="Keep only your attempt in it",
         )
     return source
 
@@ -125,7 +152,10 @@ def joined(parts: Iterable[Part]) -> Source:
         text, left_out = python(part.text)
         for at in left_out:
             where = f"{part.name}, line" if part.name else "line"
-            notes.append(f"Left out, because only a notebook can await: {where} {part.first + at - 1}.")
+            notes.append(
+                f"Left out, because only a notebook can await: {where} {part.first + at - 1}. If your code needs it, write it "
+                "without await."
+            )
         lines = text.split("\n")
         for at, line in enumerate(lines):
             if re.match(r"from __future__ import [\w, ]+$", line):  # Python wants it before everything else

@@ -1,4 +1,4 @@
-"""The templates that make Python: the stubs, and what an interview adds to them. Imports Jinja2 only where one is rendered."""
+"""Templates: how all are read, and those that make Python: stubs, and what an interview adds to them. Imports Jinja2 late."""
 
 from __future__ import annotations
 
@@ -33,20 +33,28 @@ def render_block(name: str, block: str, /, katas: Path | None = None, **values: 
 
 
 def _template(name: str, katas: Path | None) -> jinja2.Template:
-    return _environment(resources.templates_folder(), katas or resources.katas_folder()).get_template(name)
+    return _of_python(resources.templates_folder(), katas or resources.katas_folder()).get_template(name)
 
 
 @cache
-def _environment(*folders: Path) -> jinja2.Environment:
+def _of_python(*folders: Path) -> jinja2.Environment:
+    return environment(*folders, escape=False, keep_trailing_newline=True)
+
+
+def environment(*folders: Path, escape: bool, keep_trailing_newline: bool = False) -> jinja2.Environment:
+    """Jinja2 as every template here is written for: a name that is not there is an error, blocks leave no blank lines.
+
+    It reads templates from `folders`, or else from `templates/`. With `escape`, values are escaped for HTML.
+    """
     import jinja2  # only here: a command that renders nothing does not wait for it
 
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folders),
+        loader=jinja2.FileSystemLoader(folders or (resources.templates_folder(),)),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # Python, not HTML
+        keep_trailing_newline=keep_trailing_newline,
+        autoescape=escape,
     )
 
 

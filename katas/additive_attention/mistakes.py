@@ -16,7 +16,6 @@ def begin(parameters, build, query, keys, values, keep=None):
         query=query,
         keys=keys,
         v=values,
-        given=keep,
         keep=None if keep is None else keep[:, None, :],
         query_dim=build[0],
         key_dim=build[1],
@@ -103,16 +102,7 @@ def scale_by(width):
     return s.scale(lambda state: float(width(state)) ** 0.5)
 
 
-# ----------------------------------------------------------------------------------------------------- mask and mixing
-
-
-def mask_by(shape):
-    """The key mask, broadcast as `shape(keep)` says: an error where the sizes do not meet."""
-
-    def stage(state):
-        s.fill(state, None if state.given is None else shape(state.given))
-
-    return stage
+# ----------------------------------------------------------------------------------------------------------- mixing
 
 
 def mix_keys(state):
@@ -140,6 +130,7 @@ PIPELINES = (
             "score": score,
             "scale": s.nothing,
             "sense": s.nothing,
+            "shape": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "remask": s.nothing,
@@ -181,8 +172,8 @@ PIPELINES = (
             ),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
-            *variants("mask.query_axis", {"mask": mask_by(lambda keep: keep[:, :, None])}),
-            *variants("mask.broadcast", {"mask": mask_by(lambda keep: keep)}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}),
+            *variants("mask.broadcast", {"shape": s.mask_reshaped(lambda keep: keep[:, 0])}),
             *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(0)}),

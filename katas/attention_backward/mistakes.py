@@ -69,6 +69,11 @@ def grad_v_of_scores(state):
     state.grad_v = turned(state.scores.masked_fill(state.scores == float("-inf"), 0.0)) @ state.grad_out
 
 
+def grad_v_of_unmasked_scores(state):
+    scores = state.q @ turned(state.k) * state.q.shape[-1] ** -0.5
+    state.grad_v = turned(scores) @ state.grad_out
+
+
 def grad_v_scaled(state):
     state.grad_v = turned(state.weights) @ state.grad_out * state.q.shape[-1] ** -0.5
 
@@ -105,7 +110,22 @@ def by_saved_total(state):
 
 def row_of_out(state):
     """What is subtracted, made of grad_out and the forward pass's out."""
-    state.row = (state.grad_out * (masked(state).softmax(-1) @ state.v)).sum(-1, keepdim=True)
+    state.row = (state.grad_out * forward_out(state)).sum(-1, keepdim=True)
+
+
+def forward_out(state):
+    return masked(state).softmax(-1) @ state.v
+
+
+def row_of_out_by(rule):
+    """What is subtracted, made of grad_out times the forward pass's out, where it fits the weights' shape."""
+
+    def stage(state):
+        state.row = rule(state.grad_out * forward_out(state))
+        if any(size not in (1, whole) for size, whole in zip(state.row.shape, state.weights.shape, strict=True)):
+            raise RuntimeError("must match the size of tensor")
+
+    return stage
 
 
 def of_last_query(*names):
@@ -244,12 +264,18 @@ PIPELINES = (
                 "backward.last_query_only",
                 *({"last": of_last_query(*names)} for names in (("grad_v",), ("grad_k",), ("grad_v", "grad_k"))),
             ),
-            *variants("backward.row_mean", {"row": row(lambda weights, grad: (weights * grad).mean(-1, keepdim=True))}),
+            *variants(
+                "backward.row_mean",
+                {"row": row(lambda weights, grad: (weights * grad).mean(-1, keepdim=True))},
+                {"row": row_of_out_by(lambda product: product.mean(-1, keepdim=True))},
+            ),
             *variants("backward.row_sum_missing", {"row": row(lambda weights, grad: 0.0)}),
             *variants(
                 "backward.row_sum_axis",
                 {"row": row(lambda weights, grad: (weights * grad).sum(-2, keepdim=True))},
                 {"row": row(lambda weights, grad: (weights * grad).sum((-2, -1), keepdim=True))},
+                {"row": row_of_out_by(lambda product: product.sum(-2, keepdim=True))},
+                {"row": row_of_out_by(lambda product: product.sum(-1).unsqueeze(-2))},
             ),
             *variants(
                 "backward.row_sum_unweighted",
@@ -264,7 +290,9 @@ PIPELINES = (
                 {"grad_k": grad_k_not_transposed},
                 {"grad_v": grad_v_not_transposed, "grad_k": grad_k_not_transposed},
             ),
-            *variants("backward.scores_for_weights", {"grad_v": grad_v_of_scores}),
+            *variants(
+                "backward.scores_for_weights", {"grad_v": grad_v_of_scores}, {"grad_v": grad_v_of_unmasked_scores}
+            ),
             *variants(
                 "backward.mask_ignored",
                 {"mask": s.nothing},

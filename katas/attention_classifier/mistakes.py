@@ -165,7 +165,7 @@ PIPELINES = (
                 {"project": s.project(k=None)},
                 {"project": s.project(v=None)},
             ),
-            *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants("project.swapped", {"score": s.score_swapped}),
             *LAYERS,
             *SPLITS,
             *variants("scale.missing", {"scale": s.nothing}),

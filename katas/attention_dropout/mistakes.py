@@ -148,6 +148,7 @@ SYMPTOMS = (
     breaks("dropout.never", "dropout_acts_on_weights", saying="nothing is dropped"),
     breaks("dropout.on_output", "dropout_acts_on_weights", saying="for single features"),
     breaks("dropout.before_softmax", "identical_keys", saying="no weight is 0.*of 2 sizes and sum to 1"),
+    breaks("dropout.before_softmax", "identical_keys", saying="no weight is 0.*sum to 1, and some are alike"),
     breaks(
         "dropout.renormalised",
         "what_is_dropped_is_missing",

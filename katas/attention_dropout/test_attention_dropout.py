@@ -414,6 +414,12 @@ def test_identical_keys(attempt, sizes):
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
+    for dim, whose in ((-2, "key"), (-3, "place in all heads"), (-4, "place in all samples")):
+        along = readable.undropped.sum(dim), weights.sum(dim)
+        same = weights.sort(dim=dim).values.diff(dim=dim) < 1e-9  # scores of 0 give weights of the same size
+        some = bool((same.any(dim) & ~same.all(dim)).any())
+        if kinds > 1 and some and all(near(part, torch.ones(())) for part in along):
+            several += f"; those of one {whose} sum to 1, and some are alike"
     told = f"no weight is 0 in training, with identical keys and p=0.5; the weights of one query are of {several}"
     assert_holds(bool((weights == 0).any()), told)
     expected = torch.where(weights == 0, 0.0, scaled)

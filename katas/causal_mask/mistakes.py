@@ -54,18 +54,20 @@ def begin(q, k, v):
     return State(q=q, k=k, v=v, H=q.shape[1], keep=keeps(q.shape[-2], k.shape[-2], right))
 
 
-def mask_by(rule):
+def keep_by(rule):
+    """The keys that later stages hide are those for which `rule` does not hold."""
+
     def stage(state):
-        s.fill(state, keeps(state.q.shape[-2], state.k.shape[-2], rule))
+        state.keep = keeps(state.q.shape[-2], state.k.shape[-2], rule)
 
     return stage
 
 
-def mask_square(length):
-    """A triangle of as many rows as columns: an error where the lengths differ, except for one row."""
+def keep_square(length):
+    """A triangle of as many rows as columns: an error later where the lengths differ, except for one row."""
 
     def stage(state):
-        s.fill(state, torch.ones(length(state), length(state), dtype=torch.bool).tril())
+        state.keep = torch.ones(length(state), length(state), dtype=torch.bool).tril()
 
     return stage
 
@@ -94,6 +96,7 @@ PIPELINES = (
             "read": s.nothing,
             "score": s.score,
             "scale": s.scale_by_head_dim,
+            "rule": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -101,11 +104,11 @@ PIPELINES = (
             "mix": s.mix,
         },
         variants=(
-            *(variant for id, rule in WRONG for variant in variants(id, {"mask": mask_by(rule)})),
+            *(variant for id, rule in WRONG for variant in variants(id, {"rule": keep_by(rule)})),
             *variants(
                 "mask.square_only",
-                {"mask": mask_square(lambda state: state.scores.shape[-2])},
-                {"mask": mask_square(lambda state: state.scores.shape[-1])},
+                {"rule": keep_square(lambda state: state.scores.shape[-2])},
+                {"rule": keep_square(lambda state: state.scores.shape[-1])},
             ),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),

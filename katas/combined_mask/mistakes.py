@@ -13,37 +13,50 @@ from attn_kata.properties import randn
 
 
 def begin_mask(keep, causal):
-    return State(keep=keep, causal=causal)
+    return State(flags=keep[:, None, None, :], causal=causal)
 
 
-def join(by):
-    """The mask that `by(keep, causal)` makes of the two."""
+def keeping(by):
+    """The flags (B, 1, 1, Tk) read as `by` makes them."""
 
     def stage(state):
-        state.out = by(state.keep, state.causal)
+        state.flags = by(state.flags)
 
     return stage
 
 
-def both(keep, causal):
-    return keep[:, None, None, :] & causal
+def allowing(by):
+    """The triangle (Tq, Tk) read as `by` makes it."""
+
+    def stage(state):
+        state.causal = by(state.causal)
+
+    return stage
 
 
-def keep_on_queries(keep, causal):
-    """Padded queries masked instead of padded keys: an error where B and Tq do not fit."""
-    if keep.shape[1] != causal.shape[0]:
+def join(by):
+    """The mask that `by(flags, causal)` makes of the two: an error where they do not fit."""
+
+    def stage(state):
+        state.out = by(state.flags, state.causal)
+
+    return stage
+
+
+def both(flags, causal):
+    return flags & causal
+
+
+def keep_on_both(flags, causal):
+    """Padded positions masked as keys and as queries: an error where there are not as many of both."""
+    if flags.shape[-1] != causal.shape[0]:
         raise RuntimeError("the size of tensor a must match the size of tensor b")
-    return keep[:, None, :, None] & causal
+    return flags & flags.transpose(-2, -1) & causal
 
 
-def keep_on_both(keep, causal):
-    """Padded positions masked as keys and as queries."""
-    return keep_on_queries(keep, causal) & keep[:, None, None, :]
-
-
-def right_padding_only(keep, causal):
-    """As many keys kept as keep says, but always the first ones."""
-    return both(torch.arange(keep.shape[1]) < keep.sum(dim=1, keepdim=True), causal)
+def always_first(flags):
+    """As many keys kept as the flags say, but always the first ones."""
+    return torch.arange(flags.shape[-1]) < flags.sum(dim=-1, keepdim=True)
 
 
 def mask_probe(B, Tq, Tk):
@@ -63,15 +76,14 @@ def begin(q, k, v, mask):
     return State(q=q, k=k, v=v, keep=mask, hidden=None, H=q.shape[1])
 
 
-def mask_by(keeps, value=float("-inf")):
-    """Scores filled where `keeps(mask)` is False, and these places remembered for `remask`."""
+def mask_with(value):
+    """Scores filled with `value` where the mask is False, and these places remembered for `remask`."""
 
     def stage(state):
-        keep = keeps(state.keep)
-        state.hidden = ~keep
+        only_noted(state)
         state.scores = state.scores.masked_fill(state.hidden, value)  # raises what it raises in an attempt
         if value == float("-inf"):
-            s.note_empty(state, keep.expand(state.scores.shape))
+            s.note_empty(state, state.keep.expand(state.scores.shape))
 
     return stage
 
@@ -90,7 +102,7 @@ def remask(state):
 def causal_too(state):
     """A causal mask besides the one given."""
     Tq, Tk = state.scores.shape[-2:]
-    mask_by(lambda mask: mask & torch.ones(Tq, Tk, dtype=torch.bool, device=mask.device).tril(Tk - Tq))(state)
+    state.keep = state.keep & torch.ones(Tq, Tk, dtype=torch.bool).tril(Tk - Tq)
 
 
 def probe(B, H, Tq, Tk, D, Dv, shape):
@@ -116,28 +128,28 @@ PIPELINES = (
     Pipeline(
         entry="combine_masks",
         begin=begin_mask,
-        stages={"join": join(both)},
+        stages={"sense": s.nothing, "shape": s.nothing, "causal": s.nothing, "join": join(both)},
         variants=(
-            *variants("mask.either", {"join": join(lambda keep, causal: keep[:, None, None, :] | causal)}),
+            *variants("mask.either", {"join": join(lambda flags, causal: flags | causal)}),
             *variants(
                 "mask.lost",
-                {"join": join(lambda keep, causal: causal & keep.new_ones(len(keep), 1, 1, 1))},
-                {"join": join(lambda keep, causal: keep[:, None, None, :] & torch.ones_like(causal))},
+                {"join": join(lambda flags, causal: causal & flags.new_ones(len(flags), 1, 1, 1))},
+                {"join": join(lambda flags, causal: flags & torch.ones_like(causal))},
             ),
             *variants(
                 "mask.inverted",
-                {"join": join(lambda keep, causal: ~both(keep, causal))},
-                {"join": join(lambda keep, causal: ~(keep[:, None, None, :] | causal))},
-                {"join": join(lambda keep, causal: both(~keep, causal))},
-                {"join": join(lambda keep, causal: both(keep, ~causal))},
+                {"join": join(lambda flags, causal: ~both(flags, causal))},
+                {"join": join(lambda flags, causal: ~(flags | causal))},
+                {"sense": keeping(torch.logical_not)},
+                {"causal": allowing(torch.logical_not)},
             ),
-            *variants("mask.query_axis", {"join": join(keep_on_queries)}, {"join": join(keep_on_both)}),
-            *variants("mask.right_padding_only", {"join": join(right_padding_only)}),
+            *variants("mask.query_axis", {"shape": keeping(lambda flags: flags.mT)}, {"join": join(keep_on_both)}),
+            *variants("mask.right_padding_only", {"shape": keeping(always_first)}),
             *variants(
                 "mask.broadcast",
-                {"join": join(lambda keep, causal: keep & causal)},
-                {"join": join(lambda keep, causal: keep[:, None, :] & causal)},
-                {"join": join(lambda keep, causal: keep[None, None] & causal)},
+                {"shape": keeping(lambda flags: flags[:, 0, 0])},
+                {"shape": keeping(lambda flags: flags[:, 0])},
+                {"shape": keeping(lambda flags: flags[None, None, :, 0, 0])},
             ),
         ),
         probes=mask_probes,
@@ -149,7 +161,9 @@ PIPELINES = (
             "read": s.nothing,
             "score": s.score,
             "scale": s.scale_by_head_dim,
-            "mask": mask_by(lambda mask: mask),
+            "sense": s.nothing,
+            "shape": s.nothing,
+            "mask": mask_with(float("-inf")),
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
             "remask": remask,
@@ -166,18 +180,18 @@ PIPELINES = (
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
             *variants("mask.lost", {"mask": s.nothing}),
-            *variants("mask.inverted", {"mask": mask_by(torch.logical_not)}),
-            *variants("mask.zero_fill", {"mask": s.mask_with_zero}, {"mask": mask_by(lambda mask: mask, 0.0)}),
+            *variants("mask.inverted", {"sense": s.mask_inverted}),
+            *variants("mask.zero_fill", {"mask": s.mask_with_zero}, {"mask": mask_with(0.0)}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.after_softmax", {"mask": only_noted}, {"mask": only_noted, "remask": s.fill_weights}),
-            *variants("mask.query_axis", {"mask": mask_by(lambda mask: mask.transpose(-2, -1))}),
-            *variants("mask.broadcast", {"mask": mask_by(lambda mask: mask.unsqueeze(1))}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}),
+            *variants("mask.broadcast", {"shape": s.mask_reshaped(lambda mask: mask.unsqueeze(1))}),
             *variants("mask.added", {"mask": s.mask_added}),
-            *variants("mask.causal", {"mask": causal_too}),
+            *variants("mask.causal", {"shape": causal_too}),
             *variants(
                 "mask.empty_row",
                 {"remask": s.nothing},
-                {"mask": mask_by(lambda mask: mask, -1e20), "remask": s.nothing},
+                {"mask": mask_with(-1e20), "remask": s.nothing},
                 shows_in_values=False,
             ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),

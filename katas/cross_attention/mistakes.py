@@ -43,7 +43,8 @@ def probes():
 def mask_both(state):
     """Padded positions masked as keys and as queries: an error where the lengths differ."""
     s.mask(state)
-    s.mask_on_queries(state)
+    s.mask_transposed(state)
+    s.mask(state)
 
 
 def project_from(q, k, v):
@@ -122,7 +123,7 @@ PIPELINES = (
                 {"mask": s.nothing, "remask": s.mask_weights},
                 {"mask": s.nothing, "remask": s.fill_weights},
             ),
-            *variants("mask.query_axis", {"mask": s.mask_on_queries}, {"mask": mask_both}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}, {"mask": mask_both}),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
             *variants(
@@ -130,7 +131,7 @@ PIPELINES = (
                 {"shape": s.mask_reshaped(lambda keep: keep[:, 0, 0])},  # (B, Tk) as it was given
                 {"shape": s.mask_reshaped(lambda keep: keep[:, 0])},
             ),
-            *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
+            *variants("mask.folded_order", *({"shape": stage} for stage in s.MASKS_FOLDED)),
             *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(

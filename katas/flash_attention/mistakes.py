@@ -148,9 +148,18 @@ def running(state, so_far, shrink, tile, tiles):
 def softmax_of_each_tile(state, so_far, shrink, tile, tiles):
     """Each tile's own attention, added up."""
     total, _ = running(state, so_far, shrink, tile, tiles)
+    return total, so_far[1] + own_softmax(tile)
+
+
+def own_softmax(tile):
     scores, _, _, v = tile
-    own = (scores - scores.amax(-1, keepdim=True)).softmax(-1).nan_to_num(0.0) @ v
-    return total, so_far[1] + own
+    return (scores - scores.amax(-1, keepdim=True)).softmax(-1).nan_to_num(0.0) @ v
+
+
+def softmax_of_each_tile_rescaled(state, so_far, shrink, tile, tiles):
+    """Each tile's own attention, added up, and rescaled as if it were not divided."""
+    total, _ = running(state, so_far, shrink, tile, tiles)
+    return total, so_far[1] * shrink + own_softmax(tile)
 
 
 def divided_by_running_sum(state, so_far, shrink, tile, tiles):
@@ -158,6 +167,12 @@ def divided_by_running_sum(state, so_far, shrink, tile, tiles):
     total, _ = running(state, so_far, shrink, tile, tiles)
     _, counts, _, v = tile
     return total, so_far[1] * (shrink if state.rescales_out else 1) + counts @ v / total
+
+
+def all_divided_by_running_sum(state, so_far, shrink, tile, tiles):
+    """Everything so far by the sum until then, again for each tile: what was divided before is not multiplied back."""
+    total, out = running(state, so_far, shrink, tile, tiles)
+    return total, out / total
 
 
 def divided_by_own_sum(empty):
@@ -191,8 +206,9 @@ def never(state, first, start):
 
 
 def wholly_later(state, first, start):
-    """Tiles in which every key is later than every query."""
-    return start > min(first + state.bq, state.q.shape[2]) - 1 + moved(state)
+    """Tiles that the mask hides from every query, with the positions that it goes by."""
+    query, key = state.position(state, first, start)
+    return key > query + min(first + state.bq, state.q.shape[2]) - 1 - first
 
 
 def later_numbers(state, first, start):
@@ -201,6 +217,10 @@ def later_numbers(state, first, start):
 
 def later_starts(state, first, start):
     return start > first + moved(state)
+
+
+def later_first_places(state, first, start):
+    return start > first
 
 
 def later_places(state, first, start):
@@ -285,7 +305,10 @@ PIPELINES = (
             *variants("mask.zero_fill", {"mask": chosen(hides=later, fill=0.0)}),
             *variants(
                 "flash.tile_skipped",
-                *({"skip": chosen(skips=skips)} for skips in (later_numbers, later_starts, later_places)),
+                *(
+                    {"skip": chosen(skips=skips)}
+                    for skips in (later_numbers, later_starts, later_first_places, later_places)
+                ),
             ),
             *variants("numerics.no_max", {"maximum": chosen(lowest=0.0, larger=lambda old, new: old)}),
             *variants("flash.max_from_zero", {"maximum": chosen(lowest=0.0, larger=torch.maximum)}),
@@ -313,6 +336,9 @@ PIPELINES = (
                 {"divide": chosen(add=softmax_of_each_tile, end=lambda out, total, tiles: out / tiles)},
                 {"divide": chosen(add=softmax_of_each_tile, end=not_divided)},
                 {"divide": chosen(add=divided_by_running_sum, end=not_divided)},
+                {"divide": chosen(add=all_divided_by_running_sum, end=not_divided)},
+                {"divide": chosen(add=softmax_of_each_tile_rescaled, end=not_divided)},
+                {"divide": chosen(add=softmax_of_each_tile_rescaled, end=divided)},
                 *(
                     {"divide": chosen(add=divided_by_own_sum(empty), end=end)}
                     for empty in (0.0, math.nan)

@@ -25,11 +25,15 @@ def begin(parameters, build, x, mask=None):
     return State(parameters=parameters, x=x, context=x, H=build[1], G=build[2], keep=mask)
 
 
-def split_by(how):
-    """q into H heads, k and v into G: (B, T, heads * D) -> (B, heads, T, D), by `how(tensor, heads)`."""
+def split_by(how, otherwise=None, names=""):
+    """q into H heads, k and v into G, by `how(tensor, heads)`, or `otherwise` those in `names`.
+
+    (B, T, heads * D) -> (B, heads, T, D).
+    """
 
     def stage(state):
-        state.q, state.k, state.v = how(state.q, state.H), how(state.k, state.G), how(state.v, state.G)
+        for name, heads in (("q", state.H), ("k", state.G), ("v", state.G)):
+            setattr(state, name, (otherwise if name in names else how)(getattr(state, name), heads))
 
     return stage
 
@@ -45,6 +49,13 @@ def interleaved(part, heads):
 def merge_groups_in_turn(state):
     """The heads (G, H / G) merged as (H / G, G)."""
     s.groups_in_turn(state)
+    s.merge_heads(state)
+
+
+def merge_averaged_groups(state):
+    """The results of the heads of a group replaced by their mean."""
+    count = state.H // state.G
+    state.out = state.out.unflatten(1, (state.G, count)).mean(2).repeat_interleave(count, dim=1)
     s.merge_heads(state)
 
 
@@ -145,10 +156,19 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.weight_transposed", {"output": s.project_out_transposed}),
+            *variants(
+                "layout.batch_as_time",
+                {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
+            ),
             *variants("split.no_transpose", {"split": split_by(in_memory_order)}),
-            *variants("split.interleaved", {"split": split_by(interleaved)}),
+            *variants(
+                "split.interleaved",
+                {"split": split_by(interleaved)},
+                *({"split": split_by(s.split, interleaved, names)} for names in ("q", "k", "v", "kv")),
+            ),
             *SPLITS_OF_SOME,
             *GROUPS,
+            *variants("group.averaged", {"merge": merge_averaged_groups}),
             *variants("group.repeated", {"group": s.group_by(s.in_turn), "shape": mask_by_head(in_another_order)}),
             *variants(
                 "mask.group_order",

@@ -215,6 +215,7 @@ PIPELINES = (
                 {"scale": scaled},
                 {"scale": both_scaled},
                 *({"scale": scaled_by(*powers)} for powers in ((0.5, 0.5), (0, 0.5), (1, 0))),
+                {"divide": divide(lambda state: own_sum(state) * state.q.shape[-1] ** 0.5)},
             ),
             *variants("linear.not_causal", {"causal": s.nothing}),
             *variants(

@@ -60,6 +60,7 @@ PIPELINES = (
         module=True,
         begin=begin,
         stages={
+            "read": s.nothing,
             "project": s.project(),
             "split": s.split_heads,
             "score": s.score,
@@ -74,13 +75,14 @@ PIPELINES = (
             "mix": s.mix,
             "merge": s.merge_heads,
             "output": s.project_out,
+            "back": s.nothing,
         },
         variants=(
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
-            *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
+            *variants("project.swapped", {"score": s.score_swapped}),
             *variants(
                 "project.missing",
                 {"project": s.project(q=None, k=None, v=None)},
@@ -89,10 +91,7 @@ PIPELINES = (
                 {"project": s.project(v=None)},
             ),
             *LAYERS,
-            *variants(
-                "layout.batch_as_time",
-                {"project": s.across_the_batch(s.project()), "output": s.back_to_batch_first(s.project_out)},
-            ),
+            *variants("layout.batch_as_time", {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)}),
             *SPLITS,
             *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
@@ -119,7 +118,7 @@ PIPELINES = (
                 {"mask": s.nothing, "remask": s.mask_weights},
                 {"mask": s.nothing, "remask": s.fill_weights},
             ),
-            *variants("mask.query_axis", {"mask": s.mask_transposed}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants(
@@ -127,7 +126,7 @@ PIPELINES = (
                 *({"shape": s.mask_reshaped(by)} for by in WITH_DIMENSIONS),
                 {"shape": s.mask_reshaped(lambda keep: keep.unsqueeze(1)), "merge": s.merge_to_any_length},
             ),
-            *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
+            *variants("mask.folded_order", *({"shape": stage} for stage in s.MASKS_FOLDED)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(
                 "softmax.head_axis",
@@ -193,7 +192,7 @@ SYMPTOMS = (
     breaks("dropout.always", "no_dropout_in_eval"),
     breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
     breaks("dropout.never", "dropout_acts_on_weights", saying="^nothing is dropped"),
-    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0, but several of a query's are alike"),
+    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0, but several of a .* are alike"),
     breaks(
         "dropout.renormalised",
         "what_is_dropped_is_missing",

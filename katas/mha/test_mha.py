@@ -36,7 +36,7 @@ SIZES = (
     sized(B=3, H=2, T=1, D=5),
     sized(B=3, H=3, T=3, D=3),
     sized(B=1, H=2, T=130, D=3),
-    sized(B=1, H=2, T=3, D=70),
+    sized(B=1, H=1, T=3, D=70),
 )
 EVERY = (*SIZES, Drawn(sized, B=(1, 4), H=(1, 4), T=(1, 30), D=(1, 24)))
 SMALL = SIZES[:2]
@@ -69,9 +69,9 @@ def loaded(handle, sizes, weights, dropout=0.0):
 
 def weights_of(sizes, dtype=torch.float64, **replaced):
     """Random weights by name. `o_proj=(weight, bias)` replaces those of a layer."""
-    shapes = {f"{name}.{part}": shape for name in LINEAR for part, shape in _linear(sizes.E).items()}
-    weights = random_weights(shapes, dtype)
-    for name, (weight, bias) in replaced.items():
+    weights = {}
+    for name in LINEAR:
+        weight, bias = replaced.get(name) or random_weights(_linear(sizes.E)).values()
         weights[f"{name}.weight"], weights[f"{name}.bias"] = weight.to(dtype), bias.to(dtype)
     return weights
 
@@ -596,8 +596,10 @@ def test_dropout_acts_on_weights(attempt, sizes):
     where = "for all queries the same" if bool((lost == lost[..., :1, :]).all()) else "for each query others"
     apart = f"of two numbers that one weight multiplies, one is dropped and not the other, {where}"
     assert_holds(near(once, again), apart)
-    if near(once.sum(-1), torch.ones_like(once[..., 0])):
-        assert_holds(False, f"the weights differ from those in eval(), {what_is_zero(once, in_eval)}")
+    for dim, whose in NORMALISED_FOR.items():
+        if dim == -1 or near(in_eval.sum(dim), torch.ones(())):  # a softmax along another dimension is another mistake
+            told = f"the weights differ from those in eval(), {what_is_zero(once, in_eval, dim, whose)}"
+            assert_holds(not near(once.sum(dim), torch.ones(())), told)
     scaled = "not divided by 1 - dropout: the weights that are kept in train() are those in eval()"
     assert_holds(not near(once, kept * in_eval), scaled)
     expected = kept * in_eval / (1 - readable.p)
@@ -605,14 +607,17 @@ def test_dropout_acts_on_weights(attempt, sizes):
     assert_close(weights, expected.expand_as(weights), atol=1e-5, what=what, rows="query", columns="key")
 
 
-def what_is_zero(weights, in_eval):
-    """Words for weights that still sum to 1 for each query. Scores of 0 give several weights of the same size."""
+NORMALISED_FOR = {-1: "query's", -2: "key's", -3: "place's in all heads", -4: "place's in all samples"}
+
+
+def what_is_zero(weights, in_eval, dim, whose):
+    """Words for weights that still sum to 1 along `dim`. Scores of 0 give several weights of the same size."""
     if bool(((weights == 0) & (in_eval > 0)).any()):
-        return "and each query's still sum to 1"
-    steps, before = (part.sort(dim=-1).values.diff(dim=-1) for part in (weights, in_eval))  # (…, B, H, T, T - 1)
-    alike = (steps < 1e-9).any(-1) & (before > 1e-6).all(-1)  # (calls, B, H, T)
-    several = "but several of a query's are alike" if bool(alike.any()) else "and they differ"
-    return f"none is 0, {several}: each query's still sum to 1"
+        return f"and each {whose} still sum to 1"
+    steps, before = (part.sort(dim=dim).values.diff(dim=dim) for part in (weights, in_eval))  # one less along dim
+    alike = (steps < 1e-9).any(dim) & (before > 1e-6).all(dim)
+    several = f"but several of a {whose} are alike" if bool(alike.any()) else "and they differ"
+    return f"none is 0, {several}: each {whose} still sum to 1"
 
 
 def near(actual, expected):

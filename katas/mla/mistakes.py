@@ -98,6 +98,19 @@ def turn(*names):
     return stage
 
 
+def turn_by_head(*names):
+    """The parts `names` turned by the number of the head, the other by its position. The shared key counts as head 0."""
+
+    def stage(state):
+        turn(*{"q_rotary", "k_rotary"} - set(names))(state)
+        places = state.places
+        state.places = s.places_of_heads
+        turn(*names)(state)
+        state.places = places
+
+    return stage
+
+
 def turn_content_too(*names):
     """The content of `names` is turned as well; an odd last column stays."""
 
@@ -143,6 +156,11 @@ def rotary_score(state):
 def rotary_score_of_the_first_head(state):
     extra = state.q_rotary[:, :1] @ state.k_rotary.transpose(-2, -1)
     state.scores = state.scores + extra
+
+
+def rotary_score_in_the_first_head(state):
+    extra = state.q_rotary[:, :1] @ state.k_rotary.transpose(-2, -1)
+    state.scores = torch.cat([state.scores[:, :1] + extra, state.scores[:, 1:]], dim=1)
 
 
 def frequencies_of(size):
@@ -277,11 +295,18 @@ PIPELINES = (
                 {"frequencies": frequencies_of(lambda state: state.D + state.R)},
                 {"frequencies": frequencies_of(lambda state: state.D)},
             ),
+            *variants(
+                "rope.head_axis", {"rotate": turn_by_head("q_rotary")}, {"rotate": turn_by_head("q_rotary", "k_rotary")}
+            ),
             *variants("mla.no_rotation", {"rotate": s.nothing}),
             *variants("rope.keys_only", {"rotate": turn("k_rotary")}),
             *variants("rope.queries_only", {"rotate": turn("q_rotary")}),
             *variants("mla.rotary_lost", {"extra": s.nothing}),
-            *variants("mla.rotary_of_one_head", {"extra": rotary_score_of_the_first_head}),
+            *variants(
+                "mla.rotary_of_one_head",
+                {"extra": rotary_score_of_the_first_head},
+                {"extra": rotary_score_in_the_first_head},
+            ),
             *variants("mla.not_causal", {"mask": s.nothing}),
             *variants("mask.shifted", {"mask": shifted(1)}, {"mask": shifted(-1)}),
             *variants("mask.upper_triangle", {"mask": upper_triangle}),

@@ -10,9 +10,7 @@ from attn_kata.properties import randn
 
 
 def begin(parameters, build, query, keys, values, keep=None):
-    return State(
-        parameters=parameters, q=query, keys=keys, v=values, keep=None if keep is None else keep[:, None], given=keep
-    )
+    return State(parameters=parameters, q=query, keys=keys, v=values, keep=None if keep is None else keep[:, None])
 
 
 def probe(B, Tq, Tk, query_dim, key_dim, Dv, masked=True):
@@ -61,12 +59,6 @@ def keys_by_query_length(state):
     state.k, state.v = (part.reshape(*state.q.shape[:2], part.shape[-1]) for part in (state.k, state.v))
 
 
-def mask_as_it_is(state):
-    """keep (B, Tk) broadcast to (B, Tq, Tk): its samples fall on queries."""
-    if state.given is not None:
-        s.fill(state, state.given)
-
-
 def raw_keys_mixed(state):
     """The keys mixed instead of the values, as they came."""
     state.out = state.weights @ state.keys
@@ -83,6 +75,7 @@ PIPELINES = (
             "score": s.score,
             "scale": s.nothing,
             "sense": s.nothing,
+            "shape": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "remask": s.nothing,
@@ -111,8 +104,8 @@ PIPELINES = (
             ),
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
-            *variants("mask.query_axis", {"mask": s.mask_on_queries}),
-            *variants("mask.broadcast", {"mask": mask_as_it_is}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}),
+            *variants("mask.broadcast", {"shape": s.mask_reshaped(lambda keep: keep[:, 0])}),
             *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(None)}),

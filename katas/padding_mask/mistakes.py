@@ -69,21 +69,6 @@ def probes():
     ]
 
 
-def mask_by(shape):
-    """The key mask, broadcast as `shape(keep)` says: an error where the sizes do not meet."""
-
-    def stage(state):
-        s.fill(state, shape(state.given))
-
-    return stage
-
-
-def folded_in_turn(state):
-    """Batch and heads in one dimension, and the flags of the samples in turn."""
-    s.mask_folded_in_turn(state)
-    s.mask(state)
-
-
 def mask_both(state):
     """Padded positions masked as keys and as queries."""
     s.mask(state)
@@ -120,6 +105,7 @@ PIPELINES = (
             "score": s.score,
             "scale": s.scale_by_head_dim,
             "sense": s.nothing,
+            "shape": s.nothing,
             "mask": s.mask,
             "normalise": s.softmax_over_keys,
             "rescale": s.nothing,
@@ -148,10 +134,12 @@ PIPELINES = (
             *variants("mask.added", {"mask": s.mask_added}),
             *variants("mask.right_padding_only", {"mask": s.mask_right_padding_only}),
             *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
-            *variants("mask.folded_order", {"mask": folded_in_turn}),
-            *variants("mask.query_axis", {"mask": s.mask_on_queries}, {"mask": mask_both}),
+            *variants("mask.folded_order", *({"shape": stage} for stage in s.MASKS_FOLDED)),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}, {"mask": mask_both}),
             *variants(
-                "mask.broadcast", {"mask": mask_by(lambda keep: keep)}, {"mask": mask_by(lambda keep: keep[:, None, :])}
+                "mask.broadcast",
+                {"shape": s.mask_reshaped(lambda keep: keep[:, 0, 0])},  # (B, Tk) as it was given
+                {"shape": s.mask_reshaped(lambda keep: keep[:, 0])},
             ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants(

@@ -329,6 +329,8 @@ MEMORY = (
         {"entries": entries(reordered(lambda row: row.sort().values, whole=False))},
         {"entries": entries(reordered(lambda row: row.flip(0), whole=False))},
         {"entries": entries(reordered(lambda row: row.flip(0), whole=True))},
+        {"entries": entries(reordered(lambda row: row.sort().values, whole=True))},
+        {"entries": entries(reordered(lambda row: row.sort(descending=True).values, whole=True))},
     ),
     *variants("paged.table_transposed", {"entries": entries(across_the_batch)}),
     *variants(

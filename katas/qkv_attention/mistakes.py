@@ -171,10 +171,10 @@ PIPELINES = (
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
             *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
-            *variants("mask.query_axis", {"mask": s.mask_transposed}),
+            *variants("mask.query_axis", {"shape": s.mask_transposed}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.added", {"mask": s.mask_added}),
-            *variants("mask.folded_order", {"shape": s.mask_folded_in_turn}),
+            *variants("mask.folded_order", *({"shape": stage} for stage in s.MASKS_FOLDED)),
             *variants(
                 "mask.broadcast",
                 *({"shape": s.mask_reshaped(by)} for by in WITH_DIMENSIONS),
@@ -188,6 +188,7 @@ PIPELINES = (
                 "weights.averaged",
                 {"keep": keep_mean},
                 {"keep": keep_as(lambda weights: weights.mean(1, keepdim=True))},
+                {"keep": keep_as(lambda weights: weights.mean(1, keepdim=True).expand_as(weights))},
                 {"keep": keep_as(lambda weights: weights.sum(1))},
             ),
             *variants(

@@ -130,15 +130,26 @@ def test_heads_must_divide(attempt, sizes):
 
 
 @claims(
-    "The result is (out, weights), of shapes (B, Tq, E) and (B, H, Tq, Tk).",
-    look_at="which lengths are the queries' and which the keys', and what happens to the dimension of the heads",
+    "The result is (out, weights), and out has the shape (B, Tq, E).",
+    look_at="which lengths are the queries' and which the keys'",
     needs="parameters",
     cases=SIZES[:7],
 )
 def test_output_shape(attempt, sizes):
-    out, weights = loaded(attempt, sizes, weights_of(sizes))(*inputs(sizes))
+    out, _ = loaded(attempt, sizes, weights_of(sizes))(*inputs(sizes))
 
     assert_shape(out, (sizes.B, sizes.Tq, sizes.E), what="out")
+
+
+@claims(
+    "weights have the shape (B, H, Tq, Tk).",
+    look_at="what happens to the dimension of the heads",
+    needs="output_shape",
+    cases=SIZES[:7],
+)
+def test_weights_shape(attempt, sizes):
+    _, weights = loaded(attempt, sizes, weights_of(sizes))(*inputs(sizes))
+
     assert_shape(weights, (sizes.B, sizes.H, sizes.Tq, sizes.Tk), what="weights")
 
 
@@ -174,7 +185,7 @@ def test_values(attempt, reference, sizes):
 @claims(
     "weights are those of every head, after the softmax: not averaged over heads.",
     look_at="which tensor you return, and from which line",
-    needs="alike_in_train_and_eval",
+    needs=("alike_in_train_and_eval", "weights_shape"),
     cases=(*SIZES[:4], *SIZES[7:]),
 )
 def test_weights(attempt, reference, sizes):
@@ -353,13 +364,13 @@ def test_no_dropout_by_default(attempt, sizes):
 @claims(
     "In train(), too, the returned weights are those before dropout.",
     look_at="whether the tensor that you return has gone through dropout",
-    needs="no_dropout_in_eval",
+    needs="alike_in_train_and_eval",
     cases=SMALL[:1],
 )
 def test_weights_before_dropout(attempt, sizes):
-    given = inputs(sizes)
-    dropping = loaded(attempt, sizes, weights_of(sizes), 0.5)
-    in_eval = dropping.run(*given, training=False).parts["weights"]
+    given, parameters = inputs(sizes), weights_of(sizes)
+    dropping = loaded(attempt, sizes, parameters, 0.5)
+    in_eval = loaded(attempt, sizes, parameters, 0.0).run(*given, training=False).parts["weights"]
 
     for _ in range(4):
         in_train = dropping.run(*given, training=True).parts["weights"]
@@ -602,7 +613,7 @@ def test_gradients_of_weights(attempt, reference, sizes):
 @claims(
     "Scores of about 1e4 in float32 give finite, right results, masked keys included.",
     tier="edge",
-    needs="mask",
+    needs=("mask", "weights"),
     cases=(sized(B=2, H=3, Tq=4, Tk=5, D=16),),
     look_at="exp of a large number, and what a masked score becomes",
 )

@@ -157,6 +157,7 @@ PIPELINES = (
             *VALUES,
         ),
         probes=probes,
+        beside={"rope.from_one": {"places": s.rotary_rules(places=s.moved_places(1))}},
     ),
 )
 

@@ -94,6 +94,7 @@ WRONG = (
         "window.symmetric",
         *window_at_both_sides(lambda back, w, n: back.abs() < w),
         *window_at_both_sides(lambda back, w, n: back.abs() <= w // 2),
+        *window_at_both_sides(lambda back, w, n: back.abs() <= w),
     ),
     *variants("window.sinks_in_window", {"near": near(lambda back, w, n: back < w - n)}),
     *variants("window.chunked", {"near": in_blocks}),

@@ -1,5 +1,7 @@
 """transformer_block as a pipeline, and the ways each stage goes wrong."""
 
+import re
+
 import torch
 from torch.nn import functional
 
@@ -97,6 +99,11 @@ def without_bias(state, name, value):
 def mlp_out_activated(state):
     mlp("mlp_out")(state)
     state.branch = functional.gelu(state.branch)
+
+
+def mlp_in_of_activated(state):
+    state.branch = functional.gelu(state.branch)
+    mlp("mlp_in")(state)
 
 
 def activate(by):
@@ -254,6 +261,11 @@ PIPELINES = (
             *variants("block.rms_norm", both_norms(centres=False), both_norms(centres=False, without=("bias",))),
             *variants("block.activation_twice", {"mlp_out": mlp_out_activated}),
             *variants(
+                "block.activation_place",
+                {"gelu": s.nothing, "mlp_out": mlp_out_activated},
+                {"gelu": s.nothing, "mlp_in": mlp_in_of_activated},
+            ),
+            *variants(
                 "block.bias_lost",
                 {"mlp_in": mlp("mlp_in", bias=False)},
                 {"mlp_out": mlp("mlp_out", bias=False)},
@@ -308,9 +320,23 @@ def drops_inside(evidence):
     return 0 if failure is not None and failure.message.startswith("a branch adds other numbers") else None
 
 
+def one_norm(evidence):
+    """The parameters of one norm are missing, and the code uses those of the other twice."""
+    failure = evidence.failures.get("parameters")
+    if failure is None:
+        return None
+    has = failure.message.partition(";")[0]
+    for here, other in (("norm1", "norm2"), ("norm2", "norm1")):
+        if f"{here}.weight" in has and f"{other}.weight" not in has:
+            twice = len(re.findall(rf"self\.{here}\(", evidence.code)) > 1
+            return 0 if twice or re.search(rf"self\.{other} = self\.{here}\b", evidence.code) else None
+    return None
+
+
 SYMPTOMS = (
     breaks("dropout.always", "no_dropout_in_eval", saying="with dropout=0.5"),
-    breaks("dropout.never", "dropout_acts_on_branches", saying="^nothing is dropped"),
+    breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
+    Symptom(id="block.norm_shared", shows=one_norm),
     breaks("block.dropout_missing", "dropout_acts_on_branches", saying="branch is not dropped"),
     breaks("dropout.not_rescaled", "dropout_acts_on_branches", saying="not divided by 1 - dropout"),
     breaks("block.dropout_on_sum", "dropout_acts_on_branches", saying="^entries of the output are 0"),

@@ -87,9 +87,9 @@ def written(folder: Path, count: int, *, only: str = "") -> Path:
 
 
 def results(database: Path) -> dict[str, bytes]:
-    """What is stored, by student."""
+    """What is stored, by student. Not opened read-only: a write that a kill has cut off must be taken back first."""
     try:
-        with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=20) as db:
+        with sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=20) as db:
             return dict(db.execute("SELECT student, report FROM result").fetchall())
     except sqlite3.OperationalError:
         return {}
@@ -97,7 +97,7 @@ def results(database: Path) -> dict[str, bytes]:
 
 def _count(database: Path) -> int:
     try:
-        with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=20) as db:
+        with sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=20) as db:
             return int(db.execute("SELECT COUNT(*) FROM result").fetchone()[0])
     except sqlite3.OperationalError:
         return 0

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,9 @@ def test_everybody_is_in_the_results_and_nobody_costs_another_one_a_verdict(grad
     for name in ("Hang", "Flood", "Crash", "Spy Call", "Spy Shape"):
         assert students[name]["verdict"] == "failed", name
     for name in ("Dee", "Binary", "=HYPERLINK(1)", "Spy Import", "Spy Names"):
-        assert students[name]["verdict"] == "ungraded", name
+        assert (students[name]["verdict"], students[name]["score"]) == ("cannot run", 0), name
+    for name in ("Empty", "Twice"):
+        assert (students[name]["verdict"], students[name]["score"]) == ("not graded", None), name
     assert students["Empty"]["because"] == "There is no Python file and no notebook."
     assert "2 files define" in str(students["Twice"]["because"])
     assert all(
@@ -90,9 +93,14 @@ def test_everybody_is_in_the_results_and_nobody_costs_another_one_a_verdict(grad
     assert [row["student"].removeprefix("'") for row in rows] == list(students)
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
     assert "13 of 13 graded" in done.stderr
-    reasons = " ".join(done.stdout.rpartition("Not graded\n")[2].split())
-    for name in ("Dee", "Empty"):  # in full: the table cuts them
-        assert f"{name}: {' '.join(str(students[name]['because']).split())}" in reasons
+    cannot_run, _, not_graded = done.stdout.partition("Cannot run: 0 points\n")[2].partition("Not graded: no points, ")
+    for name, reasons in (("Dee", cannot_run), ("Empty", not_graded)):  # in full: the table cuts them
+        assert f"{name}: {' '.join(str(students[name]['because']).split())}" in " ".join(reasons.split())
+    assert "ungraded" not in (done.stdout + done.stderr).lower()
+    empty, twice = ((folder / "students" / f"{name}.html").read_text() for name in ("Empty", "Twice"))
+    assert "NOT GRADED" in empty
+    assert "isolation" not in empty, "nothing was run"
+    assert "&#39;Twice/b.py&#39;" in twice, "the whole reason: it is about the student's own files"
     assert "1 Scores not divided (scale.missing)" in " ".join(done.stdout.split())
     assert not (folder.parent / "home").exists(), "the teacher's own progress is not touched"
 
@@ -123,6 +131,23 @@ def test_a_students_page_gives_nothing_away(graded) -> None:
     assert "saw [" in (folder / "teacher" / "Spy_Call.html").read_text()
     assert "+100  everything" in (folder / "students" / "Ben.html").read_text()
     assert "<b>Bold" not in (folder / "class.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("because", "told"),
+    [
+        ("while it was imported: the grading ran out of time", "while it was imported: the grading ran out of time"),
+        ("while it was read: it crashed (SIGSEGV) 918", "while it was read: it crashed (SIGSEGV)"),
+        ("while it was imported: it said 918", "while it was imported"),
+        ("it raises while it is imported: raised ValueError: 918", "it raises while it is imported"),
+        ('it has no "f"; it defines seed_918: it ran out of memory', 'it has no "f"'),
+    ],
+)
+def test_a_student_is_told_why_it_cannot_run_in_our_words_only(graded, because: str, told: str) -> None:
+    folder, _ = graded
+    some = next(kept.report for kept in store.Store(folder, print).kept() if kept.report is not None)
+
+    assert pages.for_student(replace(some, ungraded_because=because)).ungraded_because == told
 
 
 def test_the_same_command_grades_nothing_again_and_another_rubric_only_scores_again(graded, run: Run) -> None:
@@ -188,8 +213,9 @@ def test_killed_at_any_instant_it_goes_on_and_grades_nothing_twice(
 
 
 def _results(database: Path) -> dict[str, bytes]:
+    """What is stored, by student. Not opened read-only: a write that a kill has cut off must be taken back first."""
     try:
-        with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5) as db:
+        with sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5) as db:
             return dict(db.execute("SELECT student, report FROM result").fetchall())
     except sqlite3.OperationalError:
         return {}
@@ -246,9 +272,12 @@ def test_a_disk_that_fills_is_said_and_what_is_graded_stays(tmp_path: Path, run:
 def test_page_names_are_different_files_everywhere() -> None:
     names = pages.PageNames()
 
-    assert [names.of(name) for name in ("Ann", "ann", "../x", "", "A" * 300, "a/b", "a_b", "Ann-2")] == [
-        "Ann", "ann-2", "x", "student", "A" * 80, "a_b", "a_b-2", "Ann-2-2",
+    assert [names.of(name) for name in ("Ann", "ann", "../x", "", "A" * 300, "a/b", "a_b", "Ann-2", "é", "e\u0301")] == [
+        "Ann", "ann-2", "x", "student", "A" * 80, "a_b", "a_b-2", "Ann-2-2", "é", "é-2",
     ]  # fmt: skip
+    longest = [names.of("\U00020000" * 120), names.of("\U00020000" * 120)]
+    assert len(set(longest)) == 2
+    assert all(len(f".{name}.html.new".encode()) <= 255 for name in longest), "no system takes a longer name"
 
 
 def test_files_of_ours_that_are_left_half_written_are_removed(graded) -> None:

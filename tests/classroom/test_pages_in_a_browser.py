@@ -163,7 +163,8 @@ def test_it_opens_quickly_sorts_by_keyboard_fits_a_phone_and_is_accessible(page:
     measure = """
       onload = () => {
         const shown = document.getElementById('page').contentDocument.documentElement;
-        document.body.dataset.sizes = [shown.scrollWidth, shown.clientWidth, shown.scrollHeight].join(' ');
+        const name = shown.querySelector('.map tbody th').offsetWidth;
+        document.body.dataset.sizes = [shown.scrollWidth, shown.clientWidth, shown.scrollHeight, name].join(' ');
       };
     """
     framed = tmp_path / "framed.html"
@@ -174,12 +175,13 @@ def test_it_opens_quickly_sorts_by_keyboard_fits_a_phone_and_is_accessible(page:
         "utf-8",
     )
     printed, _ = browse(tmp_path, framed, "--window-size=1300,1000")
-    sizes = re.search(r'data-sizes="(\d+) (\d+) (\d+)"', printed)
+    sizes = re.search(r'data-sizes="(\d+) (\d+) (\d+) (\d+)"', printed)
 
     assert sizes, printed[:500]
-    scrolled, seen, height = map(int, sizes.groups())
+    scrolled, seen, height, name = map(int, sizes.groups())
     assert scrolled <= seen <= 390
     assert height > 5_000, "nothing was laid out"
+    assert name > 90, "a name is not broken after five letters"
 
 
 if os.environ.get("ATTN_KATA_PAGE"):  # to look at it: ATTN_KATA_PAGE=FILE pytest …

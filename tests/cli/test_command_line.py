@@ -65,7 +65,7 @@ def test_the_version_is_said(run):
     [
         (["grde"], "Did you mean 'grade'?"),
         (["sdpa"], "attn-kata start sdpa"),
-        (["start"], "Missing argument 'KATA'"),
+        (["start"], "The katas: attn-kata list. Then: attn-kata start KATA"),
         (["list", "--jsno"], "--json"),
         (["start", "sdpa", "extra"], "one kata at a time, not 2"),
         (["grade", "a.py", "b c.py"], "Grade them in turn: attn-kata grade a.py, then attn-kata grade 'b c.py'"),

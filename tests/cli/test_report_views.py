@@ -87,8 +87,8 @@ NOT_WRITTEN = dataclasses.replace(FAILED, not_written=True, diagnosis=[], attemp
 
 TERMINAL = """\
 FAILED  mha  mha.py  1.9 s
-1 of 4 core properties holds, 1 failed, 1 errored, 1 skipped; 1 of 2 beyond the
-bar (reported, never decides)
+1 of 4 core properties holds, 1 failed, 1 errored, 1 not tried; 1 of 2 beyond
+the bar (reported, never decides)
 
 Diagnosis
 

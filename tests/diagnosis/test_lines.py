@@ -1010,6 +1010,48 @@ def test_flags_of_any_name_that_add_almost_nothing_are_seen(by: str, tiny: bool)
     assert lines.mask_adds_almost_nothing(source.encode()) is tiny
 
 
+@pytest.mark.parametrize(
+    ("fill", "tiny"),
+    [
+        ("s = s + torch.zeros_like(s).masked_fill(~mask, -1e-9)", True),
+        ("s = s + torch.zeros_like(s).masked_fill(~mask, torch.finfo(s.dtype).eps)", True),
+        ("s = s + torch.where(mask, 0.0, -1e-9)", True),
+        ("s = s + torch.where(mask, 0.0, -1e9)", False),
+        ("s.masked_fill(~mask, -1e-9)", False),  # lost, whatever the number
+        ("hidden = s.masked_fill(~mask, 1e-9)", False),
+    ],
+)
+def test_a_tiny_bias_is_seen_and_a_lost_fill_is_none(fill: str, tiny: bool) -> None:
+    source = f"import torch\n\n\ndef weigh(s, mask):\n    {fill}\n    return s.softmax(-1)\n"
+
+    assert lines.mask_adds_almost_nothing(source.encode()) is tiny
+
+
+@pytest.mark.parametrize(
+    ("flags", "upright"),
+    [
+        ("keep[:, None, :, None]", True),
+        ("keep[..., None]", True),
+        ("keep.unsqueeze(1).unsqueeze(-1)", True),
+        ("keep[:, None, None]", False),  # the keys follow
+        ("keep[:, None]", False),
+    ],
+)
+def test_flags_laid_on_the_queries_are_seen_before_the_softmax_only(flags: str, upright: bool) -> None:
+    before = f"def f(s, v, keep):\n    s = s.masked_fill(~{flags}, -1e9)\n    return s.softmax(-1) @ v\n"
+    behind = f"def f(s, v, keep):\n    out = s.softmax(-1) @ v\n    return out.masked_fill(~{flags}, 0.0).sum(1)\n"
+
+    assert lines.masks_queries(before.encode()) is upright
+    assert not lines.masks_queries(behind.encode())
+
+
+@pytest.mark.parametrize(("dim", "queries"), [("-2", True), ("1", True), ("2", False), ("-1", False)])
+def test_a_softmax_is_plainly_over_the_queries_where_its_number_says_so(dim: str, queries: bool) -> None:
+    source = sdpa(f"w = torch.softmax(q @ k.mT, dim={dim})\nreturn w.mT @ v")
+
+    assert lines.softmax_over_queries(source.encode()) is queries
+
+
 def test_every_finder_is_of_a_known_mistake() -> None:
     assert set(lines.FINDERS) <= set(catalogue.load())
     assert set(catalogue.load()) >= lines.WHERE_RAISED

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
+import tempfile
 
 import pytest
 
 from attn_kata.errors import UsageError
+from attn_kata.interview.attempts import strays, temporary
 from attn_kata.interview.draft import Draft, FileChanged
 from attn_kata.interview.room import highlight
 
@@ -107,6 +109,25 @@ def test_half_a_copy_is_none(draft):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert [path.name for path in draft.path.parent.iterdir()] == [draft.path.name]
+
+
+def test_half_a_text_among_the_temporary_files_is_not_offered_as_the_text(draft, tmp_path, monkeypatch):
+    (elsewhere := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            draft.in_temporary_folder(b"x" * 5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    left = list(elsewhere.iterdir())
+    (elsewhere / f".{temporary(draft.path)}1.py.new").write_bytes(b"half")  # as a killed room leaves it
+    whole = draft.in_temporary_folder(b"whole")
+
+    assert left == []
+    assert strays(draft.path) == [whole]
+    assert whole.read_bytes() == b"whole"
 
 
 def kinds(*lines: str) -> list[list[tuple[str, str]]]:

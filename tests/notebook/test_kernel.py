@@ -15,8 +15,30 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from tests.notebook.conftest import RIGHT, WRONG, notebook, told
 
+from attn_kata import catalog
+
 HANGING = "%%kata sdpa --timeout 2\ndef scaled_dot_product_attention(q, k, v):\n    while True: pass\n"
 CRASHING = "%%kata sdpa\nimport os\ndef scaled_dot_product_attention(q, k, v):\n    os.abort()\n"
+KV_CACHE = catalog.find("kv_cache").solution.read_text("utf-8")
+# How a class is taken to be graded that annotations name before it is there, with a table that is filled, and a method from
+# elsewhere.
+CHANGED = """
+from __future__ import annotations
+class Chain:
+    def same(self) -> Chain: return TABLES
+def same(self): return None
+Chain.same = same
+TABLES = {}
+TABLES[1] = before
+def taken():
+    from attn_kata import catalog
+    from attn_kata.api import session
+    made = session.of_object(Chain, catalog.find("mha"), reads=False)[1]
+    lines = made.code.decode().split("\\n")
+    print(lines[1], "TABLES = {}" in lines, *made.notes, sep="\\n")
+taken()
+del annotations, Chain, same, taken, TABLES, Cache, CachedSelfAttention, nn
+"""
 # What the kernel has before and after; what IPython keeps of every cell is no matter of ours.
 STATE = """
 import os, random, torch
@@ -51,10 +73,18 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "nothing": "%kata sdpa",
         "misspelt": "%%kata sdap\nx = 1",
         "option": "%%kata sdpa --sed 3\nx = 1",
+        "quote": "%%kata 'sdpa\nx = 1",
+        "no kata": "%kata_start --level blank mha gqa",
+        "no body": "%%kata sdpa",
         "unwritten": "%%kata sdpa\n# later\n",
+        "alias": KV_CACHE,
+        "cache": "%kata kv_cache",
+        "no such": "%kata_explain scale.embed",
+        "a kata": "%kata_explain mha",
+        "family": "%kata_explain scale",
         "hanging": HANGING,
         "crashing": CRASHING,
-        "hint": "%kata_hint",
+        "hint": "%kata_hint sdpa",
         "explain": "%kata_explain scale.no_sqrt",
         "refused": "%kata_solution mha",
         "solution": "%kata_solution sdpa",
@@ -63,6 +93,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "with provisionalcompleter():\n"
         "    done = [[one.text for one in get_ipython().Completer.completions(text, len(text))]\n"
         "            for text in ('%%kata sd', '%kata_explain scale.emb')]\nprint(done); del provisionalcompleter, done",
+        "changed": CHANGED,
         "after": "del math, Tensor, HALF, scaled; print([a == b for a, b in zip(before, state())])",
     }
     made = notebook(*cells.values())
@@ -87,11 +118,23 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "Run the cell that defines it, then this one again. For a new stub: %kata_start sdpa"
     )
     assert said["misspelt"] == "There is no kata 'sdap'. Did you mean 'sdpa'?\nSee them all: attn_kata.katas()"
-    assert said["option"] == "UsageError: unrecognized arguments: --sed 3\n"
-    assert "the stub" in said["unwritten"]
+    takes = "What it takes: %kata?"
+    assert said["option"] == f"The line of %kata is not clear: unrecognized arguments: --sed 3.\n{takes}"
+    assert said["quote"] == f"The line of %kata is not clear: No closing quotation.\n{takes}"
+    assert said["no kata"].startswith("The line of %kata_start is not clear: unrecognized arguments: gqa.\n")
+    assert said["no body"] == said["unwritten"] == "The cell was empty: it has the stub now.\n"
+    assert said["cache"].startswith("PASSED  kv_cache"), "its `Cache = tuple[...]` is taken along"
+    assert said["no such"].endswith("List all mistakes: %kata_explain")
+    assert "More about one: %kata_explain scale." in said["family"]
+    assert said["a kata"] == "'mha' is a kata.\nStart it: %kata_start mha"
+    assert said["changed"] == (
+        "from __future__ import annotations\nTrue\n"
+        "'same' of 'Chain' was changed after the class, which is not copied. Write it in the class.\n"
+    )
     assert "ran out of time" in said["hanging"]
     assert "it crashed (SIGABRT)" in said["crashing"]
     assert said["hint"].startswith("sdpa, hint 1 of")
+    assert max(map(len, said["hint"].split("\n"))) <= 88
     assert "scale.no_sqrt: " in said["explain"]
     assert said["refused"].startswith("You have not passed mha yet")
     assert "def scaled_dot_product_attention" in said["solution"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,19 @@ def test_whatever_the_report_says_the_screen_has_its_size(size, color, ungraded)
     assert max(map(cell_len, bare)) <= width
     assert all(line.isprintable() for line in bare)
     assert "[bold]" in "".join(bare) or width < 80
+
+
+def test_what_was_not_tried_is_counted_once_in_the_words_of_grade():
+    shown = session("plain")
+    assert shown.report is not None
+    core = replace(shown.report.findings[0], outcome="skipped", property="mask")
+    findings = [*shown.report.findings, core, replace(core, property="large_scores", tier="edge")]
+    shown.report = replace(shown.report, findings=findings, reading=None)
+    text = "\n".join(draw(shown, now=75.0, width=80, height=40, color=False))
+
+    assert "0 of 10 core properties hold, 9 failed, 1 not tried" in text
+    assert text.count("not tried") == 1
+    assert "skipped" not in text
 
 
 def test_flips_come_before_the_reading_then_the_diagnosis_and_then_what_fails():

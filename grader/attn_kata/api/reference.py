@@ -48,8 +48,8 @@ def katas() -> Katas:
     )
 
 
-def explain(name: str) -> Explanation:
-    """What a mistake or a property is, why it matters, and how to see it, as text.
+def explain(name: str = "") -> Explanation:
+    """What a mistake or a property is, why it matters, and how to see it, as text. Without a name, a list of all mistakes.
 
     Raises an error with the nearest name if there is no such mistake or property.
 

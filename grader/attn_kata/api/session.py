@@ -11,6 +11,7 @@ import functools
 import inspect
 import sys
 import types
+import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from attn_kata.readings import origin
 from attn_kata.sources import Part, Source
 
 _IMPORTS = "imports and constants of this session"
+_DEFERRED = "from __future__ import annotations"
 _LONGEST_CONSTANT = 2_000
 _PLAIN = (int, float, complex, bool, str, bytes, type(None))
 _KNOWN_TO_NOTEBOOKS = ("display", "get_ipython")
@@ -134,6 +136,12 @@ class _Gathered:
     def add(self, definition: Definition) -> None:
         """Take a definition, after what it uses."""
         self._seen.add(definition.name)
+        if definition.deferred and _DEFERRED not in self._lines:
+            self._lines.append(_DEFERRED)
+        for method in definition.changed:
+            self._notes.append(
+                f"'{method}' of '{definition.name}' was changed after the class, which is not copied. Write it in the class."
+            )
         self.need(definition.part.text)
         self._parts.append(definition.part)
 
@@ -151,7 +159,10 @@ class _Gathered:
             self._lines.append(line)
             return
         try:
-            found = statements.definition(statements.unwrapped(value)) if callable(value) else None
+            if _is_alias(value) or not callable(value):
+                found = statements.assignment(name, literal=not _is_alias(value))
+            else:
+                found = statements.definition(statements.unwrapped(value))
         except UsageError:
             if must:
                 raise
@@ -217,6 +228,12 @@ def _constant(name: str, value: object) -> str | None:
         return None
     said = repr(value)
     return f"{name} = {said}" if len(said) <= _LONGEST_CONSTANT else None
+
+
+def _is_alias(value: object) -> bool:
+    """Whether it is a name for a type, such as `Cache = tuple[Tensor, Tensor]`: its statement can run anywhere."""
+    named = (typing.TypeVar, typing.ParamSpec, typing.NewType, getattr(typing, "TypeAliasType", typing.TypeVar))
+    return isinstance(value, named) or typing.get_origin(value) is not None
 
 
 def _is_plain(value: object, depth: int = 3) -> bool:

@@ -93,8 +93,9 @@ class Recorder:
         self._products: list[str] = []
         self._calls: set[str] = set()
         self._profile: Any = torch.autograd.profiler_legacy.profile(record_shapes=True)
-        # By code object: the name of a ready-made function, "" for any other that was called.
-        self._named: dict[types.CodeType, str] = dict(_CODE)
+        # By the id of a code object that was called, because hashing one takes longer than a short call: the name of a
+        # ready-made function, or "" for any other. The code is kept, so that its id stays its own.
+        self._named: dict[int, tuple[types.CodeType, str]] = {}
 
     def __enter__(self) -> Recorder:
         self._profile.__enter__()
@@ -135,11 +136,12 @@ class Recorder:
 
     def _python_call(self, frame: types.FrameType, event: str, _: Any) -> None:
         if event == "call":
-            name = self._named.get(frame.f_code)
-            if name is None:
-                name = self._named[frame.f_code] = name_of(frame.f_code)
-            if name:
-                self._calls.add(name)
+            code = frame.f_code
+            known = self._named.get(id(code))
+            if known is None:
+                known = self._named[id(code)] = code, _CODE.get(code) or name_of(code)
+            if known[1]:
+                self._calls.add(known[1])
 
     def told(self) -> tuple[str, ...]:
         """The record, one fact per text."""

@@ -19,5 +19,7 @@ def grade(pool: EnginePool, setting: Setting, code: bytes, name: str) -> dict[st
         seed=setting.seed,
         timeout=setting.timeout,
         least_tier=LEAST_TIER,
+        reads=bool(setting.flags),
+        flags=setting.flags,
     )
     return report.to_dict()

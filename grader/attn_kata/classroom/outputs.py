@@ -39,8 +39,8 @@ def write(store: Store, info: RunInfo, rubric: Rubric | None, tell: Callable[[in
         for number, kept in enumerate(store.kept(), 1):
             name = names.of(kept.listed.name)
             row = tally.add(kept, name)
-            _replace(folder / STUDENTS / f"{name}.html", pages.student(kept, row))
-            _replace(folder / TEACHER / f"{name}.html", pages.teacher(kept, row))
+            _replace(folder / STUDENTS / f"{name}.html", pages.student(kept, row, info.kata))
+            _replace(folder / TEACHER / f"{name}.html", pages.teacher(kept, row, info.kata))
             written.add(f"{name}.html")
             tell(number)
         _remove_others(folder, written)

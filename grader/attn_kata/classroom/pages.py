@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import unicodedata
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from attn_kata import resources
+from attn_kata import resources, templates
 from attn_kata.classroom import mistakes
 from attn_kata.classroom.store import Kept
 from attn_kata.classroom.summary import Row, Summary
@@ -24,68 +25,71 @@ from attn_kata.report import html
 from attn_kata.report.model import Isolation, Report
 from attn_kata.report.plain import unicode
 from attn_kata.report.score import shown
-from attn_kata.report.untrusted import AGAIN, without_hidden_inputs
+from attn_kata.report.untrusted import AGAIN, own_words, without_hidden_inputs
 
 MOST_IN_THE_MAP = 1_000  # students; a browser becomes slow with more cells, and nobody reads them
 MOST_LETTERS = 80  # of a file name
+MOST_BYTES = 200  # of a file name: systems allow 255, and a suffix and a number come behind it
 _MARKS = {"passed": ("✓", "p"), "failed": ("✗", "f"), "errored": ("!", "f"), "skipped": ("·", "s")}
+FAULT = "Something went wrong while it was graded. Your teacher can see what."  # the attempt may have written the fault's words
 _NOT_PYTHON = "it is not Python"  # Python's own words about the student's own text, before any of it has run
 
+_WHEN = ("while it was imported", "while it was read")
 
-def teacher(kept: Kept, row: Row) -> str:
+
+def teacher(kept: Kept, row: Row, kata: str) -> str:
     """Everything about one student."""
-    report = _report(kept)
+    report = kept.report or _without_report(kept, kata, kept.fault)
     shown_as = replace(report, attempt=_title(kept))
-    return html.render(shown_as, source=kept.source, score=row.score, private=kept.report is None)
+    return html.render(shown_as, source=kept.source, score=row.score, private=kept.report is None, said=row.verdict)
 
 
-def student(kept: Kept, row: Row) -> str:
+def student(kept: Kept, row: Row, kata: str) -> str:
     """What the student may see."""
-    report = replace(for_student(_report(kept)), attempt=_title(kept))
-    return html.render(report, source=kept.source, score=row.score, private=True)
+    report = _without_report(kept, kata, FAULT) if kept.report is None else for_student(kept.report)
+    shown_as = replace(report, attempt=_title(kept))
+    return html.render(shown_as, source=kept.source, score=row.score, private=True, said=row.verdict)
 
 
 def for_student(report: Report) -> Report:
     """The report without anything that tells how it was graded."""
-    hidden = without_hidden_inputs(report)
+    hidden = without_hidden_inputs(mistakes.in_our_words(report))
     again = AGAIN.format(seed=report.seed)
-    because = report.ungraded_because
-    if because is not None and not because.startswith(_NOT_PYTHON):
-        because = re.split("[:;(]", because, maxsplit=1)[0].strip()
     return replace(
         hidden,
         seed=0,
         seconds={},
         notes=[note for note in hidden.notes if note != again],
-        ungraded_because=because,
-        diagnosis=[
-            replace(
-                found,
-                mistakes=[
-                    replace(one, explanation=mistakes.plain_explanation(one.id, one.title)) for one in found.mistakes
-                ],
-            )
-            for found in hidden.diagnosis
-        ],
+        ungraded_because=None if report.ungraded_because is None else _why(report.ungraded_because),
+        reading=None,  # the attempt names its parameters while it runs, and could tell the seed with them
     )
+
+
+def _why(because: str) -> str:
+    """Why it cannot run, without anything that the attempt may have written."""
+    if because.startswith(_NOT_PYTHON):
+        return because
+    when, _, reason = because.partition(": ")
+    if when in _WHEN and (ours := own_words(reason)):
+        return f"{when}: {ours}"
+    return re.split("[:;(]", because, maxsplit=1)[0].strip()
 
 
 def _title(kept: Kept) -> str:
     return f"{kept.listed.name}: {kept.listed.file}" if kept.listed.file else kept.listed.name
 
 
-def _report(kept: Kept) -> Report:
-    """The report; for a student without one, a report that says why."""
-    if kept.report is not None:
-        return kept.report
+def _without_report(kept: Kept, kata: str, fault: str) -> Report:
+    """For a student without a report, one that says why; `fault` is said where the grading did not come to an end."""
+    waiting = "It is not graded yet."
     return Report(
-        kata="not graded",
+        kata=kata,
         attempt=kept.listed.file,
         outcome="ungraded",
         seed=0,
         findings=[],
         diagnosis=[],
-        ungraded_because=kept.listed.problem or kept.fault or "it is not graded yet",
+        ungraded_because=kept.listed.problem or (fault if kept.fault else waiting),
         attempt_output="",
         isolation=Isolation(tier=0, landlock=0, seccomp=False, notes=[]),
         seconds={},
@@ -94,15 +98,18 @@ def _report(kept: Kept) -> Report:
 
 
 class PageNames:
-    """A file name for each student, all different, also where the system does not tell upper from lower case."""
+    """A file name for each student, all different, also where a system takes `A` for `a`, or `é` for `e` and an accent."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def of(self, student: str) -> str:
         """The next name, without a suffix."""
-        letters = "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in student)
-        stem = re.sub("_+", "_", letters).strip("._")[:MOST_LETTERS] or "student"
+        letters = (
+            letter if letter.isalnum() or letter in "-." else "_" for letter in unicodedata.normalize("NFC", student)
+        )
+        stem = re.sub("_+", "_", "".join(letters)).strip("._")[:MOST_LETTERS] or "student"
+        stem = stem.encode()[:MOST_BYTES].decode("utf-8", "ignore")
         name, number = stem, 1
         while name.casefold() in self._taken:
             number += 1
@@ -147,12 +154,6 @@ def _bars(summary: Summary) -> list[dict[str, Any]]:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment(escape=True)
     environment.globals.update(MARKS=_MARKS, points=shown)
     return environment

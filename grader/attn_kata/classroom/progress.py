@@ -72,4 +72,4 @@ class _Lines:
             return
         self._last = now
         said = f"{progress.done} of {progress.total} graded{f', {rate}' if rate else ''}"
-        self._warn(f"{said}. Last: {progress.name}, {progress.outcome}.")
+        self._warn(f"{said}. Last: {progress.name}, {progress.verdict}.")

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from attn_kata.classroom.setting import Setting
 from attn_kata.classroom.store import Listed, Store
 from attn_kata.classroom.submissions import Submission
+from attn_kata.classroom.summary import word
 from attn_kata.errors import UsageError
 from attn_kata.report.model import Report
 from attn_kata.report.plain import one_line
@@ -43,7 +44,7 @@ class Progress:
     done: int
     total: int
     name: str
-    outcome: str
+    verdict: str
 
 
 def listed(submission: Submission, setting: Setting) -> Listed:
@@ -83,10 +84,9 @@ def run(
     with begin() as grading_map:
         for each, source, future in _in_turn(grading_map, iter(todo)):
             report, fault = _outcome(grading_map, source, future)
-            store.keep(each.student, each.key, source.code, report, fault)
+            store.keep(each.student, each.key, source.code, None if report is None else report.to_dict(), fault)
             finished += 1
-            outcome = "not graded" if report is None else str(report["outcome"])
-            tell(Progress(done=finished, total=len(gradable), name=each.name, outcome=outcome))
+            tell(Progress(done=finished, total=len(gradable), name=each.name, verdict=word(report).lower()))
     return len(todo)
 
 
@@ -117,8 +117,8 @@ def _in_turn(
         yield (*running.pop(future), future)
 
 
-def _outcome(grading_map: Map, source: Source, future: Future[dict[str, Any]]) -> tuple[dict[str, Any] | None, str]:
-    """The report as plain values, or why there is none. Raises UsageError for what concerns every submission."""
+def _outcome(grading_map: Map, source: Source, future: Future[dict[str, Any]]) -> tuple[Report | None, str]:
+    """The report, or why there is none. Raises UsageError for what concerns every submission."""
     try:
         report = Report.from_dict(future.result())
     except (Exception, CancelledError) as problem:
@@ -127,4 +127,4 @@ def _outcome(grading_map: Map, source: Source, future: Future[dict[str, Any]]) -
             raise ends from problem
         said = problem.what if isinstance(problem, UsageError) else f"attn-kata itself failed: {problem}"
         return None, one_line(said, most=300)
-    return source.located(report).to_dict(), ""
+    return source.located(report), ""

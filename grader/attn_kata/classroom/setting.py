@@ -36,11 +36,12 @@ class Setting:
     seed: int
     timeout: float
     version: Version
+    flags: tuple[str, ...] = ()  # KEY=VALUE: how every submission is read; () is by the names of the contract
 
     def key(self, sha256: str) -> str:
         """What the result for the source with this SHA-256 depends on. An equal key has an equal result."""
         version = "\n".join(asdict(self.version).values())
-        told = f"{self.kata}\n{self.seed}\n{self.timeout!r}\n{version}\n{sha256}"
+        told = "\n".join([self.kata, str(self.seed), repr(self.timeout), version, sha256, *self.flags])
         return hashlib.sha256(told.encode()).hexdigest()
 
 

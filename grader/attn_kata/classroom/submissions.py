@@ -47,8 +47,9 @@ class Collected:
     left_out: list[str]
 
 
-def collect(tree: Tree, kata: Kata) -> Collected:
-    """Find the submissions in a tree."""
+def collect(tree: Tree, kata: Kata, entries: tuple[str, ...] = ()) -> Collected:
+    """Find the submissions in a tree. `entries` are the definitions that are meant, if not those of the contract."""
+    asked = entries or kata.entries
     top = _top(tree)
     folders = sorted(folder[len(top)] for folder in tree.folders if len(folder) == len(top) + 1 and folder[:-1] == top)
     repositories = [name for name in folders if (*top, name) in tree.repositories]
@@ -70,7 +71,7 @@ def collect(tree: Tree, kata: Kata) -> Collected:
         found.setdefault(student.key, (student, []))[1].append(entry)
     names = students.told_apart(student for student, _ in found.values())
     return Collected(
-        submissions=[_chosen(key, names[key], entries, kata) for key, (_, entries) in sorted(found.items())],
+        submissions=[_chosen(key, names[key], theirs, kata, asked) for key, (_, theirs) in sorted(found.items())],
         left_out=left_out,
     )
 
@@ -103,8 +104,8 @@ def _holds_students(tree: Tree, folder: tuple[str, ...]) -> bool:
 # -------------------------------------------------------------------------------------------------- which file is meant
 
 
-def _chosen(key: str, name: str, entries: list[Entry], kata: Kata) -> Submission:
-    entry, problem = _choice(entries, kata)
+def _chosen(key: str, name: str, entries: list[Entry], kata: Kata, asked: tuple[str, ...]) -> Submission:
+    entry, problem = _choice(entries, kata, asked)
     if entry is not None and entry.problem:
         problem = f"'{entry.name}' {entry.problem}."
     if entry is None or problem:
@@ -116,13 +117,13 @@ def _chosen(key: str, name: str, entries: list[Entry], kata: Kata) -> Submission
 
 def chosen(entries: list[Entry], kata: Kata) -> Entry:
     """The file of one student that is meant. Raises UsageError where none can be chosen."""
-    entry, problem = _choice(entries, kata)
+    entry, problem = _choice(entries, kata, kata.entries)
     if entry is None or entry.problem:
         raise UsageError(problem if entry is None else f"'{entry.name}' {entry.problem}.")
     return entry
 
 
-def _choice(entries: list[Entry], kata: Kata) -> tuple[Entry | None, str]:
+def _choice(entries: list[Entry], kata: Kata, asked: tuple[str, ...]) -> tuple[Entry | None, str]:
     """The file that is meant, or a sentence that says why none can be chosen."""
     candidates = [entry for entry in entries if entry.suffix in (PYTHON, NOTEBOOK)]
     if not candidates:
@@ -132,8 +133,8 @@ def _choice(entries: list[Entry], kata: Kata) -> tuple[Entry | None, str]:
         return candidates[0], ""
     if len(candidates) > MOST_CANDIDATES:
         return None, f"There are {len(candidates)} Python files and notebooks, which is too many to choose from."
-    asked = " and ".join(kata.entries)
-    defining = [entry for entry in candidates if _defines(entry, kata)]
+    wanted = " and ".join(asked)
+    defining = [entry for entry in candidates if _defines(entry, asked)]
     if len(defining) == 1:
         return defining[0], ""
     named = [entry for entry in defining or candidates if _is_named(entry, kata)]
@@ -142,16 +143,16 @@ def _choice(entries: list[Entry], kata: Kata) -> tuple[Entry | None, str]:
     if defining:
         return (
             None,
-            f"{len(defining)} files define {asked}, and none of them is called {kata.slug}.py: {_listed(defining)}.",
+            f"{len(defining)} files define {wanted}, and none of them is called {kata.slug}.py: {_listed(defining)}.",
         )
-    return None, f"None of {len(candidates)} files defines {asked}: {_listed(candidates)}."
+    return None, f"None of {len(candidates)} files defines {wanted}: {_listed(candidates)}."
 
 
-def _defines(entry: Entry, kata: Kata) -> bool:
+def _defines(entry: Entry, asked: tuple[str, ...]) -> bool:
     if entry.problem:
         return False
     try:
-        return definitions.names(source_of(entry).code).issuperset(kata.entries)
+        return definitions.names(source_of(entry).code).issuperset(asked)
     except UsageError:
         return False
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from attn_kata.classroom import mistakes
 from attn_kata.classroom.store import Kept, RunInfo
 from attn_kata.report import score
 from attn_kata.report.model import FindingOutcome, NamedMistake, Report, Tier
@@ -16,7 +17,8 @@ from attn_kata.report.rubric import Rubric
 from attn_kata.report.score import Score
 from attn_kata.report.summary import verdict
 
-NOT_GRADED = "NOT GRADED"
+CANNOT_RUN = "CANNOT RUN"  # 0 points: what was handed in is no Python, defines nothing that is asked, or crashes
+NOT_GRADED = "NOT GRADED"  # no points: it is not known what was handed in, or the grading did not come to an end
 WAITING = "It is not graded yet: the run was stopped before. Give the same command again."
 BINS = 10  # of the histogram, each 10 points wide; 100 is in the last
 
@@ -101,9 +103,16 @@ class Summary:
     def median(self) -> float | None:
         return statistics.median(self.scores()) if self.scores() else None
 
-    def ungraded(self) -> list[Row]:
-        """The students without a report."""
-        return [row for row in self.rows if row.outcome == "missing"]
+    def with_outcome(self, outcome: str) -> list[Row]:
+        """The students with this outcome: `ungraded` cannot run, and `missing` has no report."""
+        return [row for row in self.rows if row.outcome == outcome]
+
+
+def word(report: Report | None) -> str:
+    """The verdict on a student in a word or two; None is a student without a report."""
+    if report is None:
+        return NOT_GRADED
+    return CANNOT_RUN if report.outcome == "ungraded" else verdict(report)
 
 
 class Tally:
@@ -120,7 +129,8 @@ class Tally:
 
     def add(self, kept: Kept, page: str) -> Row:
         """Count one student."""
-        row = _missing(kept, page) if kept.report is None else self._graded(kept, kept.report, page)
+        report = None if kept.report is None else mistakes.in_our_words(kept.report)
+        row = _missing(kept, page) if report is None else self._graded(kept, report, page)
         self._rows.append(row)
         return row
 
@@ -178,7 +188,7 @@ def _row(kept: Kept, report: Report, page: str, points: Score) -> Row:
     first = report.diagnosis[0].mistakes if report.diagnosis else []
     return Row(
         student=kept.listed.name,
-        verdict=verdict(report),
+        verdict=word(report),
         outcome=report.outcome,
         score=points,
         mistakes=tuple(one_line(mistake.id) for mistake in first),
@@ -200,7 +210,7 @@ def _row(kept: Kept, report: Report, page: str, points: Score) -> Row:
 def _missing(kept: Kept, page: str) -> Row:
     return Row(
         student=kept.listed.name,
-        verdict=NOT_GRADED,
+        verdict=word(None),
         outcome="missing",
         score=None,
         mistakes=(),

@@ -126,13 +126,13 @@ def _of_file(entry: os.DirEntry[str], parts: tuple[str, ...], inside: str) -> En
             return Entry(parts=parts, read=_nothing, problem="is a link to a place outside of the folder")
         if os.path.isdir(target):
             return Entry(parts=parts, read=_nothing, problem="is a link to a folder")
-    path = Path(entry.path)
+    path, name = Path(entry.path), files.printable("/".join(parts))
 
     def read(most: int) -> bytes:
         # A link that was changed since then is read only if it still stays inside.
         if os.path.commonpath([os.path.realpath(path), inside]) != inside:
-            raise UsageError(f"'{files.shown(path)}' is a link to a place outside of the folder.")
-        return files.read(path, most=most)
+            raise UsageError(f"'{name}' is a link to a place outside of the folder.")
+        return files.read(path, most=most, name=name)
 
     return Entry(parts=parts, read=read)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from attn_kata.classroom.summary import Row, Summary
@@ -13,6 +14,10 @@ MOST_ROWS = 60  # students in the table; more are in results.csv
 MOST_MISTAKES = 12
 MOST_PROPERTIES = 8
 MOST_SENTENCES = 20
+WITHOUT_VERDICT = {
+    "ungraded": "Cannot run: 0 points",
+    "missing": "Not graded: no points, until you correct it and give the same command again",
+}
 _STYLES = {"passed": "green", "failed": "red", "ungraded": "yellow", "missing": "yellow"}
 
 
@@ -28,7 +33,7 @@ def render(summary: Summary, *, folder: str, width: int, color: bool) -> str:
     _table(page, summary.rows)
     _mistakes(page, summary)
     _properties(page, summary)
-    _ungraded(page, summary)
+    _without_verdict(page, summary)
     page.blank()
     page.line((f"In '{folder}': class.html, students/, teacher/, results.csv, results.json", "bold"))
     return "\n".join(page.lines()) + "\n"
@@ -38,12 +43,13 @@ def _table(page: Page, rows: list[Row]) -> None:
     if len(rows) > MOST_ROWS:
         return
     page.section("Students")
-    widest = min(30, max((len(row.student) for row in rows), default=0))
+    widest = min(30, max((cell_len(row.student) for row in rows), default=0))
     for row in rows:
         points = "" if row.score is None else shown(row.score.points)
         what = ", ".join(row.mistakes) or row.because
-        name = one_line(row.student, most=widest)
-        head = Text.assemble(f"  {name.ljust(widest)}  ", (row.verdict.lower().ljust(15), _STYLES[row.outcome]))
+        name = Text(one_line(row.student))
+        name.truncate(widest, overflow="ellipsis", pad=True)
+        head = Text.assemble("  ", name, "  ", (row.verdict.lower().ljust(15), _STYLES[row.outcome]))
         line = Text.assemble(head, f"{points:>5}  ", what)
         line.truncate(page.width, overflow="ellipsis")
         page.as_is(line)
@@ -71,13 +77,14 @@ def _properties(page: Page, summary: Summary) -> None:
     _more(page, len(broken) - MOST_PROPERTIES)
 
 
-def _ungraded(page: Page, summary: Summary) -> None:
-    rows = [row for row in summary.rows if row.outcome in ("ungraded", "missing")]
-    if rows:
-        page.section("Not graded")  # in full: the table cuts a long reason
-        for row in rows[:MOST_SENTENCES]:
-            page.line(f"{row.student}: {one_line(row.because, most=400)}", indent=2)
-        _more(page, len(rows) - MOST_SENTENCES)
+def _without_verdict(page: Page, summary: Summary) -> None:
+    for outcome, title in WITHOUT_VERDICT.items():
+        rows = summary.with_outcome(outcome)
+        if rows:
+            page.section(title)
+            for row in rows[:MOST_SENTENCES]:  # in full: the table cuts a long reason
+                page.line(f"{row.student}: {one_line(row.because, most=400)}", indent=2)
+            _more(page, len(rows) - MOST_SENTENCES)
     if summary.left_out:
         page.section("Left out, because they belong to nobody")
         for sentence in summary.left_out[:MOST_SENTENCES]:

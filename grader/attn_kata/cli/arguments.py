@@ -51,6 +51,18 @@ def kata_argument(*, required: bool = False) -> Callable[[_F], _F]:
     return click.argument("kata", required=required, shell_complete=complete_kata)
 
 
+def katas_argument(metavar: str) -> Callable[[_F], _F]:
+    """`KATA ...`: one or several, by the name of the argument `katas`."""
+    return click.argument("katas", metavar=metavar, nargs=-1, callback=_some_katas, shell_complete=complete_kata)
+
+
+def _some_katas(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments. Raises UsageError for none."""
+    if not values:
+        raise UsageError("Which kata is it?", next_step=f"The katas: attn-kata list. Then: {ctx.command_path} KATA")
+    return values
+
+
 def json_option() -> Callable[[_F], _F]:
     """`--json`. `--format json` is the same, as for `grade`, which has more formats."""
 

@@ -9,13 +9,9 @@ from typing import Any
 import click
 
 from attn_kata import catalog
-from attn_kata.cli.arguments import complete_kata
+from attn_kata.cli.arguments import katas_argument
 from attn_kata.cli.output import warn
 from attn_kata.files import shown
-
-
-def _katas() -> Callable[[Any], Any]:
-    return click.argument("katas", metavar="KATA ...", nargs=-1, required=True, shell_complete=complete_kata)
 
 
 def _out(default: str) -> Callable[[Any], Any]:
@@ -28,7 +24,7 @@ def command() -> None:
 
 
 @command.command("gradescope")
-@_katas()
+@katas_argument("KATA ...")
 @_out("autograder.zip")
 @click.option(
     "--rubric", type=click.Path(path_type=Path), metavar="FILE", help="Points for mistakes and groups (TOML)."
@@ -45,7 +41,7 @@ def gradescope(katas: tuple[str, ...], out: Path, rubric: Path | None) -> None:
 
 
 @command.command("github")
-@_katas()
+@katas_argument("KATA ...")
 @_out(".github/workflows/attn-kata.yml")
 def github(katas: tuple[str, ...], out: Path) -> None:
     """Write a workflow that grades every push. It expects the file KATA.py at the top of the repository."""

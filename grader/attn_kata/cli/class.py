@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import sys
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from attn_kata.cli import mock_interview, signals
 from attn_kata.cli.arguments import complete_kata
 from attn_kata.cli.grade import DEFAULT_SECONDS, seconds
 from attn_kata.cli.output import color, emit, warn, width
+from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ NOT_GRADED = 3  # the exit code where a submission has no verdict
 
 @click.command("class")
 @click.argument("what", metavar="SUBMISSIONS | show FOLDER", nargs=-1)
-@click.option("--kata", metavar="KATA", shell_complete=complete_kata, help="What was to be written.")
+@click.option("--kata", metavar="KATA", shell_complete=complete_kata, help="What was to be written; attn-kata list has the names.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FOLDER", help="For the results.  [default: ./KATA-class]"
 )
@@ -55,6 +57,7 @@ NOT_GRADED = 3  # the exit code where a submission has no verdict
     metavar="SECONDS",
     help="Limit for one submission.",
 )
+@functools.partial(reading_options, writes=False, strict=False)
 @click.option(
     "--resume/--fresh", default=True, help="Keep results that are there (default), or grade everything again."
 )
@@ -69,12 +72,16 @@ def command(
     seed: int | None,
     timeout: float,
     resume: bool,
+    reading: ReadingOptions,
 ) -> int:
     """Grade a class: every submission in a folder or a zip.
 
     SUBMISSIONS has one file or one folder for each student, as Moodle, Canvas and GitHub Classroom give them. The results
     are in FOLDER: class.html, results.csv, results.json, and two pages for each student. Your own progress is not changed.
     If the command is stopped, give it again: it goes on where it stopped.
+
+    Submissions have the names of the kata's contract. Where yours have other names, say once how all of them are to be read:
+    --class Attention --mask hide. `attn-kata grade FILE --kata KATA` finds a reading and shows its flags.
 
     `attn-kata class show FOLDER` prints the summary again. The exit code is 0 when every submission was graded, whatever
     the verdicts, and 3 when some could not be graded; they are listed.
@@ -106,6 +113,7 @@ def command(
         seed=seed,
         timeout=timeout,
         fresh=not resume,
+        reading=reading,
     )
 
 
@@ -124,7 +132,7 @@ def _show(folder: Path, rubric: Rubric | None) -> int:
     found, info = store.existing(folder, warn)
     summary = outputs.counted(found, info, rubric)
     emit(words.render(summary, folder=str(folder), width=width(), color=color()))
-    return NOT_GRADED if summary.ungraded() else 0
+    return NOT_GRADED if summary.with_outcome("missing") else 0
 
 
 def _grade(
@@ -138,6 +146,7 @@ def _grade(
     seed: int | None,
     timeout: float,
     fresh: bool,
+    reading: ReadingOptions,
 ) -> int:
     from attn_kata import catalog
     from attn_kata.classroom import outputs, progress, store, submissions, tree, words
@@ -145,10 +154,11 @@ def _grade(
     from attn_kata.classroom.setting import Setting, version_here
 
     kata = catalog.find(kata_name)
+    reading.check(kata)
     folder = out or Path(f"{kata.slug}-class")
     bar = sys.stderr.isatty()
     with tree.opened(path) as files:
-        collected = submissions.collect(files, kata)
+        collected = submissions.collect(files, kata, reading.entry)
         if not collected.submissions:
             raise UsageError(_nothing(path, collected), next_step="It holds one file or one folder for each student")
         with store.locked(folder):
@@ -161,7 +171,9 @@ def _grade(
                 )
             if seed is None:
                 seed = secrets.randbelow(2**31) if before is None else before.seed
-            setting = Setting(kata=kata.slug, seed=seed, timeout=timeout, version=version_here(kata))
+            setting = Setting(
+                kata=kata.slug, seed=seed, timeout=timeout, version=version_here(kata), flags=reading.flags
+            )
             every = [(each, listed(each, setting)) for each in collected.submissions]
             info = store.RunInfo(kata=kata.slug, seed=seed, submissions=str(path))
             if fresh:
@@ -175,7 +187,7 @@ def _grade(
                 warn("Stopped. What is graded is kept: the same command goes on from there.")
                 raise
     emit(words.render(summary, folder=str(folder), width=width(), color=color()))
-    return NOT_GRADED if summary.ungraded() else 0
+    return NOT_GRADED if summary.with_outcome("missing") else 0
 
 
 def _map(dask: str | None, jobs: int | None, setting: Setting) -> AbstractContextManager[Map]:

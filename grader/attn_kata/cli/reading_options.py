@@ -30,6 +30,12 @@ class ReadingOptions:
     strict: bool = False
     adapter: Path | None = None
 
+    @property
+    def entry(self) -> tuple[str, ...]:
+        """The class or function that the flags name, or ()."""
+        named = parse(self.flags).get("entry")
+        return () if named is None else (str(named),)
+
     def nearest(self, source: bytes) -> tuple[str, str] | None:
         """The kata of a source that does not name one, or None."""
         if self.strict:
@@ -45,8 +51,7 @@ class ReadingOptions:
                 says = origin.is_by_contract(source, found, kata.entries, known)
             if says:
                 return None  # its definitions say it
-        entry = parse(self.flags).get("entry")
-        return inference.kata_of(source, None if entry is None else str(entry))
+        return inference.kata_of(source, *(self.entry or (None,)))
 
     def check(self, kata: Kata) -> None:
         """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""
@@ -88,8 +93,11 @@ def _reading(described: dict[str, Any], source: bytes) -> Reading:
     return with_flags(empty, parse(tuple(described["flags"])))
 
 
-def reading_options(command: _F, *, writes: bool = True) -> _F:
-    """--class, --read, --mask and --strict as one argument `reading`; with --write-adapter where the command `writes` one."""
+def reading_options(command: _F, *, writes: bool = True, strict: bool = True) -> _F:
+    """--class, --read and --mask as one argument `reading`; with --write-adapter where the command `writes` one.
+
+    With --strict, except where a command reads code by other names only if it is told how.
+    """
 
     @functools.wraps(command)
     def called(
@@ -97,7 +105,7 @@ def reading_options(command: _F, *, writes: bool = True) -> _F:
         class_name: str | None,
         read: tuple[str, ...],
         mask: str | None,
-        strict: bool,
+        strict: bool = False,
         write_adapter: Path | None = None,
         **named: Any,
     ) -> Any:
@@ -110,11 +118,12 @@ def reading_options(command: _F, *, writes: bool = True) -> _F:
         return command(*args, reading=ReadingOptions(flags=flags, strict=strict, adapter=write_adapter), **named)
 
     options = [
-        click.option("--class", "class_name", metavar="NAME", help="The class or function of FILE to grade."),
+        click.option("--class", "class_name", metavar="NAME", help="The class or function to grade."),
         click.option("--read", multiple=True, metavar="KEY=VALUE", help="How to read code by other names. Repeatable."),
         click.option("--mask", type=click.Choice(MASKS), help="What True in its mask means; the same as --read mask=…"),
-        click.option("--strict", is_flag=True, help="Ask for the names of the kata's contract."),
     ]
+    if strict:
+        options.append(click.option("--strict", is_flag=True, help="Ask for the names of the kata's contract."))
     if writes:
         of_adapter = click.option(
             "--write-adapter",

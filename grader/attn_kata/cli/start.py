@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from attn_kata import catalog, stub, workspace
-from attn_kata.cli.arguments import complete_kata, level_option
+from attn_kata.cli.arguments import katas_argument, level_option
 from attn_kata.cli.output import emit, warn
 from attn_kata.errors import UsageError
 from attn_kata.history import History
 
 
 @click.command("start")
-@click.argument("katas", metavar="KATA", nargs=-1, required=True, shell_complete=complete_kata)
+@katas_argument("KATA")
 @level_option("standard", "How much the stub says: steps and shapes, steps, or the contract only.")
 @click.option(
     "--dir", "folder", type=click.Path(path_type=Path), default=".", help="Where to write it (default: here)."

@@ -25,6 +25,7 @@ from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth
+from attn_kata.diagnosis.written import with_written_softmax
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
@@ -51,9 +52,10 @@ def diagnose(
     source: bytes,
 ) -> Diagnosed:
     """Find the mistakes that reproduce the attempt, and draw its weights."""
-    fills, activations = lines.fill_numbers(source), lines.activations(source)
+    fills, activations, written = lines.fill_numbers(source), lines.activations(source), lines.writes_softmax(source)
     pipelines: tuple[Pipeline, ...] = tuple(
-        with_activations(with_fills(pipeline, fills), activations) for pipeline in kata.PIPELINES
+        with_activations(with_fills(with_written_softmax(pipeline, written), fills), activations)
+        for pipeline in kata.PIPELINES
     )
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
@@ -89,15 +91,17 @@ def diagnose(
         if ZERO_TIMES_INF in shown:  # it explains every NaN, and hides other mistakes in them
             told = asked[place].without_nan()
             sets[place] = _explain(pipeline, told, finite, source) if told.answers else [frozenset()]
-        for id in pipeline.beside.keys() & shown.keys() if not sets[place] else ():
+        known = shown.keys() | {id for one in sets if len(one) == 1 for id in one[0]}
+        for id in pipeline.beside.keys() & known if not sets[place] else ():
             sets[place] = _explain(pipeline.assuming(id), asked[place], finite, source)
     _drop_doubtful(pipelines, asked, sets)
     sizes = {name: value for one in asked for name, value in one.sizes.items()} | _failing_sizes(findings)
     for name in getattr(kata, "UNSAID_SIZES", ()):
         sizes.pop(name, None)
+    known = {variant.id for pipeline in pipelines for variant in pipeline.variants}
     found: list[frozenset[str]] = []
     for combination in _consistent(pipelines, list(itertools.product(*(one or [frozenset()] for one in sets))), sets):
-        together = refined(frozenset().union(*combination, shown), source)
+        together = refined(frozenset().union(*combination, shown), source, known)
         if together and together not in found:
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)

@@ -156,7 +156,7 @@ _ADDED_DIMENSIONS = (
 GIVEN_MASKS: tuple[Variant, ...] = (
     *variants("mask.lost", {"mask": s.nothing}),
     *variants("mask.inverted", {"sense": s.mask_inverted}),
-    *variants("mask.query_axis", {"mask": s.mask_transposed}),
+    *variants("mask.query_axis", {"shape": s.mask_transposed}),
     *variants("mask.added", {"mask": s.mask_added}),
     *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
     *variants("mask.broadcast", *({"shape": s.mask_reshaped(by)} for by in _ADDED_DIMENSIONS)),

@@ -78,7 +78,8 @@ class Pipeline:
     not compared.
     `probes` makes new probes, the cheapest first.
     `beside` is for mistakes that show in values only together with another mistake: by id, the stages that they replace.
-    A renormalisation after dropout changes nothing in eval, unless the softmax is wrong too.
+    A renormalisation after dropout changes nothing in eval, unless the softmax is wrong too. They are tried where a symptom, or
+    the numbers of another function of the kata, have told them.
     `ask` is for probes that take several calls, of a module with a cache, say: `ask(target, *args)` makes them and returns what
     is compared. `target` is the module; for functions it has every function of the kata. `stages` compute one call, and
     `others` has the kata's other functions, without mistakes, by name. `hides` says that a call of such a probe hides keys, by
@@ -141,7 +142,7 @@ class Pipeline:
         return state
 
     def assuming(self, id: str) -> Pipeline:
-        """The pipeline with the mistake `id`, which a symptom has already found in the attempt."""
+        """The pipeline with the mistake `id`, which a symptom or another function has already shown in the attempt."""
         return replace(self, stages={**self.stages, **self.beside[id]}, beside={})
 
     @functools.cached_property

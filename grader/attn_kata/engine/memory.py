@@ -36,7 +36,10 @@ def keep_freed_memory() -> None:
 
 
 def of_process(pid: int) -> int | None:
-    """The resident bytes of a process and its children. None if the system does not tell; 0 if the process is gone."""
+    """The resident bytes of the largest of a process and its children. None if the system does not tell; 0 if it is gone.
+
+    They share most of their pages, so their sum would say how many there are, and not that one of them has grown.
+    """
     if not os.path.isdir("/proc/self/task"):
         return None
     try:
@@ -44,4 +47,4 @@ def of_process(pid: int) -> int | None:
         pages = [int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in (str(pid), *children)]
     except (OSError, IndexError):  # one of them has just ended
         return 0
-    return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+    return max(pages) * os.sysconf("SC_PAGE_SIZE")

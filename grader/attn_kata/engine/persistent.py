@@ -57,7 +57,7 @@ class PersistentEngine:
                 self._engine.cancel()
 
     def memory(self) -> int | None:
-        """The bytes of memory that the engine and what it has prepared occupy, or None if the system does not tell."""
+        """The bytes of memory of the largest process of the engine, or None if the system does not tell."""
         with self._lock:
             return None if self._engine is None else memory.of_process(self._engine.pid)
 

@@ -95,7 +95,7 @@ class Connection:
             return
         # Requests that are still open were sent by the last prefetch. They are the first of these.
         to_send = questions[len(self._open_requests) :]
-        self._open_requests.extend((question, self._process.post(question)) for question in to_send)
+        self._open_requests.extend(zip(to_send, self._process.post_all(to_send), strict=True))
 
     def post(self, request: Request) -> None:
         """Send a request without waiting; `ask` with an equal request later reads the reply. Raises AttemptDied."""

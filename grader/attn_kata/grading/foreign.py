@@ -267,21 +267,23 @@ def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D"} if reading.alike else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
-    if not same:
+    fixed = {"G": 1} if reading.one_group else {}
+    if not same and not fixed:
         return tests
     kept = []
     for test in tests:
-        cases = dict.fromkeys(_alike(case, same) for case in test.property.cases if not isinstance(case, Drawn))
+        cases = dict.fromkeys(_alike(case, same, fixed) for case in test.property.cases if not isinstance(case, Drawn))
         kept.append(replace(test, property=replace(test.property, cases=tuple(cases) or test.property.cases)))
     return kept
 
 
-def _alike(case: Sizes | None, same: dict[str, str]) -> Sizes | None:
-    """A case with each of these sizes as large as the other."""
+def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int]) -> Sizes | None:
+    """A case with each of these sizes as large as the other, and with those that the code fixes."""
     if case is None:
         return None
     sizes = case.as_dict()
-    return Sizes(**(sizes | {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}))
+    equal = {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}
+    return Sizes(**(sizes | equal | {one: size for one, size in fixed.items() if one in sizes}))
 
 
 def _reference(source: Source, limits: Limits | None = None, *, hides: bool = False) -> types.ModuleType:
@@ -319,7 +321,9 @@ def _not_read(source: Source, none: NotRead) -> str:
     if missing:
         imports = f"These imports are not installed here: {', '.join(missing)}"
         lacks = "NameError" in tried or "could not be imported" in tried
-        say = f"{imports}: take out what needs them" if lacks else f"{imports}. {say}"
+        packages = " ".join(package for package in missing if not package.startswith("."))
+        install = f"Install them beside attn-kata (pip install {packages}), or take" if packages else "Take"
+        say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"
     said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
     if not none.nothing or source.contract.entry in source.names:
         return said

@@ -15,7 +15,7 @@ from typing import Literal
 
 from attn_kata import workspace
 from attn_kata.errors import UsageError, why
-from attn_kata.interview.attempts import look
+from attn_kata.interview.attempts import look, temporary
 
 _MODE = 0o644
 
@@ -107,6 +107,25 @@ class Draft:
         except OSError as problem:
             raise UsageError(f"'{workspace.shown(self.path.parent)}' cannot be written: {why(problem)}.") from problem
         raise UsageError(f"'{workspace.shown(self.path.parent)}' has too many copies.", next_step="Remove some")
+
+    def in_temporary_folder(self, source: bytes) -> Path:
+        """Write `source` into the temporary folder, where `attempts.strays` finds it. Raises OSError.
+
+        It gets the name that is looked for only when it is whole: half a text must not be offered as the text.
+        """
+        prefix = f".{temporary(self.path)}"
+        handle, unfinished = tempfile.mkstemp(prefix=prefix, suffix=".py.new")
+        whole = Path(unfinished).with_name(Path(unfinished).name.removeprefix(".").removesuffix(".new"))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(source)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, whole)
+        except OSError:
+            Path(unfinished).unlink(missing_ok=True)
+            raise
+        return whole
 
     def _replace(self, mine: bytes, *, before: bytes | None) -> None:
         target = Path(os.path.realpath(self.path))  # a link stays a link

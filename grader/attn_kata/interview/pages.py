@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from attn_kata import quantities, resources
+from attn_kata import quantities, templates
 from attn_kata.interview import content, moments, practising, replay
 from attn_kata.interview.plans import minutes_phrase
 from attn_kata.interview.review import Review, Taken
@@ -98,16 +98,7 @@ def as_terminal(shown: Mapping[str, Any], *, width: int = 80, color: bool = Fals
 
 
 def _render(name: str, shown: Mapping[str, Any], *, escape: bool) -> str:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=escape,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = templates.environment(escape=escape, keep_trailing_newline=True)
     environment.filters.update(
         clock=_signed_clock,
         words=moments.in_words,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -14,6 +13,7 @@ from rich.text import Text
 from attn_kata.interview.moments import clock_text
 from attn_kata.interview.session import STATE_NAMES
 from attn_kata.report import terminal as report_terminal
+from attn_kata.report.console import TextConsole
 from attn_kata.report.model import Report
 
 _VERDICT_STYLES = {"strong yes": "bold green", "yes": "green", "no": "red", "strong no": "bold red"}
@@ -21,17 +21,7 @@ _VERDICT_STYLES = {"strong yes": "bold green", "yes": "green", "no": "red", "str
 
 def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
     """The whole review."""
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,  # "auto" would ask TERM once more, and dumb means none
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-        force_jupyter=False,  # in a notebook rich would show its text at once
-    )
+    console = TextConsole(width=width, color=color)
     page = _Page(console)
     _head(page, shown["interview"])
     if shown["scorecard"] is not None:
@@ -53,9 +43,7 @@ def render(shown: Mapping[str, Any], *, width: int, color: bool) -> str:
     page.line("  plays the session again")
     if shown["interview"]["state"] == "review":
         page.line("attn-kata interview next    closes this session")
-    written = console.file
-    assert isinstance(written, io.StringIO)
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+    return "\n".join(console.lines()) + "\n"
 
 
 class _Page:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
+from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import Code, display
 
-from attn_kata import contract, hints, stub, workspace
+from attn_kata import catalog, contract, hints, stub, workspace
 from attn_kata.api import Report, grading, reference, session
 from attn_kata.catalog import Kata
 from attn_kata.cli import mock_interview
@@ -27,6 +29,7 @@ from attn_kata.sources import Source
 
 LOADING = "Loading torch. The next gradings take a tenth of a second."
 GRADING = "Grading. To stop, interrupt the kernel."
+_COLUMNS = 88  # where JupyterLab breaks a line, it breaks within words
 _ATTRIBUTE = "_attn_kata_magics"
 
 
@@ -69,7 +72,7 @@ class KataMagics(Magics):
         `%kata mha --class NAME` what it has under another name. Code by other names is read as it is. The attempt runs in a
         process of its own, so nothing of the session changes.
         """
-        asked = parse_argstring(self.kata, line)
+        asked = _asked(self.kata, line)
         kata = self._find(asked.name)
         self._refuse("grade", "findings of hidden tests")
         if cell is not None and _is_blank(cell):
@@ -88,13 +91,13 @@ class KataMagics(Magics):
         self._grade(kata, name, source, grading.read_as(entry, options))
 
     @magic_arguments()
-    @argument("name", metavar="KATA", help="The name of the kata.")
+    @argument("name", metavar="KATA", nargs="?", help="The name of the kata; without it, the last one.")
     @argument("--level", choices=stub.LEVELS, default="standard", help="How much the stub says.")
     @no_var_expand
     @line_magic
     def kata_start(self, line: str) -> None:
         """Make a new cell with the stub of KATA: the contract, and what to write."""
-        asked = parse_argstring(self.kata_start, line)
+        asked = _asked(self.kata_start, line)
         kata = self._find(asked.name)
         self._warm()  # torch loads while the candidate reads
         notebook = self._notebook()
@@ -109,17 +112,25 @@ class KataMagics(Magics):
     @line_magic
     def kata_hint(self, line: str) -> None:
         """Give the next hint: about the last mistake, if it has one. None is the code."""
-        kata = self._find(parse_argstring(self.kata_hint, line).name)
+        kata = self._find(_asked(self.kata_hint, line).name)
         self._refuse("hint", "hints")
         hint = hints.following(kata, self._history)
         after = "The next hint: %kata_hint" if hint.left else "That was the last hint."
-        print(f"{hints.title(kata, hint)}\n\n  {hint.text}\n\n{after} {kata.slug if hint.left else ''}".rstrip())
+        text = textwrap.fill(hint.text, _COLUMNS, initial_indent="  ", subsequent_indent="  ")
+        print(f"{hints.title(kata, hint)}\n\n{text}\n\n{after} {kata.slug if hint.left else ''}".rstrip())
 
     @no_var_expand
     @line_magic
     def kata_explain(self, line: str) -> None:
         """Explain a mistake or a property: `%kata_explain scale.embed_dim`. Without a name, list the mistakes."""
-        print(reference.explain(line.strip()))
+        try:
+            print(reference.explain(line.strip()).replace("attn-kata explain ", "%kata_explain "))
+        except UsageError as problem:
+            name = line.strip()
+            following = (
+                f"Start it: %kata_start {name}" if name in catalog.slugs() else "List all mistakes: %kata_explain"
+            )
+            raise UsageError(problem.what, next_step=following) from None
 
     @magic_arguments()
     @argument("name", metavar="KATA", nargs="?", help="The name of the kata; without it, the last one.")
@@ -128,7 +139,7 @@ class KataMagics(Magics):
     @line_magic
     def kata_solution(self, line: str) -> None:
         """Show the reference: after a pass, or with --give-up."""
-        asked = parse_argstring(self.kata_solution, line)
+        asked = _asked(self.kata_solution, line)
         kata = self._find(asked.name)
         self._refuse("solution", "references")
         if not workspace.may_see_reference(kata, self._history, give_up=asked.give_up):
@@ -209,6 +220,7 @@ def load(shell: Any) -> None:
     shell.__dict__[_ATTRIBUTE] = magics
     katas = dict.fromkeys(("kata", "kata_start", "kata_hint", "kata_solution"), completion.katas)
     completion.install(shell, {**katas, "kata_explain": completion.mistakes})
+    shell.input_transformers_cleanup.insert(0, _with_a_body)
 
 
 def unload(shell: Any) -> None:
@@ -217,6 +229,25 @@ def unload(shell: Any) -> None:
     if magics is not None:
         magics.close()
         atexit.unregister(magics.close)
+        shell.input_transformers_cleanup.remove(_with_a_body)
+
+
+def _asked(magic: Any, line: str) -> Any:
+    """What follows a magic on its line. Raises UsageError."""
+    try:
+        return parse_argstring(magic, line)
+    except (IPythonUsageError, ValueError) as problem:
+        name = magic.__name__
+        raise UsageError(
+            f"The line of %{name} is not clear: {problem}.", next_step=f"What it takes: %{name}?"
+        ) from None
+
+
+def _with_a_body(lines: list[str]) -> list[str]:
+    """A cell with nothing but `%%kata sdpa` has an empty line below it, without which IPython refuses it."""
+    if lines and lines[0].startswith("%%kata") and not any(line.strip() for line in lines[1:]):
+        return [lines[0].rstrip("\n") + "\n", "\n"]
+    return lines
 
 
 def _is_blank(cell: str) -> bool:

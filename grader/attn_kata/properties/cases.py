@@ -18,12 +18,11 @@ class Sizes:
 
     def __init__(self, **sizes: int | str) -> None:
         self._sizes = sizes
+        self.__dict__.update(sizes)  # found like any attribute, which is quicker than `__getattr__`
 
     def __getattr__(self, name: str) -> int:
-        try:
-            return self.__dict__["_sizes"][name]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"this case has no size {name}; it has {', '.join(self._sizes)}") from None
+        """What is asked for a size that is not there; it also tells mypy that every other is an int."""
+        raise AttributeError(f"this case has no size {name}; it has {', '.join(self.__dict__.get('_sizes', ()))}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sizes)

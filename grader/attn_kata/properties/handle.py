@@ -85,7 +85,9 @@ class Target:
         self._options: dict[str, Any] = {}
 
     def _with(self: SomeTarget, options: dict[str, Any]) -> SomeTarget:
-        """A copy that runs with these options of `run` when it is called."""
+        """A copy that runs with these options of `run` when it is called; without options, itself."""
+        if options == self._options:
+            return self
         other = copy.copy(self)
         other._options = options
         return other
@@ -218,6 +220,8 @@ class Class:
         self._options: dict[str, Any] = {}
 
     def _with(self, options: dict[str, Any]) -> Class:
+        if options == self._options:
+            return self
         other = copy.copy(self)
         other._options = options
         return other

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import marshal
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,7 +61,7 @@ AS_GIVEN = "as given"  # the whole answer to a Build whose module has the parame
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One request to an attempt process. `tensors` are sent as bytes with their strides, all other fields as JSON.
+    """One request to an attempt process. `tensors` are sent as bytes with their strides, all other fields with marshal.
 
     Requests are equal if all other fields are.
     """
@@ -159,24 +160,30 @@ class Call(Request):
 REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Load, Adapt, Block, Build, LoadWeights, Call)}
 
 
-# The fields of each request that go into its JSON, with their defaults.
+# Of marshal's formats this one gives the same bytes for equal values, whoever else refers to them.
+_MARSHAL_VERSION = 2
+
+# The fields of each request that are encoded, with their defaults.
 _DEFAULTS = {kind: [(each.name, each.default) for each in fields(kind) if each.compare] for kind in REQUESTS.values()}
 
 
-def request_to_json(request: Request, tensors: list[tuple[Any, ...]]) -> bytes:
-    """A request's fields, except those that have their default, and the descriptions of its tensors, as JSON."""
+def request_to_bytes(request: Request, tensors: list[tuple[Any, ...]]) -> bytes:
+    """A request's fields, except those that have their default, and the descriptions of its tensors.
+
+    With marshal, a tenth of the time of JSON: both ends are the same Python, and the sender is trusted.
+    """
     values = {}
     for name, default in _DEFAULTS[type(request)]:
         value = getattr(request, name)
         if value != default or type(value) is not type(default):
             values[name] = value
-    return json.dumps([type(request).__name__, values, tensors]).encode()
+    return marshal.dumps((type(request).__name__, values, tensors), _MARSHAL_VERSION)
 
 
-def request_of_json(data: bytes) -> tuple[type[Request], dict[str, Any], list[list[Any]]]:
+def request_of_bytes(data: bytes | bytearray) -> tuple[type[Request], dict[str, Any], list[tuple[Any, ...]]]:
     """The class, the fields and the descriptions of the tensors of a request."""
-    name, values, tensors = json.loads(data)
-    return REQUESTS[name], {key: _as_tuples(value) for key, value in values.items()}, tensors
+    name, values, tensors = marshal.loads(data)
+    return REQUESTS[name], values, tensors
 
 
 # --------------------------------------------------------------------------------- messages between trusted processes

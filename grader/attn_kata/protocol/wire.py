@@ -1,11 +1,11 @@
 """The bytes between a grading and its attempt process: fixed headers and raw tensor bytes.
 
-A request (to the attempt) is trusted: a header, JSON fields, tensor bytes with their strides.
+A request (to the attempt) is trusted: a header, its fields, tensor bytes with their strides.
 A reply (from the attempt) is not trusted. Every count, size, dtype and rank is checked against fixed limits *before* anything
 is allocated. Text is bounded, and nothing is unpickled, parsed or evaluated.
 
 Layouts (little-endian):
-    request  magic[4] nonce:u64 fields:u32 tensors:u32, JSON, then for each tensor its storage bytes
+    request  magic[4] nonce:u64 fields:u32 tensors:u32, fields, then for each tensor its storage bytes
     reply    magic[4] nonce:u64 status:u8 pad[3] texts:u32 tensors:u32,
              texts x length:u32, tensors x descriptor, the texts, the tensors' bytes (contiguous)
     descriptor  dtype:u8 rank:u8 device:u8 flags:u8 pad[4] sizes:8 x u64
@@ -127,9 +127,9 @@ def encode_question(request: Request) -> bytes:
     described, blobs = [], []
     for tensor in request.tensors:
         blob = storage_bytes(tensor if tensor.is_contiguous() else window(tensor))
-        described.append((_NAME_OF[tensor.dtype], tensor.shape, tensor.stride(), len(blob)))
+        described.append((_NAME_OF[tensor.dtype], tuple(tensor.shape), tensor.stride(), len(blob)))
         blobs.append(blob)
-    fields = messages.request_to_json(request, described)
+    fields = messages.request_to_bytes(request, described)
     return b"".join([LENGTHS.pack(len(fields), len(blobs)), fields, *blobs])
 
 
@@ -143,7 +143,7 @@ def decode_request(read: Reader) -> tuple[Request, int]:
     """Read a request and its nonce with `read(count)`. Runs in the attempt process; the sender is trusted."""
     _, nonce = QUESTION.unpack(read(QUESTION.size))
     length, _ = LENGTHS.unpack(read(LENGTHS.size))
-    kind, fields, described = messages.request_of_json(bytes(read(length)))
+    kind, fields, described = messages.request_of_bytes(read(length))
     tensors = []
     for name, shape, stride, count in described:
         dtype = _DTYPE_NAME[name]

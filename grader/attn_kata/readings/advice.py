@@ -25,6 +25,7 @@ _ADVICE = tuple(
         ),
         (r"no answer within", "Take out what runs so long, or name another class with --class NAME"),
         (r"\bEOFError\b", "A grading types nothing: take input() out"),
+        (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
         (
             r"every call that was tried",
             "Say how it is called with --read call=NAME=x,NAME=mask: the names are those of its parameters, None leaves one "

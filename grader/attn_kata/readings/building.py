@@ -64,7 +64,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
         if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
-            continue  # as many key-value heads as heads: another kata
+            if not one_group(text):
+                continue  # as many key-value heads as heads: another kata
+            common = replace(common, one_group=True)
         yield replace(common, build=_in_order(definition, whole))
         for other in _otherwise(whole, of_one_head="ModuleList" in text):
             yield replace(common, build=_in_order(definition, other))
@@ -93,6 +95,25 @@ def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[l
         ]
         if changed != pairs:
             yield changed
+
+
+_LAYERS_OF = re.compile(r"self\.(\w+)\s*=\s*(?:\w+\.)*Linear\(\s*[^,()]+,\s*(?:out_features\s*=\s*)?([^,()]+?)\s*[,)]")
+
+
+def one_group(text: str) -> bool:
+    """Whether the keys have the width of one head, and the queries do not: multi-query attention."""
+    widths: dict[str, str] = {}
+    for name, width in _LAYERS_OF.findall(text):
+        plain = vocabulary.plain(name)
+        role = "k" if "kv" in plain and "q" not in plain else vocabulary.role_of(name)
+        widths.setdefault(role or "", re.sub(r"^2\s*\*\s*|\s*\*\s*2$", "", width).rpartition(".")[2])
+    beside = re.search(
+        r"Linear\([^()]*\+\s*2\s*\*\s*(?:\w+\.)*(\w+)\s*[,)]", text
+    )  # q, and one head of keys and values
+    if beside is not None and vocabulary.size_of(beside[1]) == "D":
+        return True
+    of_keys, of_queries = (vocabulary.size_of(widths.get(role, "")) for role in ("k", "q"))
+    return of_keys == "D" and "q" in widths and of_queries != "D"
 
 
 def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
@@ -206,7 +227,18 @@ def _bypassed(definition: Definition, structure: Structure, contract: Contract) 
             or (of_weights and owner is definition and path not in of_weights and "softmax" not in owner.text)
         ):
             found.append(path)
-    return tuple(dict.fromkeys([*found, *unasked]))
+    return tuple(dict.fromkeys([*found, *unasked, *_outputs(definition, contract)]))
+
+
+def _outputs(definition: Definition, contract: Contract) -> list[str]:
+    """The output layer, where the contract has none: beside layers for q, k and v, or one for all three."""
+    if "o" in contract.layers or contract.has_score or not {"q", "qkv"} & set(contract.layers):
+        return []
+    made = [name for name, made in definition.layers.items() if made == "Linear"]
+    fused = [name for name in made if re.search(r"qkv|kqv|c_attn|in_proj", name.lower())]
+    outputs = [name for name in made if vocabulary.role_of(name) == "o" and name not in fused]
+    others = {vocabulary.role_of(name) for name in made if name not in outputs}
+    return outputs if len(outputs) == 1 and (fused or {"q", "k", "v"} <= others) else []
 
 
 def _drops_result_alone(definition: Definition, structure: Structure, bypassed: tuple[str, ...]) -> bool:

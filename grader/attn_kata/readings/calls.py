@@ -105,6 +105,8 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
         elif contract.is_module and (about := positions.given(name)) is not None:
             if about != "0" or parameter.default is None:
                 pairs.append((name, about))
+        elif "p" not in contract.inputs and _is_callers_dropout(parameter, definition):
+            pairs.append((name, "nothing_dropped"))
         elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
             if "training" in contract.inputs and "train" in name:
                 pairs.append((name, "training"))
@@ -122,6 +124,18 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 continue
             pairs.append((name, "False" if is_flag else "0.0" if "drop" in name or name == "p" else "None"))
     return tuple(pairs)
+
+
+def _is_callers_dropout(parameter: Parameter, definition: Definition) -> bool:
+    """Whether a parameter is a dropout that the code calls, and cannot do without."""
+    if "drop" not in parameter.name.lower():
+        return False
+    name = re.escape(parameter.name)
+    called = re.search(rf"(?<![\w.]){name}\(", definition.text) is not None
+    return (
+        called
+        and re.search(rf"\bif {name}(?: is not None)?\b|\bif not {name}\b|{name} is None", definition.text) is None
+    )
 
 
 def _is_asked(name: str, contract: Contract) -> bool:

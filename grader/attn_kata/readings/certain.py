@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import torch
+
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import Search
@@ -28,6 +30,8 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
 def _is_certain(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] == "AttributeError":
         lacks = _LACKS.search(raised.text)
+        if lacks is not None and lacks[1] == "Tensor":
+            return not hasattr(torch.Tensor, lacks[2])
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":
         return _OF_A_CALL.search(raised.text) is not None

@@ -25,6 +25,7 @@ bias = [...]                         # where a layer has no bias and cannot be g
 values = [...]                       # where the keys are the values
 attention = [...]                    # where there is only a function that builds a mask
 builder = [...]                      # where there is none
+square = [...]                       # where it takes as many queries as keys only
 positions = [...]                    # where nothing says how many positions the code takes
 
 builder = "name_of_a_function"       # the contract's function that builds a mask
@@ -42,7 +43,7 @@ from attn_kata.tables import Table
 FILE = "reading.toml"
 KINDS = (
     "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder",
-    "positions"
+    "positions", "square"
 )  # fmt: skip
 
 
@@ -118,6 +119,11 @@ class Contract:
     def takes_qkv(self) -> bool:
         """Whether the module takes query, key and value apart."""
         return self.is_module and "query" in self.inputs and "key" in self.inputs
+
+    @property
+    def is_self(self) -> bool:
+        """Whether it is a module that takes x alone, and perhaps a mask."""
+        return self.is_module and set(self.inputs) <= {"x", "mask"}
 
     @property
     def is_cross(self) -> bool:

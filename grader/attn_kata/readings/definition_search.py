@@ -155,6 +155,13 @@ class DefinitionSearch:
             alike = self._best([replace(one, alike=True) for one in readings])
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
+        if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
+            single = self._best([replace(one, dims=2) for one in readings])
+            ranked = single if single is not None and single.answers else ranked
+        if self.contract.takes_qkv and "square" not in self.given and self._raises(ranked):
+            square = self._best([replace(one, square=True) for one in readings])
+            fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
+            ranked = square if fewer else ranked
         return ranked
 
     def _as_it_is_built(self, ranked: Ranked) -> Ranked:
@@ -202,14 +209,19 @@ class DefinitionSearch:
                 or 1
             )
             names = next((names for names in self.definition.returned if len(names) == count), ())
-            places = sorted(range(min(count, 4)), key=lambda place: bool(names and vocabulary.is_beside(names[place])))
+            named = [
+                place for place in range(min(count, 4)) if not names or names[place]
+            ]  # not the None of (out, None)
+            places = sorted(named, key=lambda place: bool(names and vocabulary.is_beside(names[place])))
             beside = [place for place in places[1:] if names and vocabulary.is_beside(names[place])] or places[1:]
             if self.contract.returns and beside:  # weights that are returned are asked for
                 both = replace(one, returns=f"{places[0]},{beside[0]}")
                 yield both
                 asked = self.search.unmasked(both)
-                if averages(asked) or not answers(asked):  # a convention, and no mistake; or no weights, but a cache
+                if averages(asked):  # a convention, and no mistake
                     yield replace(one, returns=str(places[0]))
+                elif not answers(asked):  # no weights, but a cache; or names that say it the other way round
+                    yield from (replace(one, returns=str(place)) for place in places)
                 continue
             yield from (replace(one, returns=str(place)) for place in places)
             if self.contract.has_score:
@@ -266,6 +278,8 @@ class DefinitionSearch:
             order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
             shaped = (form for form in forms if form.shape in order or form.mask == "lengths")
             forms = iter(sorted(shaped, key=lambda form: order.get(form.shape, -1)))
+        elif reading.dims == 2 and self.contract.is_module:  # one sequence at a time: one mask for all of them
+            forms = (form for form in forms if form.shape == "(T, T)")
         yield from dict.fromkeys(
             with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
             for form in forms

@@ -211,6 +211,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["no bias"] * bool(chosen.limits.zeroed)
     found += ["time first"] * (reading.order == "time")
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
+    found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["as many queries as keys only"] * reading.square
     found += ["its rotary positions are left out"] * (
         bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
@@ -222,6 +223,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
     found += ["values as wide as keys only"] * reading.alike
+    found += ["one key-value head only"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
@@ -261,6 +263,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
             "nothing says how many positions its tables have",
         ),
         "values": (reading.keys_are_values, "the keys are the values"),
+        "square": (reading.square, "the code takes as many queries as keys only"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 
 from attn_kata import catalog
-from attn_kata.readings import blocks, builders, calls, contract, rotations, scores, structure, syntax, vocabulary
+from attn_kata.readings import (
+    blocks,
+    builders,
+    building,
+    calls,
+    contract,
+    rotations,
+    scores,
+    structure,
+    syntax,
+    vocabulary,
+)
 from attn_kata.readings.structure import Definition, Structure
 
 
@@ -51,7 +62,10 @@ def _scores(definition: Definition, text: str) -> list[str]:
     )
     has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.[vV]\w*\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
-    if not crosses or not (named or squashes):
+    # A query and keys, and one matrix alone: no layer for each of q, k and v.
+    made = [one for one in definition.layers.values() if one in ("Linear", "Parameter", "Bilinear")]
+    alone = len(made) == 1 and "softmax" in text.lower()
+    if not crosses or not (named or squashes or alone):
         return []
     additive = has_vector and (squashes or (named is not None and re.search("bahd|addi", named[0], re.IGNORECASE)))
     return ["additive_attention"] if additive else ["multiplicative_attention"]
@@ -76,12 +90,15 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     if (
         heads
         and not crosses
-        and ({"G", "H//G"} & set(sizes) or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", text))
+        and (
+            {"G", "H//G"} & set(sizes)
+            or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", text)
+            or building.one_group(text)
+        )
     ):
         return ["gqa", "mha"]
-    required_qkv = sum(what in ("q", "k", "v") for what in required) == 3
-    names = [name for names in definition.returned for name in names]
-    if heads and required_qkv and any(vocabulary.is_beside(name) for name in names) and not crosses:
+    # Three inputs: only qkv_attention tells which of them goes to which layer.
+    if heads and not crosses and sum(what in ("q", "k", "v") for what in required) == 3:
         return ["qkv_attention", "mha"]
     if heads:
         return ["cross_attention", "mha"] if crosses else ["mha"]

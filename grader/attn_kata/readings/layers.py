@@ -36,7 +36,10 @@ def with_layers(
     fused: dict[str, tuple[str, ...]] = {}
     named: dict[str, str] = {}
     rest: list[str] = []
-    for path, shape in groups.items():
+    # What belongs to an mlp inside is the last to be q, k, v or o.
+    for path, shape in sorted(
+        groups.items(), key=lambda one: re.search(r"ffn?\b|mlp|feed", one[0].lower()) is not None
+    ):
         kind = _fused(path, shape, groups)
         if kind:
             fused[path] = kind
@@ -72,7 +75,8 @@ def with_layers(
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
         one = with_flags(reading, {role: _of_one_head(layer, shapes, contract) for role, layer in layers.items()})
         orders = _orders(fused, definition, structure)
-        for arrangement in _arrangements(definition, structure) if fused and contract.has_heads else ("blocks",):
+        several = fused and contract.has_heads and not reading.one_group
+        for arrangement in _arrangements(definition, structure) if several else ("blocks",):
             for order_of_roles in orders:
                 readings += [replace(raw, fused=order_of_roles, arrangement=arrangement) for raw in _raw(one, contract)]
     return readings
@@ -98,7 +102,7 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             continue
         wanted = LOOK["D"] if "I" in symbols or ".*." in layer.weight else LOOK["E"]
         if role == "k" and contract.has_groups:
-            wanted = LOOK["G"] * LOOK["D"]
+            wanted = LOOK["D"] * (1 if reading.one_group else LOOK["G"])
         if shape[0] != wanted:
             return False
     of_output = shapes.get(reading.o.weight, ())
@@ -150,7 +154,8 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
     ):
         others = [other for each, other in groups.items() if each != path and len(other) == 2]
         grouped = LOOK["E"] + 2 * LOOK["G"] * LOOK["D"]
-        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"], grouped) for size in shape)
+        single = LOOK["E"] + 2 * LOOK["D"]
+        three = any(size in (3 * LOOK["E"], 3 * LOOK["D"], grouped, single) for size in shape)
         if three and (says_three or len(others) <= 1):
             return ("q", "k", "v")
     if len(shape) == 2 and (

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.pipeline import Pipeline, State
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State
 from attn_kata.properties.handle import Transport
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
@@ -169,6 +169,9 @@ class Limits:
         if self.reading.alike:
             probes = limited.probes
             limited = replace(limited, probes=lambda: [replace(one, args=_alike(one.args)) for one in probes()])
+        if self.reading.one_group:
+            of_groups = limited.probes
+            limited = replace(limited, probes=lambda: [self._of_one_group(one) for one in of_groups()])
         if self.contract.is_block:
             return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:
@@ -176,6 +179,12 @@ class Limits:
         if self.place is None:
             return causal.hidden_by_itself(limited)
         return replace(limited, variants=(*limited.variants, *causal.wrong_senses(limited)))
+
+    def _of_one_group(self, probe: Probe) -> Probe:
+        """The probe for a module with one key-value head."""
+        place = [symbol for symbol, _ in self.contract.arguments].index("G")
+        build = (*probe.build[:place], 1, *probe.build[place + 1 :])
+        return replace(probe, build=build, sizes={**probe.sizes, "G": 1})
 
     def without_mask(self) -> Limits:
         """Limits for code that is called without a mask."""

@@ -20,13 +20,16 @@ _HIDDEN = (
     r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|"
     r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
-    r"disallow|may not|cannot|must not|no attention|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
+    r"disallow|may not|cannot|must not|no attention|-inf|negative infinity|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
 )
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
 _SHAPE = re.compile(
     r"[\[(]\s*[\w*/+.-]+(?:\s*[,x×]\s*[\w*/+.-]+)+,?\s*[\])]"
 )  # (batch, 1, 1, T): its 1 is a size, and no flag
+_RESULT = re.compile(
+    r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"
+)  # "masked weights are set to 0": a weight, no flag
 _ADDED = r"additive|added to (?:the )?(?:attention )?(?:scores|logits)"
 _MINUS = r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
 
@@ -67,7 +70,10 @@ def _meaning(words: str) -> str | None:
 
 def _says(words: str, flag: str, what: str, other: str) -> bool:
     """Whether a clause says `what` of the flag, and nothing of the other before it."""
-    for pattern in (rf"{flag}{_NEAR}({what})", rf"({what}){_NEAR}(?:where|when|if|is|are|=|:|,|为)\s*{flag}"):
+    for pattern in (
+        rf"{flag}{_NEAR}({what})",
+        rf"({what}){_NEAR}(?:where|when|if|is|are|equals?(?: to)?|=|:|,|为)\s*{flag}",
+    ):
         for found in re.finditer(pattern, words):
             clause = found[0]
             if re.search(_UNSET if flag is _SET else _SET, clause):
@@ -87,7 +93,7 @@ def _words(text: str) -> str:
     strings += [part for part in re.findall(r'"([^"\n]*)"', text) if " " in part]
     lines = "\n".join([*comments, *strings]).lower().split("\n")
     kept = (line for line in lines if "nan" not in line)  # about rows with nothing to attend to
-    return "\n".join(_SHAPE.sub(" ", line) for line in kept)
+    return "\n".join(_RESULT.sub(" ", _SHAPE.sub(" ", line)) for line in kept)
 
 
 def forms(text: str, name: str, said: str | None) -> Iterator[Form]:

@@ -103,17 +103,22 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             lines += where_given(reading, as_taken(reading, whole, first), shape, first)
     if contract.has_score:
         return lines + _scored(reading)
+    if contract.returns:
+        shape = f"{first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2]"
+        lines.append(f"weights = {first}.new_zeros({shape})  # for code that returns none")
     if reading.order == "time":
         lines += [f"{name} = {name}.transpose(0, 1).contiguous()" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
-    if contract.returns:
-        shape = f"{first}.shape[0], H, {first}.shape[-2], {keys}.shape[-2]"
-        lines.append(f"weights = {first}.new_zeros({shape})  # for code that returns none")
     lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
-        lines.append(f"out = _torch.stack([self.theirs({arguments(reading)}){part} for {first} in {first}])")
+        lines += [
+            f"outs = [self.theirs({arguments(reading)}){part} for {first} in {first}]",
+            "if not isinstance(outs[0], _torch.Tensor):",
+            "    return outs[0]",
+            "out = _torch.stack(outs)",
+        ]
     else:
         lines.append(f"out = self.theirs({arguments(reading)})")
     if len(reading.places) > 1:

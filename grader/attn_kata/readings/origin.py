@@ -29,7 +29,15 @@ def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...]
     if not known.is_module:
         # `scaled_dot_product_attention` is what many call theirs; with the contract's own parameters it is meant for it.
         return [one.name for one in entry.call] == list(known.inputs) and not entry.returned
-    return not missing_layers(source, known)
+    return _takes(entry, known) and not missing_layers(source, known)
+
+
+def _takes(entry: Definition, known: Contract) -> bool:
+    """Whether a class can be built with the contract's arguments, as many as it needs at least."""
+    needed = sum(default is None for _, default in known.arguments)
+    required = sum(one.default is None and not one.name.startswith("*") for one in entry.build)
+    takes_any = any(one.name.startswith("*") for one in entry.build)
+    return required <= len(known.arguments) and (takes_any or needed <= len(entry.build))
 
 
 def is_by_other_names(source: bytes, name: str, kata: Kata) -> bool:

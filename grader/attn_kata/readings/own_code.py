@@ -60,7 +60,7 @@ def builder(reading: Reading) -> str:
 
 
 def _size(value: str) -> str:
-    return value.replace("sqrt(D)", "_math.sqrt(D)")
+    return value.replace("sqrt(D)", "_math.sqrt(D)").replace("nothing_dropped", "_nn.Identity()")
 
 
 def arguments(reading: Reading) -> str:

@@ -25,6 +25,7 @@
     off        attributes set to False                                 off=flash
     conventions what it does otherwise than the contract            conventions=relu
     residual   whether the input is added to the output                residual=yes
+    one_group  whether it has one key-value head only                  one_group=yes
     alike      whether it takes values as wide as keys only            alike=yes
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
     builder    the function that builds its causal mask                builder=subsequent_mask
@@ -69,7 +70,7 @@ SHAPES = (
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
-    r"|positions|places(?:_of_sample)?|like|base|turns|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|positions|places(?:_of_sample)?|like|base|turns|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
@@ -148,6 +149,7 @@ class Reading:
     off: tuple[str, ...] = ()
     residual: bool = False
     alike: bool = False
+    one_group: bool = False
     hides_queries: bool = False
     builder: str = ""
     lengths: int = 0
@@ -251,7 +253,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
-    if key in ("causal", "residual", "needs_mask", "square", "alike", "hides_queries"):
+    if key in ("causal", "residual", "needs_mask", "square", "alike", "one_group", "hides_queries"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
     choices |= {"positions": ("any", "(B, T)", "(T,)"), "pairs": ("neighbours", "halves")}

@@ -119,7 +119,15 @@ def _shapes(reading: Reading) -> tuple[str, ...]:
 
 
 def _takes_vectors(one: Definition) -> bool:
-    return any(vocabulary.plain(parameter.name) in _INPUTS for parameter in one.call[:2])
+    return any(_is_input(parameter.name) for parameter in one.call[:2])
+
+
+def _is_input(name: str) -> bool:
+    """Whether a parameter takes what is turned: `query_or_key` too."""
+    return (
+        vocabulary.plain(name) in _INPUTS
+        or re.match(r"x_|(?:q|k|query|key|queries|keys)(?:_|$)", name.lower()) is not None
+    )
 
 
 def _is_maker(one: Definition) -> bool:
@@ -138,6 +146,9 @@ def _table(name: str) -> str | None:
     given, plain = positions.given(name), vocabulary.plain(name)
     if given in ("cos", "sin"):
         return given
+    part = re.match(r"(cos|sin)_|\w+_(cos|sin)$", name.lower())
+    if given is None and part is not None and plain not in _TABLES:
+        return part[1] or part[2]
     return "turns" if given in ("turns", "angles") or plain in _TABLES else None
 
 
@@ -153,7 +164,7 @@ def _calls(one: Definition) -> list[Pairs]:
             (pairs if needed else optional).append((parameter.name, "positions"))
         elif plain in _BASES:
             pairs.append((parameter.name, "base"))
-        elif plain in _INPUTS and (not pairs or pairs[-1][1] == "q"):
+        elif _is_input(parameter.name) and (not pairs or pairs[-1][1] == "q"):
             pairs.append((parameter.name, "k" if pairs else "q"))
         elif parameter.default is None and not parameter.name.startswith("*"):
             what = "L" if plain in _LENGTHS else "D" if plain in _SIZES else None

@@ -17,7 +17,7 @@ from attn_kata.readings.structure import Definition
 Shapes = dict[str, tuple[int, ...]]
 
 _MASK = re.compile(r"mask|(?:^|_)pad|valid|len(?:gth)?s?$|^keep|ignore")
-_KEY = re.compile(r"enc|mem|annot|source|^src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat")
+_KEY = re.compile(r"enc|mem|annot|source|src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat")
 _VALUE = re.compile(r"^v(?:_|$|al)")
 _QUERY = re.compile(r"quer|dec|hid|stat|^s(?:_|$|t)|^q(?:_|$)|^h(?:_|$|t)|rnn|lstm|gru|tgt|target|out")
 _SIDES = re.compile(r"cat\(\s*[\[(]\s*([\w.]+)[^,]*,\s*([\w.]+)")
@@ -88,6 +88,9 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     # A state of a recurrent layer, (1, B, E): where its first dimension goes, (B, E) would raise for one sample.
     squeezed = re.search(r"squeeze\((?:\w+\s*,\s*)?(?:dim\s*=\s*)?0\)", definition.text) is not None
     queries = ONE_QUERY[::-1] if squeezed else ONE_QUERY
+    asks = "|".join(re.escape(name) for name, role in inputs(definition).items() if role == "q")
+    if re.search(rf"\b(?:{asks})\.squeeze\((?:dim\s*=\s*)?1\)", definition.text):  # (B, E) would go through unchanged
+        queries = tuple(sorted(ONE_QUERY, key=lambda query: query != "(B, 1, E)"))
     return [replace(reading, order=order, query=query) for order in orders for query in ("(B, T, E)", *queries)]
 
 

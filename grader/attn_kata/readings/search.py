@@ -158,7 +158,7 @@ class Search:
         seen = limits.reading
         entries = [one.entry for one in pipelines]
         key = (
-            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.hides_queries} "
+            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.one_group} {seen.hides_queries} "
             f"{seen.conventions} {seen.returns} {entries}"
         )
         if key not in self._asked:

@@ -45,7 +45,7 @@ class Definition:
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """The definitions of a source, and the whole numbers that it sets at module level."""
+    """The definitions of a source, and the numbers that it sets at module level, or reads there and sets nowhere."""
 
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 import re
+import symtable
 import tokenize
 
 from attn_kata.readings.structure import Definition, Parameter, Structure
@@ -52,7 +54,27 @@ def of_source(source: bytes) -> Structure:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    return Structure(definitions=tuple(found.values()), globals=frozenset(assigned), imports=_imports(tree))
+    sizes = frozenset(assigned | _unset(source))
+    return Structure(definitions=tuple(found.values()), globals=sizes, imports=_imports(tree))
+
+
+def _unset(source: bytes) -> set[str]:
+    """The names that its functions read and nothing sets: of code without the cell or the file that has its sizes."""
+    try:
+        table = symtable.symtable(source.decode("utf-8"), "source", "exec")
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    found: set[str] = set()
+    waiting = list(table.get_children())
+    while waiting:
+        inner = waiting.pop()
+        waiting += inner.get_children()
+        found |= {symbol.get_name() for symbol in inner.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+        own |= {
+            symbol.get_name() for symbol in inner.get_symbols() if symbol.is_declared_global() and symbol.is_assigned()
+        }
+    return found - own - set(dir(builtins))
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -293,6 +315,8 @@ def _last_name(node: ast.expr) -> str:
         return node.id
     if isinstance(node, ast.Attribute):
         return node.attr
+    if isinstance(node, ast.Constant):  # None beside the output
+        return ""
     return _last_name(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "?"
 
 

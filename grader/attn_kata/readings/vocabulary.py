@@ -104,10 +104,14 @@ _DECORATION = re.compile(
 )
 
 _BESIDE = re.compile(
-    r"attn|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$", re.IGNORECASE
+    r"attn|attention|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$",
+    re.IGNORECASE,
 )
 _OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", re.IGNORECASE)
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
+
+
+_OTHER_SIZES = re.compile(r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type")
 
 
 def plain(name: str) -> str:
@@ -191,9 +195,7 @@ def size_of(name: str) -> str | None:
     """The symbol of a constructor's parameter, or None."""
     known = SIZES.get(plain(name))
     lower = name.lower()
-    if known is not None or re.search(
-        r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type", lower
-    ):
+    if known is not None or _OTHER_SIZES.search(lower):
         return known
     return next((symbol for pattern, symbol in _PATTERNS if re.search(pattern, lower)), None)
 
@@ -205,6 +207,11 @@ def size_in(name: str, text: str) -> str | None:
     """
     symbol = size_of(name)
     own = rf"(?:\w+\.)*{re.escape(name)}\b"
+    if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
+        if any(size_of(quotient) == "D" for quotient in re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)):
+            return "H"
+        if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
+            return "E"
     if symbol == "D":
         quotients = re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)
         sizes = {size_of(quotient) for quotient in quotients if plain(quotient) != plain(name)}

@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from attn_kata import resources
+from attn_kata import templates
 from attn_kata.report.heatmaps import HEIGHT as ROW
 from attn_kata.report.heatmaps import LEFT, SIZE, TOP, Drawing, draw
 from attn_kata.report.listing import Line, around, lines
@@ -84,12 +84,13 @@ def render(
     source: bytes = b"",
     score: Score | None = None,
     private: bool = False,
+    said: str = "",
 ) -> str:
-    """The report as one HTML page; `source` is the graded attempt, `score` is shown with its sum.
+    """The report as one HTML page; `source` is the graded attempt, `score` is shown with its sum, `said` is another verdict.
 
     With `private`, the page is for a person who must not know how it was graded: without the seed and the times.
     """
-    return _filled("report.html.j2", report, source, score=score, private=private)
+    return _filled("report.html.j2", report, source, score=score, private=private, said=said)
 
 
 def cell(report: Report, *, source: bytes = b"") -> str:
@@ -97,7 +98,9 @@ def cell(report: Report, *, source: bytes = b"") -> str:
     return _filled("report_cell.html.j2", report, source)
 
 
-def _filled(template: str, report: Report, source: bytes, *, score: Score | None = None, private: bool = False) -> str:
+def _filled(
+    template: str, report: Report, source: bytes, *, score: Score | None = None, private: bool = False, said: str = ""
+) -> str:
     marked = [mistake.line for found in report.diagnosis for mistake in found.mistakes if mistake.line is not None]
     code = lines(source, marked, report.cells)
     every = report.attempt_output.rstrip().split("\n")
@@ -113,7 +116,7 @@ def _filled(template: str, report: Report, source: bytes, *, score: Score | None
         in_cells=bool(report.cells),
         kata=report.kata,
         attempt=one_line(report.attempt),
-        verdict=verdict(report),
+        verdict=said or verdict(report),
         outcome="ungraded" if report.not_written else report.outcome,
         counts="" if report.outcome == "ungraded" else counts(report),
         because=plain(report.ungraded_because or "").split("\n") if report.ungraded_because else [],
@@ -146,7 +149,7 @@ def _filled(template: str, report: Report, source: bytes, *, score: Score | None
         code=code,
         notes=[plain(note) for note in (*report.notes, *_isolation(report))],
         seed=None if private else report.seed,
-        tier=report.isolation.tier,
+        tier=report.isolation.tier if report.versions else None,  # without versions, nothing was run
         versions={one_line(name): one_line(version) for name, version in report.versions.items()},
     )
     return unicode(page).rstrip() + "\n"
@@ -155,13 +158,7 @@ def _filled(template: str, report: Report, source: bytes, *, score: Score | None
 @cache
 def _environment() -> jinja2.Environment:
     """It keeps the compiled templates: a class has hundreds of pages."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates_folder()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment(escape=True)
     environment.globals.update(LEFT=LEFT, TOP=TOP, SIZE=SIZE, ROW=ROW)
     return environment
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from attn_kata.report.console import TextConsole
 from attn_kata.report.listing import Line
 
 BODY = 7  # columns before the text of a finding
@@ -18,22 +16,11 @@ class Page:
 
     def __init__(self, *, width: int, color: bool) -> None:
         self.width = width
-        self._written = io.StringIO()
-        self.console = Console(
-            file=self._written,
-            width=width,
-            force_terminal=color,
-            color_system="standard" if color else None,  # "auto" would ask TERM, which FORCE_COLOR overrides
-            markup=False,
-            highlight=False,
-            emoji=False,
-            legacy_windows=False,
-            force_jupyter=False,  # in a notebook rich would show its text at once
-        )
+        self.console = TextConsole(width=width, color=color)
 
     def lines(self) -> list[str]:
         """What was written."""
-        return [line.rstrip() for line in self._written.getvalue().splitlines()]
+        return self.console.lines()
 
     def blank(self) -> None:
         """An empty line."""

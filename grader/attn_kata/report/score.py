@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from attn_kata.report.model import NamedMistake, Report
 from attn_kata.report.plain import one_line
 from attn_kata.report.rubric import Rubric, default
-from attn_kata.report.summary import is_ready_made
+from attn_kata.report.summary import is_left_out, is_ready_made
 
 FULL = 100.0
 
@@ -51,7 +51,7 @@ def of(report: Report, rubric: Rubric | None = None) -> Score:
     if report.outcome == "passed":
         return _sum([Term(what="all core properties hold", points=FULL)])
     if report.outcome == "ungraded":
-        return _sum([Term(what="it could not be graded", points=0.0)])
+        return _sum([Term(what="it cannot run", points=0.0)])
     if report.not_written:
         return _sum([Term(what="nothing is written yet", points=0.0)])
     if any(is_ready_made(finding) for finding in report.findings if finding.tier == "core"):
@@ -85,7 +85,7 @@ def _by_groups(report: Report, rubric: Rubric) -> Score:
     """The share of the groups that hold, each by its weight."""
     outcomes: dict[str, list[bool]] = {group.name: [] for group in rubric.groups}
     for finding in report.findings:
-        if finding.tier == "core":
+        if finding.tier == "core" and not is_left_out(finding):
             outcomes[rubric.group_of(finding.property).name].append(finding.outcome == "passed")
     counted = [group for group in rubric.groups if outcomes[group.name] and group.weight]
     total = sum(group.weight for group in counted)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from attn_kata.report.console import TextConsole
 from attn_kata.report.plain import plain
 
 NARROWEST = 2 * 84  # two columns of code and the gap
@@ -25,17 +24,7 @@ class Source:
 
 def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
     """The sources as text that is safe to print."""
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,  # "auto" would ask TERM, which FORCE_COLOR overrides
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-        force_jupyter=False,  # in a notebook rich would show its text at once
-    )
+    console = TextConsole(width=width, color=color)
     if len(sources) > 1 and width >= NARROWEST:
         table = Table.grid(padding=(0, 2), expand=True)
         for _ in sources:
@@ -53,9 +42,7 @@ def side_by_side(sources: list[Source], *, width: int, color: bool) -> str:
             console.print(Text(plain(source.title), style="bold"))
             console.print()
             console.print(_code(source, color))
-    written = console.file
-    assert isinstance(written, io.StringIO)
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+    return "\n".join(console.lines()) + "\n"
 
 
 def _text(source: Source) -> str:

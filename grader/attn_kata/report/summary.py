@@ -15,7 +15,10 @@ VERDICTS = {"passed": "PASSED", "failed": "FAILED", "ungraded": "UNGRADED"}
 NOT_WRITTEN = "NOT WRITTEN YET"
 AS_READ = "RIGHT, AS READ"
 _MARKED = ("failed", "errored")
-_COUNTED = ("failed", "errored", "skipped")
+_COUNTED = {"failed": "failed", "errored": "errored", "skipped": "not tried"}
+LEFT_OUT = (
+    "left out under this reading"  # how the message of a property begins that makes no sense for code by other names
+)
 READY_MADE = re.compile(r"calls .*\bready-made", re.DOTALL)
 
 
@@ -43,15 +46,20 @@ def read_as(report: Report) -> list[str]:
     ]
 
 
+def is_left_out(finding: Finding) -> bool:
+    """Whether the property makes no sense under the reading: it counts neither for the code nor against it."""
+    return finding.outcome == "skipped" and (finding.message or "").startswith(LEFT_OUT)
+
+
 def counts(report: Report) -> str:
-    """`9 of 14 core properties hold, 3 failed, 2 skipped; 4 of 5 beyond the bar (reported, never decides)`."""
+    """`9 of 14 core properties hold, 3 failed, 2 not tried; 4 of 5 beyond the bar (reported, never decides)`."""
     edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
     beyond = f"; {edge.count('passed')} of {len(edge)} beyond the bar (reported, never decides)" if edge else ""
     return core_counts(report) + (beyond if report.outcome != "ungraded" else "")
 
 
 def core_counts(report: Report) -> str:
-    """`9 of 14 core properties hold, 3 failed, 2 skipped`."""
+    """`9 of 14 core properties hold, 3 failed, 2 not tried`."""
     if report.outcome == "ungraded":
         return "not graded"
     core = [finding.outcome for finding in report.findings if finding.tier == "core"]
@@ -59,7 +67,7 @@ def core_counts(report: Report) -> str:
     which = "core properties that you asked for" if report.part else "core properties"
     hold = "holds" if held == 1 else "hold"
     said = [f"{held} of {len(core)} {which} {hold}" if held < len(core) or held == 1 else f"all {held} {which} hold"]
-    said += [f"{core.count(outcome)} {outcome}" for outcome in _COUNTED if outcome in core]
+    said += [f"{core.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in core]
     return ", ".join(said)
 
 

@@ -42,12 +42,18 @@ def without_hidden_inputs(report: Report) -> Report:
     )
 
 
+def own_words(message: str) -> str:
+    """The beginning of a message, if it is ours for certain; else ""."""
+    ours = _OUR_OWN.match(message)
+    return ours.group() if ours else ""
+
+
 def _redacted(finding: Finding) -> Finding:
     message = finding.message
     if finding.outcome in ("failed", "errored"):
-        ours = _OUR_OWN.match(message or "")
+        ours = own_words(message or "")
         if ours:
-            message = ours.group()
+            message = ours
         elif is_ready_made(finding):  # the name in it came from the attempt's process
             message = "calls something ready-made"
         elif finding.outcome == "errored":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.text import Text
 
+from attn_kata.report.console import TextConsole
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.summary import (
@@ -88,7 +87,7 @@ def wrapped(text: str, width: int) -> list[str]:
     lines: list[str] = []
     for line in plain(text).split("\n"):
         indent = len(line) - len(line.lstrip())
-        body = Text(line.strip(), overflow="fold").wrap(_console(width), max(10, width - indent))
+        body = Text(line.strip(), overflow="fold").wrap(TextConsole(width=width), max(10, width - indent))
         lines += [" " * indent + part.plain.rstrip() for part in body] or [""]
     return lines
 
@@ -97,11 +96,12 @@ def markdown(text: str, width: int, *, color: bool) -> list[str]:
     """Our own Markdown text as lines for a Page."""
     from rich.markdown import Markdown
 
-    console = _console(width, color=color)
+    console = TextConsole(width=width, color=color)
     console.print(Markdown(text))
-    written = console.file
-    assert isinstance(written, io.StringIO)
-    return [line.rstrip() for line in written.getvalue().rstrip("\n").split("\n")]
+    lines = console.lines()
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def clock(seconds: float) -> str:
@@ -117,7 +117,7 @@ class _Writer:
     def __init__(self, width: int) -> None:
         self.width = width
         self.lines: list[Text] = []
-        self._console = _console(width)
+        self._console = TextConsole(width=width)
 
     def add(self, text: Text, *, indent: int = 0, most: int = 6) -> None:
         text.overflow = "fold"
@@ -185,9 +185,6 @@ def _report(writer: _Writer, report: Report) -> None:
     if core[1:]:
         _names(writer, "FAIL ", "bold red", core[1:])
     _names(writer, "BEYOND THE BAR (reported, never decides) ", "bold yellow", failing(report, "edge"))
-    skipped = [finding for finding in report.findings if finding.outcome == "skipped"]
-    if skipped:
-        writer.add(Text(f"{len(skipped)} not tried", style="dim"))
     if report.passed and report.reading is not None:
         writer.blank()
         writer.add(Text(f"Code by other names is practice, and no pass of {report.kata}. n starts the next kata."))
@@ -258,25 +255,9 @@ def _state(session: WatchSession, notice: str) -> Text:
     return Text("Waiting for a save.", style="dim")
 
 
-def _console(width: int, *, color: bool = False) -> Console:
-    return Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,  # "auto" would ask TERM, which FORCE_COLOR overrides
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-        force_jupyter=False,  # in a notebook rich would show its text at once
-    )
-
-
 def _printed(lines: list[Text], width: int, color: bool) -> list[str]:
-    console = _console(width, color=color)
+    console = TextConsole(width=width, color=color)
     for line in lines:
         line.truncate(width, overflow="ellipsis")
         console.print(line, no_wrap=True, crop=True, overflow="ellipsis", soft_wrap=False)
-    written = console.file
-    assert isinstance(written, io.StringIO)
-    return [line.rstrip() for line in written.getvalue().split("\n")[: len(lines)]]
+    return console.lines()

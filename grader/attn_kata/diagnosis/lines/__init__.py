@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 from attn_kata.diagnosis.lines import (
+    axes,
     dropout,
     groups,
     heads,
@@ -58,6 +59,16 @@ def softmax_without_dim(source: bytes) -> bool:
 def mask_adds_almost_nothing(source: bytes) -> bool:
     """Whether the live part of `source` adds a mask times a tiny number to the scores."""
     return _any(masks.tiny_terms, source)
+
+
+def masks_queries(source: bytes) -> bool:
+    """Whether the live part of `source` lays flags of keys on the queries of its scores."""
+    return _any(axes.masked_queries, source)
+
+
+def softmax_over_queries(source: bytes) -> bool:
+    """Whether a live softmax of `source` is plainly along the queries."""
+    return _any(axes.softmax_over_queries, source)
 
 
 def fill_numbers(source: bytes) -> list[float]:
@@ -111,6 +122,11 @@ def drops_by_a_number(source: bytes) -> bool:
 def makes_layers_when_called(source: bytes) -> bool:
     """Whether `forward`, or a function that it calls, makes a layer."""
     return _any(modules.made_when_called, source)
+
+
+def writes_softmax(source: bytes) -> bool:
+    """Whether the live part of `source` has an exp, as a softmax that is written out has."""
+    return _any(scores.exponentials, source)
 
 
 def squeezes_all(source: bytes) -> bool:
@@ -196,7 +212,7 @@ FINDERS: dict[str, Finder] = {
     "mask.raised": masks.raised,
     "mask.integer_not": masks.integer_not,
     "mask.after_softmax": masks.after_softmax,
-    "mask.query_axis": masks.query_axis,
+    "mask.query_axis": axes.query_axis,
     "mask.broadcast": masks.only_application,
     "mask.added": masks.added,
     "mask.folded_order": tensors.called("repeat", "repeat_interleave", "tile"),

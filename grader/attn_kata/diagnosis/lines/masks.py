@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from attn_kata.diagnosis.lines.program import Binding, Program
 from attn_kata.diagnosis.lines.scores import softmaxes
@@ -116,28 +117,28 @@ def _keeps_beyond(program: Program, node: ast.Compare) -> bool:
 
 def zero_fill(program: Program) -> int | None:
     """The line where scores are filled with about 0, or multiplied by the mask."""
-    found = []
-    for use in uses(program):
-        fill = fill_number(program, use)
-        weak = fill is not None and abs(fill) <= 1e-3
-        named = isinstance(use.fill, ast.Name | ast.Attribute) and "eps" in ast.unparse(use.fill)
-        if weak or named or (use.kind == "times" and use.fill is None):
-            found.append(use.node)
-    return only_line(found)
+    return only_line(
+        [
+            use.node
+            for use in uses(program)
+            if fill_number(program, use) == 0 or _fills_tiny(program, use) or (use.kind == "times" and use.fill is None)
+        ]
+    )
 
 
 def tiny(program: Program) -> int | None:
-    """The line of the one product of a mask with a tiny number."""
+    """The line of the one product of a mask with a tiny number, or of the one bias that is tiny where the mask is."""
     return only_line(tiny_terms(program))
 
 
 def tiny_terms(program: Program) -> list[ast.AST]:
     """The live products of a mask with a number that is not 0 and smaller than 1e-3, as in `mask * -1e-9`.
 
-    `(1 - x) * -1e-9` is one whatever x is called: nothing else is turned round to be made that small.
+    `(1 - x) * -1e-9` is one whatever x is called: nothing else is turned round to be made that small. A fill with such a
+    number is one too, unless its result is dropped: who says that it is added to the scores knows it from their values.
     """
     found: list[ast.AST] = [
-        use.node for use in uses(program) if use.kind == "times" and _tiny(fill_number(program, use))
+        use.node for use in uses(program) if _fills_tiny(program, use) and not _dropped(program, use.node)
     ]
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and node not in found:
@@ -146,6 +147,23 @@ def tiny_terms(program: Program) -> list[ast.AST]:
                 if turned and _tiny(number(one)):
                     found.append(node)
     return found
+
+
+def _fills_tiny(program: Program, use: Use) -> bool:
+    """Whether a number that a mask chooses or is multiplied by is tiny: 1e-9, or an epsilon."""
+    chosen = [use.fill] if use.fill is not None else []
+    if use.kind == "where" and isinstance(use.node, ast.Call):
+        chosen = other_arguments(use.node)  # a bias has a number on both sides
+    return any(_tiny(fill_number(program, replace(use, fill=one))) or _epsilon(program.resolved(one)) for one in chosen)
+
+
+def _epsilon(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and "eps" in ast.unparse(node)
+
+
+def _dropped(program: Program, node: ast.AST) -> bool:
+    statement = program.parents.get(node)
+    return isinstance(statement, ast.Expr | ast.Assign) and goes_nowhere(program, statement)
 
 
 def _tiny(by: float | None) -> bool:
@@ -270,29 +288,6 @@ def after_softmax(program: Program) -> int | None:
     ]
     before = {line(use.node) for use in uses(program)} - {line(node) for node in found}
     return None if before else only_line(found)
-
-
-def query_axis(program: Program) -> int | None:
-    """The line that gives the key flags a last dimension of 1, or the one use of the mask."""
-    found: list[ast.AST] = []
-    for node in program.nodes:
-        if isinstance(node, ast.Subscript) and is_mask(program, node.value) and isinstance(node.slice, ast.Tuple):
-            last = node.slice.elts[-1]
-            if isinstance(last, ast.Constant) and last.value is None:
-                found.append(node)
-        elif (
-            isinstance(node, ast.Call)
-            and callee(node) in ("unsqueeze", "unsqueeze_")
-            and is_mask(program, subject(node))
-        ):
-            outer = program.parents.get(node)
-            inside = isinstance(outer, ast.Attribute) and outer.attr.startswith("unsqueeze")
-            dim = number(other_arguments(node)[0]) if other_arguments(node) else None
-            if dim in (-1, 3) and not inside:
-                found.append(node)
-    if found:
-        return only_line(found)
-    return only_line([use.node for use in _applications(program)])
 
 
 def only_application(program: Program) -> int | None:

@@ -162,11 +162,17 @@ def softmaxes(program: Program) -> list[ast.Call]:
     return found
 
 
+def exponentials(program: Program) -> list[ast.Call]:
+    """The live calls of exp and exp2."""
+    return [call for call in program.calls() if callee(call) in ("exp", "exp2", "exp_")]
+
+
 def _defined(program: Program, name: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == name for node in program.nodes)
 
 
-def _dim(call: ast.Call) -> ast.expr | None:
+def dimension(call: ast.Call) -> ast.expr | None:
+    """The dimension that a softmax is given."""
     given = keyword(call, "dim", "axis")
     if given is not None:
         return given
@@ -177,12 +183,12 @@ def _dim(call: ast.Call) -> ast.expr | None:
 def without_dim(program: Program) -> list[ast.Call]:
     """All live softmaxes, if none of them is given a dimension."""
     calls = softmaxes(program)
-    return [] if any(_dim(call) is not None for call in calls) else calls
+    return [] if any(dimension(call) is not None for call in calls) else calls
 
 
 def along_fourth(program: Program) -> list[ast.Call]:
     """The live softmaxes along dimension 3, counted from the first."""
-    return [call for call in softmaxes(program) if number(_dim(call)) == 3]
+    return [call for call in softmaxes(program) if number(dimension(call)) == 3]
 
 
 def wrong_dim(program: Program) -> int | None:
@@ -196,7 +202,7 @@ def wrong_dim(program: Program) -> int | None:
 
 def _not_last(program: Program, call: ast.Call) -> ast.AST | None:
     """The node with a dimension that is not the last: the call, or the argument that a helper's only call passes."""
-    dim = _dim(call)
+    dim = dimension(call)
     if dim is None:
         return call
     given = program.resolved(dim)
@@ -242,7 +248,9 @@ def flattened(program: Program) -> int | None:
     calls = softmaxes(program)
     if calls:
         return only_line(list(calls)) if len(calls) == 1 else None
-    return _by_hand(program, lambda call: call if isinstance(_dim(call), ast.Tuple | ast.List | type(None)) else None)
+    return _by_hand(
+        program, lambda call: call if isinstance(dimension(call), ast.Tuple | ast.List | type(None)) else None
+    )
 
 
 def sigmoid(program: Program) -> int | None:
@@ -280,7 +288,7 @@ def reductions(program: Program) -> list[ast.Call]:
 
 def dim_ignored(program: Program) -> int | None:
     """The first reduction along a fixed dimension, if all of them are in one function."""
-    fixed = [call for call in reductions(program) if number(_dim(call)) is not None]
+    fixed = [call for call in reductions(program) if number(dimension(call)) is not None]
     return line(fixed[0]) if fixed and len({program.scope(call) for call in fixed}) == 1 else None
 
 
@@ -301,7 +309,7 @@ def negated(program: Program) -> int | None:
 
 def whole_tensor(program: Program) -> int | None:
     """The line of the one sum without a dimension."""
-    return only_line([call for call in reductions(program) if callee(call) == "sum" and _dim(call) is None])
+    return only_line([call for call in reductions(program) if callee(call) == "sum" and dimension(call) is None])
 
 
 def keepdim(program: Program) -> int | None:
@@ -310,7 +318,7 @@ def keepdim(program: Program) -> int | None:
         [
             call
             for call in reductions(program)
-            if _dim(call) is not None
+            if dimension(call) is not None
             and keyword(call, "keepdim", "keepdims") is None
             and len(other_arguments(call)) < 2
         ]
@@ -319,7 +327,9 @@ def keepdim(program: Program) -> int | None:
 
 def global_max(program: Program) -> int | None:
     """The line of the one maximum without a dimension."""
-    return only_line([call for call in reductions(program) if callee(call) in ("max", "amax") and _dim(call) is None])
+    return only_line(
+        [call for call in reductions(program) if callee(call) in ("max", "amax") and dimension(call) is None]
+    )
 
 
 def no_max(program: Program) -> int | None:

@@ -98,18 +98,11 @@ def mask_zero_times_inf(state: State) -> None:
 
 
 def mask_transposed(state: State) -> None:
-    """The mask's last two dimensions exchanged: flags of keys are used for queries."""
-    fill(state, None if state.keep is None else state.keep.transpose(-2, -1))
+    """The mask's last two dimensions exchanged: flags of keys are used for queries. Later stages read it so.
 
-
-def mask_on_queries(state: State) -> None:
-    """A key mask (..., 1, Tk) used for the queries: (..., Tk, 1). Raises RuntimeError where the lengths differ."""
-    if state.keep is None:
-        return
-    keep = state.keep.transpose(-2, -1)
-    if keep.shape[-2] not in (1, state.scores.shape[-2]):
-        raise RuntimeError("the size of tensor a must match the size of tensor b")
-    fill(state, keep)
+    A key mask (..., 1, Tk) becomes (..., Tk, 1); a later stage raises where the lengths differ.
+    """
+    state.keep = None if state.keep is None else state.keep.transpose(-2, -1)
 
 
 def mask_reshaped(by: Callable[[Tensor], Tensor]) -> Stage:
@@ -128,6 +121,18 @@ def mask_folded_in_turn(state: State) -> None:
     batch, heads = state.scores.shape[:2]
     keep = state.keep.expand(batch, heads, *state.keep.shape[-2:])
     state.keep = keep.transpose(0, 1).reshape(keep.shape)
+
+
+def mask_folded_by_sample(state: State) -> None:
+    """Masks (B, H, …) folded with each sample's heads together, and read as if the samples were in turn, (H, B, …)."""
+    if state.keep is None:
+        return
+    batch, heads = state.scores.shape[:2]
+    keep = state.keep.expand(batch, heads, *state.keep.shape[-2:])
+    state.keep = keep.reshape(heads, batch, *keep.shape[-2:]).transpose(0, 1)
+
+
+MASKS_FOLDED = (mask_folded_in_turn, mask_folded_by_sample)
 
 
 def mask_added(state: State) -> None:

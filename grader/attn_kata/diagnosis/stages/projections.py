@@ -62,6 +62,11 @@ def across_the_batch(stage: Stage) -> Stage:
     return wrong
 
 
+def samples_as_tokens(state: State) -> None:
+    """Batch and time of `x` exchanged before anything else: attention runs over the samples."""
+    state.x = state.context = state.x.transpose(0, 1)
+
+
 def all_tokens_together(state: State) -> None:
     """All leading dimensions folded into time, (B * T, D): tokens attend to those of other samples and heads."""
     state.q, state.k, state.v = (part.reshape(-1, part.shape[-1]) for part in (state.q, state.k, state.v))

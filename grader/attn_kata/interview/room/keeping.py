@@ -7,9 +7,7 @@ of the session when the typing pauses, so that the timeline has no half words.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
-from pathlib import Path
 
 from textual import work
 from textual.widgets import TextArea
@@ -17,7 +15,6 @@ from textual.widgets import TextArea
 from attn_kata import workspace
 from attn_kata.errors import UsageError
 from attn_kata.interview import control
-from attn_kata.interview.attempts import temporary
 from attn_kata.interview.draft import Draft, FileChanged
 from attn_kata.interview.room import dialogs
 from attn_kata.interview.room.editor import Editor
@@ -204,9 +201,7 @@ class KeepingScreen(RoomScreen):
             where = workspace.shown(self.draft.aside(mine, "room"))
         except UsageError:
             try:
-                with tempfile.NamedTemporaryFile(prefix=temporary(self.draft.path), suffix=".py", delete=False) as file:
-                    file.write(mine)
-                where = str(Path(file.name))
+                where = str(self.draft.in_temporary_folder(mine))
             except OSError:
                 return "\n\n".join((f"'{self.file_name}' cannot be written. Copy your text from here:", text))
         return f"The text that was not saved in '{self.file_name}' is in '{where}'."

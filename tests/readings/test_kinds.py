@@ -1,0 +1,242 @@
+"""Kinds of public code, in our own words: each is read without a flag, and its mistakes are not hidden."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_search import read
+
+from attn_kata.readings import inference
+from attn_kata.readings.choice import Chosen
+
+HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
+
+ONE_KEY_HEAD = """
+class SharedKeys(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads, self.head_dim = n_heads, width // n_heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, self.head_dim)
+        self.value = nn.Linear(width, self.head_dim)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q = self.query(x).view(B, T, self.n_heads, -1).transpose(1, 2)
+        k, v = self.key(x)[:, None], self.value(x)[:, None]
+        weights = torch.softmax(q @ k.transpose(-2, -1) / self.head_dim**0.5, dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(B, T, -1))
+"""
+
+ONE_KEY_HEAD_FUSED = """
+class SharedKeys(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.width, self.n_heads, self.head_dim = width, n_heads, width // n_heads
+        self.joined = nn.Linear(width, width + 2 * self.head_dim)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = self.joined(x).split([self.width, self.head_dim, self.head_dim], dim=-1)
+        q = q.view(B, T, self.n_heads, -1).transpose(1, 2)
+        weights = torch.softmax(q @ k[:, None].transpose(-2, -1) / self.head_dim**0.5, dim=-1)
+        return self.out((weights @ v[:, None]).transpose(1, 2).reshape(B, T, -1))
+"""
+
+CALLERS_DROPOUT = """
+def weigh(query, key, value, dropout=None):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    return dropout(F.softmax(scores, dim=-1)) @ value
+"""
+
+TIME_FIRST_AND_NONE = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads, dropout):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, query, key, value):
+        tgt_len, batch, width = query.shape
+        q, k, v = self.w_q(query), self.w_k(key), self.w_v(value)
+        q, k, v = (one.contiguous().view(-1, batch * self.h, self.d).transpose(0, 1) for one in (q, k, v))
+        weights = self.dropout(F.softmax(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(self.d), dim=-1))
+        attn = torch.bmm(weights, v).transpose(0, 1).contiguous().view(tgt_len, batch, width)
+        attn = self.w_o(attn)
+        return attn, None
+"""
+
+AS_MANY_KEYS = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, q, k, v):
+        B, T, E = q.shape
+        q, k, v = (one.view(B, T, self.h, -1).transpose(1, 2) for one in (self.w_q(q), self.w_k(k), self.w_v(v)))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+WITH_AN_OUTPUT_LAYER = """
+class SelfAttention(nn.Module):
+    def __init__(self, width, dropout=0.1):
+        super().__init__()
+        self.width = width
+        self.q_proj, self.k_proj = nn.Linear(width, width), nn.Linear(width, width)
+        self.v_proj = nn.Linear(width, width)
+        self.out_proj = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        weights = self.dropout(F.softmax(q @ k.transpose(1, 2) / self.width**0.5, dim=-1))
+        return self.out_proj(weights @ v)
+"""
+
+ONE_SEQUENCE = """
+class Attend(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, d_model // n_heads
+        self.w_q, self.w_k = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.w_v, self.w_o = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        T = x.shape[0]
+        q, k, v = (layer(x).view(T, self.h, self.d).permute(1, 0, 2) for layer in (self.w_q, self.w_k, self.w_v))
+        weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(self.d), dim=-1)
+        out = self.w_o(torch.bmm(weights, v).permute(1, 0, 2).reshape(T, -1))
+        return out, weights
+"""
+
+ONE_MATRIX = """
+class Mix(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.linear = nn.Linear(hidden_size, hidden_size, bias=False)
+
+    def forward(self, h_src, h_tgt, mask=None):
+        query = self.linear(h_tgt.squeeze(1)).unsqueeze(-1)
+        weight = torch.bmm(h_src, query).squeeze(-1)
+        if mask is not None:
+            # A weight is -inf, if the mask equals to 1. The softmax sets -inf to 0, masked weights too.
+            weight = weight.masked_fill(mask, -float("inf"))
+        return torch.bmm(F.softmax(weight, dim=-1).unsqueeze(1), h_src)
+"""
+
+A_WIDTH_BY_ITS_LAYERS = """
+class Attend(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.W_Q = nn.Linear(config.d_hidn, config.n_head * config.d_head)
+        self.W_K = nn.Linear(config.d_hidn, config.n_head * config.d_head)
+        self.W_V = nn.Linear(config.d_hidn, config.n_head * config.d_head)
+        self.linear = nn.Linear(config.n_head * config.d_head, config.d_hidn)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (w(x).view(B, T, self.config.n_head, -1).transpose(1, 2) for w in (self.W_Q, self.W_K, self.W_V))
+        weights = F.softmax(q @ k.transpose(-2, -1) / self.config.d_head**0.5, dim=-1)
+        return self.linear((weights @ v).transpose(1, 2).reshape(B, T, -1))
+"""
+
+A_ROTATION_OF_EITHER = """
+def turned_half(x):
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((-second, first), dim=-1)
+
+def apply_rotary(query_or_key, cos_values, sin_values):
+    return query_or_key * cos_values + turned_half(query_or_key) * sin_values
+"""
+
+SIZES_ELSEWHERE = """
+class Head(nn.Module):
+    def __init__(self, head_size):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+        self.register_buffer("tril", torch.tril(torch.ones(block_size, block_size)))
+
+    def forward(self, x):
+        T = x.shape[1]
+        q, k = self.query(x), self.key(x)
+        scores = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
+        scores = scores.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return F.softmax(scores, dim=-1) @ self.value(x)
+
+class Heads(nn.Module):
+    def __init__(self, num_heads, head_size):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(head_size) for _ in range(num_heads)])
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        return self.proj(torch.cat([one(x) for one in self.heads], dim=-1))
+"""
+
+# The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
+KINDS = {
+    "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
+    "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
+    "callers_dropout": (CALLERS_DROPOUT, "sdpa", set(), ("dim=-1", "dim=-2")),
+    "time_first": (TIME_FIRST_AND_NONE, "qkv_attention", {"order=time", "returns=0"}, (" / math.sqrt(self.d)", "")),
+    "as_many_keys": (AS_MANY_KEYS, "qkv_attention", {"square=yes"}, ("self.w_v(v)", "self.w_v(k)")),
+    "output_layer": (WITH_AN_OUTPUT_LAYER, "self_attention", {"bypassed=out_proj"}, (" / self.width**0.5", "")),
+    "one_sequence": (ONE_SEQUENCE, "mha", {"dims=2", "returns=0"}, ("math.sqrt(self.d)", "math.sqrt(self.d * self.h)")),
+    "one_matrix": (
+        ONE_MATRIX,
+        "multiplicative_attention",
+        {"query=(B, 1, E)", "mask=hide"},
+        ("mask, -", "mask == 0, -"),
+    ),
+    "sizes_elsewhere": (
+        SIZES_ELSEWHERE,
+        "mha",
+        {"globals=block_size=L,n_embd=E"},
+        ("k.shape[-1] **", "x.shape[-1] **"),
+    ),
+    "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
+    "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind):
+    text, slug, said, (old, new) = KINDS[kind]
+    source = HEAD + text
+    nearest = inference.kata_of(source.encode())
+    right, wrong = read(source, slug), read(source.replace(old, new), slug)
+
+    assert nearest is not None
+    assert nearest[0] == slug
+    assert isinstance(right, Chosen), right
+    assert isinstance(wrong, Chosen), wrong
+    assert right.mistakes == 0, right.reading.flags()
+    assert said <= set(right.reading.flags())
+    assert old in source
+    assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+def test_code_that_takes_as_many_keys_as_queries_is_right_as_read(shared_engine):
+    report = shared_engine.grade("qkv_attention", (HEAD + AS_MANY_KEYS).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]
+
+
+def test_a_missing_package_is_named_with_what_installs_it(shared_engine):
+    text = HEAD.replace("import math", "from einop import rearrange")
+    text += A_WIDTH_BY_ITS_LAYERS.replace("(weights @ v)", "rearrange(weights @ v)")
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.ungraded_because is not None
+    assert "pip install einop" in report.ungraded_because
