@@ -11,6 +11,7 @@ or a new Python with the engines of a template, `python ready.py face TEMPLATE A
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -23,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -247,7 +249,24 @@ def _serve_commands(address: str) -> NoReturn:
     gc.freeze()  # a collection in a fork would copy every page
     told = _forked_for_the_next()
     _take_surroundings_of(told, "attn-kata")
-    _run_the_command(told["engine"])
+    with _ended_at_once():
+        _run_the_command(told["engine"])
+
+
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Whoever exits ends here, where Python would take every loaded module apart: that takes longer than most commands."""
+    try:
+        yield
+    except SystemExit as end:
+        threading._shutdown()  # type: ignore[attr-defined]  # what Python does at its end for threads,
+        atexit._run_exitfuncs()  # and for whoever asked for it
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        code = end.code
+        if code is not None and not isinstance(code, int):
+            raise
+        os._exit(code or 0)
 
 
 def _take_surroundings_of(told: Mapping[str, Any], name: str) -> None:
@@ -311,8 +330,9 @@ def _serve_engines(address: str, *folders: str) -> None:
         gc.freeze()
         gc.enable()
         _take_surroundings_of(told, "-c")
-        exec(compile(told["text"], "<string>", "exec"), {"__name__": "__main__"})
-        sys.exit()
+        with _ended_at_once():
+            exec(compile(told["text"], "<string>", "exec"), {"__name__": "__main__"})
+            sys.exit()
     os.setsid()
     server._serve_and_exit(fork_server.ForkServer(requests=0, reports=1).serve)
 
