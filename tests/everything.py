@@ -15,7 +15,8 @@ LINTERS = {
     "ruff format": ["-m", "ruff", "format", "--check", "."],
 }
 TYPES = ["-m", "mypy"]
-TESTS = ["-m", "pytest", "-q", "-n", "3", "--dist", "worksteal"]
+# Of pytest's plugins one is needed; with ours, pytest would compile the whole package anew, in every worker.
+TESTS = ["-m", "pytest", "-q", "--disable-plugin-autoload", "-p", "xdist", "-n", "3", "--dist", "worksteal"]
 
 
 def main() -> int:

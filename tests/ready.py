@@ -11,6 +11,7 @@ or a new Python with the engines of a template, `python ready.py face TEMPLATE A
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -23,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,17 +111,30 @@ class Templates:
         self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], lines: str = "", timeout: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
         """Run one command of attn-kata to its end, as `subprocess.run` does with `python -m attn_kata`."""
+        told = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env), "engine": json.loads(self._told())}
+        new = [sys.executable, "-m", "attn_kata", *arguments]
+        return self._ended(self._command, told, new, lines=lines, timeout=timeout)
+
+    def run_with_torch(
+        self, text: str, *arguments: str, cwd: Path, lines: str = "", timeout: float = 120.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run this text to its end, as `python -c` does, where torch is imported already, and what an engine imports."""
+        told = {"text": text, "arguments": list(arguments), "cwd": str(cwd), "env": dict(os.environ)}
+        new = [sys.executable, "-c", text, *arguments]
+        return self._ended(self._engine, told, new, lines=lines, timeout=timeout)
+
+    def _ended(
+        self, template: Path, told: Mapping[str, Any], new: list[str], *, lines: str, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """What this template's process printed when it has ended; `new` is the same in a new Python."""
         if not HERE:
-            command = [sys.executable, "-m", "attn_kata", *arguments]
             options: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "check": False}
-            return subprocess.run(command, cwd=cwd, env=env, input=lines, timeout=timeout, **options)
+            return subprocess.run(new, cwd=told["cwd"], env=told["env"], input=lines, timeout=timeout, **options)
         with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as warned:
             typed.write(lines.encode())
             typed.seek(0)
             streams = [file.fileno() for file in (typed, said, warned)]
-            engine = [str(self._engine), self._environment, self._folders]
-            told = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env), "engine": engine}
-            process = Process(self._command, streams, told)
+            process = Process(template, streams, told)
             try:
                 code = process.wait(timeout)
             except subprocess.TimeoutExpired:
@@ -129,7 +144,7 @@ class Templates:
             for file in (said, warned):
                 file.seek(0)
                 printed.append(file.read().decode().replace("\r\n", "\n"))
-        return subprocess.CompletedProcess(list(arguments), code, *printed)
+        return subprocess.CompletedProcess(list(told["arguments"]), code, *printed)
 
 
 @contextlib.contextmanager
@@ -233,14 +248,35 @@ def _serve_commands(address: str) -> NoReturn:
     _load_what_commands_load()
     gc.freeze()  # a collection in a fork would copy every page
     told = _forked_for_the_next()
+    _take_surroundings_of(told, "attn-kata")
+    with _ended_at_once():
+        _run_the_command(told["engine"])
+
+
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Whoever exits ends here, where Python would take every loaded module apart: that takes longer than most commands."""
+    try:
+        yield
+    except SystemExit as end:
+        threading._shutdown()  # type: ignore[attr-defined]  # what Python does at its end for threads,
+        atexit._run_exitfuncs()  # and for whoever asked for it
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        code = end.code
+        if code is not None and not isinstance(code, int):
+            raise
+        os._exit(code or 0)
+
+
+def _take_surroundings_of(told: Mapping[str, Any], name: str) -> None:
     os.environ.clear()
     os.environ.update(told["env"])
     time.tzset()
-    sys.argv = ["attn-kata", *told["arguments"]]
-    for number, (name, mode, buffering) in enumerate((("stdin", "r", -1), ("stdout", "w", -1), ("stderr", "w", 1))):
-        before = getattr(sys, name)  # the locale, which says how to encode, is the same
-        setattr(sys, name, os.fdopen(number, mode, buffering, encoding=before.encoding, errors=before.errors))
-    _run_the_command(told["engine"])
+    sys.argv = [name, *told["arguments"]]
+    for number, (stream, mode, buffering) in enumerate((("stdin", "r", -1), ("stdout", "w", -1), ("stderr", "w", 1))):
+        before = getattr(sys, stream)  # the locale, which says how to encode, is the same
+        setattr(sys, stream, os.fdopen(number, mode, buffering, encoding=before.encoding, errors=before.errors))
 
 
 def _load_what_commands_load() -> None:
@@ -289,7 +325,14 @@ def _serve_engines(address: str, *folders: str) -> None:
     server._import_torch()
     from attn_kata.engine import fork_server
 
-    _forked_for_the_next()
+    told = _forked_for_the_next()
+    if "text" in told:
+        gc.freeze()
+        gc.enable()
+        _take_surroundings_of(told, "-c")
+        with _ended_at_once():
+            exec(compile(told["text"], "<string>", "exec"), {"__name__": "__main__"})
+            sys.exit()
     os.setsid()
     server._serve_and_exit(fork_server.ForkServer(requests=0, reports=1).serve)
 

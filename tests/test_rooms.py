@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def room(path: tuple[str, ...], *, is_folder: bool = False) -> str:
     return path[0] if is_folder or len(path) > 1 else GROUND
 
 
+@cache
 def arrows(package: Path) -> list[Arrow]:
     """Every import between modules of a package, those inside of functions too."""
     found = []

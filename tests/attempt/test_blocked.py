@@ -1,13 +1,12 @@
 """Blocked operations refuse whatever way they are called; everything else stays as it was.
 
-Blocking is for good, so each of these runs in a process of its own. One new Python has imported torch, and forks for each.
+Blocking is for good, so each of these runs in a process of its own. One that has imported torch forks for each.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from typing import Any
 
 import pytest
 
@@ -196,16 +195,10 @@ json.dump(told, sys.stdout)
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, str]:
+def said(ready: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each script printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS.replace("BEGIN", BEGIN)],
-        input=json.dumps(SCRIPTS),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    forks = FORKS.replace("BEGIN", BEGIN)
+    done = ready.run_with_torch(forks, cwd=tmp_path_factory.mktemp("blocked"), lines=json.dumps(SCRIPTS))
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)
     assert {code for code, _ in told.values()} == {0}, done.stderr[-3000:]

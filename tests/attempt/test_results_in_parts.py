@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -154,13 +153,13 @@ def test_the_rows_that_are_multiplied_with_a_weight_are_counted_however_the_laye
     assert cost.rows == products * 2 * 5
 
 
-def test_measuring_imports_nothing_more() -> None:
+def test_measuring_imports_nothing_more(ready: Any, tmp_path: Path) -> None:
     code = (
         "import sys, torch; from attn_kata.attempt.meter import Meter; before = set(sys.modules)\n"
         "with Meter([]): torch.ones(3, 3) @ torch.ones(3, 3)\n"
         "print(len(set(sys.modules) - before))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = ready.run_with_torch(code, cwd=tmp_path)
 
     assert int(ran.stdout) < 20  # torch._dynamo and what it brings are 800
 

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from attn_kata import resources
 from attn_kata.authoring.workbench import Workbench
 
 
-def test_an_attempt_that_ends_the_process_has_no_report_and_the_next_one_has() -> None:
+@pytest.fixture(scope="module")
+def workbench() -> Iterator[Workbench]:
+    with Workbench() as running:
+        yield running
+
+
+def test_an_attempt_that_ends_the_process_has_no_report_and_the_next_one_has(workbench: Workbench) -> None:
     right = (resources.solutions_folder() / "sdpa.py").read_bytes()
-    with Workbench() as workbench:
-        ended = workbench.grade("sdpa", b"import os\nos._exit(0)\n", attempt="ends.py")
-        after = workbench.grade("sdpa", right, attempt="sdpa.py")
+    ended = workbench.grade("sdpa", b"import os\nos._exit(0)\n", attempt="ends.py")
+    after = workbench.grade("sdpa", right, attempt="sdpa.py")
 
     assert ended is None
     assert after is not None
     assert after.outcome == "passed"
 
 
-def test_what_an_attempt_sets_and_prints_does_not_reach_the_next_one() -> None:
+def test_what_an_attempt_sets_and_prints_does_not_reach_the_next_one(workbench: Workbench) -> None:
     right = (resources.solutions_folder() / "sdpa.py").read_bytes()
     sets = b"torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\nprint('{}')\n"
-    with Workbench() as workbench:
-        first = workbench.grade("sdpa", right + sets, attempt="sets.py")
-        second = workbench.grade("sdpa", right, attempt="sdpa.py")
+    first = workbench.grade("sdpa", right + sets, attempt="sets.py")
+    second = workbench.grade("sdpa", right, attempt="sdpa.py")
 
     assert first is not None
     assert second is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -40,14 +39,17 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run(tmp_path: Path, environment: dict[str, str], ready: Any) -> Run:
-    """`run("class", folder, "--kata", "sdpa")` in a process and a folder of its own. With `preexec_fn`, in a new Python."""
+    """`run("class", folder, "--kata", "sdpa")` in a process and a folder of its own. With `preexec_fn`, in a new Python.
+
+    Its engines have loaded torch already.
+    """
     (tmp_path / "work").mkdir(exist_ok=True)
 
     def run(*arguments: str | Path, **changed: object) -> object:
         options = {"cwd": tmp_path / "work", "env": environment, "timeout": 120, **changed}
         if "preexec_fn" not in options:
             return ready.run([*map(str, arguments)], **options)
-        command = [sys.executable, "-m", "attn_kata", *map(str, arguments)]
+        command = ready.face(*map(str, arguments))
         return subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **options)
 
     return run  # type: ignore[return-value]

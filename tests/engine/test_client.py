@@ -397,12 +397,13 @@ def test_an_engine_that_is_killed_is_a_fault_and_its_children_go_with_it(role, g
     assert not folder.exists()
 
 
-def test_an_engine_that_cannot_start_says_so_with_its_log(monkeypatch):
-    monkeypatch.setattr("attn_kata.engine.client._import_folders", lambda: ["/nowhere"])
-    with Engine(_role="no such role") as engine, pytest.raises(EngineFault) as caught:
+def test_an_engine_that_cannot_start_says_so_with_its_log(monkeypatch, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('libtorch.so was not found')\n")
+    monkeypatch.setattr("attn_kata.engine.client._import_folders", lambda: [str(tmp_path)])
+    with Engine() as engine, pytest.raises(EngineFault) as caught:
         engine.wait_until_ready()
 
-    assert "KeyError" in caught.value.details or "ModuleNotFoundError" in caught.value.details
+    assert "ImportError: libtorch.so was not found" in caught.value.details
 
 
 # ------------------------------------------------------------------------------------------------------ nothing left

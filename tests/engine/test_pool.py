@@ -6,29 +6,33 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import psutil
 import pytest
 
 from attn_kata import catalog
-from attn_kata.engine import memory, pool
+from attn_kata.engine import memory, persistent, pool
 from attn_kata.engine.client import EngineFault
 from attn_kata.engine.pool import EnginePool
 
 SOURCE = catalog.find("softmax").solution.read_bytes()
 
 
-def engines_of_this_process() -> set[psutil.Process]:
-    """The engines that run below this process and its threads."""
-    return {each for each in psutil.Process().children() if "server.py" in " ".join(each.cmdline())}
-
-
+@pytest.mark.usefixtures("ready_engines")
 def test_an_engine_that_dies_or_grows_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = engines_of_this_process()  # of tests before
+    started: list[psutil.Process] = []
+
+    class Recorded(persistent.Engine):
+        def __init__(self, **asked: Any) -> None:
+            super().__init__(**asked)
+            started.append(psutil.Process(self.pid))
 
     def engine_of_this_process() -> psutil.Process:
-        (found,) = engines_of_this_process() - others
+        (found,) = (each for each in started if each.is_running() and each.status() != psutil.STATUS_ZOMBIE)
         return found
+
+    monkeypatch.setattr(persistent, "Engine", Recorded)
 
     def graded() -> bool:
         return engines.grade("softmax", SOURCE, attempt="softmax.py", properties=("values",)).passed

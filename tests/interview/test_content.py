@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ from attn_kata.interview import content, control, formulas, plans, stubs
 
 SLUGS = [slug for slug in catalog.slugs() if (resources.katas_folder() / slug / "interview.toml").exists()]
 
-# Runs in a process of its own: importing torch here would slow every other test down.
+# Runs in a process of its own, where torch is imported already.
 EXAMPLES = """
 import sys, torch
 from torch import nn
@@ -38,8 +36,8 @@ def test_the_six_have_an_interview():
     assert {"sdpa", "fused_qkv", "padding_mask", "causal_mask", "mha", "cross_attention"} <= set(SLUGS)
 
 
-def test_every_worked_example_is_what_the_reference_gives():
-    done = subprocess.run([sys.executable, "-c", EXAMPLES, *SLUGS], capture_output=True, encoding="utf-8", check=False)
+def test_every_worked_example_is_what_the_reference_gives(ready, tmp_path):
+    done = ready.run_with_torch(EXAMPLES, *SLUGS, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
 

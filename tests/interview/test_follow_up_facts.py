@@ -79,8 +79,8 @@ COUNTED = {
     "causal_pairs": lambda Tq, Tk: int(torch.ones(Tk, Tk).tril()[-Tq:].sum()),
     "masked_share": lambda T: 100 * torch.ones(T, T).triu(1).mean().item(),
     "padded_share": lambda a, b, c, d: padding([a, b, c, d]),
-    "score_deviation": lambda D: torch.randn(200_000, D, generator=torch.manual_seed(0)).mul(
-        torch.randn(200_000, D, generator=torch.manual_seed(1))
+    "score_deviation": lambda D: torch.randn(40_000, D, generator=torch.manual_seed(0)).mul(
+        torch.randn(40_000, D, generator=torch.manual_seed(1))
     ).sum(-1).std().item(),
     "first_weight": lambda gap: torch.tensor([float(gap), 0.0]).softmax(0)[0].item(),
     "leaked_weight": lambda keys, padded: 100 * torch.zeros(keys).softmax(0)[:padded].sum().item(),

@@ -47,7 +47,7 @@ def environment(folder: Path) -> Path:
 
 def install(python: Path, *what: str | Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-build-isolation"]
-    run(*pip, *what, cwd=python.parent)
+    run(*pip, "--no-compile", *what, cwd=python.parent)  # most of what would be compiled is never imported
 
 
 def command(python: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import time
 
 import pytest
 
@@ -19,19 +18,20 @@ def test_memory_beyond_the_allowance_is_refused(in_child, tier):
     assert much.error == "MemoryError"
 
 
-@pytest.mark.parametrize("tier", [0, 2])
-def test_an_endless_loop_that_ignores_signals_is_killed(in_child, tier):
+def test_an_endless_loop_that_ignores_signals_is_killed(in_child):
     def action():
         for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_IGN)
         while True:
             pass
 
-    before = time.monotonic()
-    outcome = in_child(action, tier=tier, cpu_seconds=1)
+    before = os.times()
+    outcome = in_child(action, tier=2, cpu_seconds=1)  # where another process waits for it
+
+    after = os.times()
 
     assert os.WTERMSIG(outcome.status) == signal.SIGKILL
-    assert time.monotonic() - before < 10
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 5
 
 
 def test_descriptors_run_out_early(in_child):

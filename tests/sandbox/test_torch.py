@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-import attn_kata
 
 SCRIPT = Path(__file__).with_name("torch_trials.py")
 NAMES = re.findall(r"^def (\w+)\(\):", SCRIPT.read_text(), flags=re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def said():
-    """What each trial said, from one process that imports torch once."""
+def said(ready, tmp_path_factory):
+    """What each trial said, from one process that has imported torch as an engine does."""
     pytest.importorskip("numpy")
-    found = subprocess.run(
-        [sys.executable, str(SCRIPT)],
-        env=os.environ | {"PYTHONPATH": str(Path(attn_kata.__file__).parents[1])},
-        stdout=subprocess.PIPE,
-        timeout=120,
-        check=True,
-    )
+    found = ready.run_with_torch(SCRIPT.read_text("utf-8"), cwd=tmp_path_factory.mktemp("trials"))
+    assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
 
 

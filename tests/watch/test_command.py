@@ -154,10 +154,9 @@ def test_a_signal_gives_the_terminal_back(folder, environment, tmp_path, number,
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment):
+def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment, ready):
     (folder / "sdpa.py").write_text(WRONG, "utf-8")
-    script = folder / "broken.py"
-    script.write_text(
+    python, *script = ready.script(
         "import sys\n"
         "from attn_kata.watch import screen\n"
         "def draw(*a, **k): raise RuntimeError('ours')\n"
@@ -165,9 +164,7 @@ def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment):
         "from attn_kata.cli.group import run\n"
         "sys.exit(run(['watch', 'sdpa.py']))\n"
     )
-    child = pexpect.spawn(
-        sys.executable, [str(script)], cwd=str(folder), env=environment, dimensions=(24, 80), timeout=SECONDS
-    )
+    child = pexpect.spawn(python, script, cwd=str(folder), env=environment, dimensions=(24, 80), timeout=SECONDS)
     printed = child.read()
     child.close()
 
