@@ -1,7 +1,7 @@
 """The workbench: attempts of our own graded one after the other in one process, for the check of a kata.
 
 The engine gives every attempt processes of its own, confined, and they cost as much as the grading. A specimen needs no
-confinement. Here it answers in the grader's own process. Its replies are the same bytes as from a process of its own; the
+confinement. Here it answers in the grader's own process. It gets and gives the same bytes as in a process of its own; the
 hidden tests and the diagnosis are the same too. Only forbidden operations are not blocked. What the reference and the search
 have computed serves the next one.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from attn_kata.attempt.executor import Executor
 from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.grading.connection import Connection, Ended
 from attn_kata.grading.grade import Loaded, grade
-from attn_kata.grading.local import same_strides
 from attn_kata.properties.failures import AttemptDied
 from attn_kata.protocol import replies, wire
 from attn_kata.protocol.messages import Job, Request
@@ -37,10 +35,7 @@ def grade_here(source: bytes, *, attempt: str, loaded: Loaded) -> Report:
 
 
 class Loopback(Connection):
-    """Replies are the same bytes as between two processes, and a request's tensors are copied: it is our own.
-
-    Nothing is confined, and nothing is blocked.
-    """
+    """Requests and replies are the same bytes as between two processes. Nothing is confined, and nothing is blocked."""
 
     def __init__(self, *of_connection: Any, **more: Any) -> None:
         super().__init__(*of_connection, **more)
@@ -59,7 +54,7 @@ class Loopback(Connection):
         ours = torch.default_generator.get_state()
         torch.default_generator.set_state(self._drawn)
         try:
-            sent = replace(request, tensors=tuple(map(same_strides, request.tensors)))
+            sent, _ = wire.decode_request(_reading(wire.encode_request(request, 1)))
             answered = child.encoded(1, *self._executor.execute(sent))
         finally:
             self._drawn = torch.default_generator.get_state()
