@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from attn_kata import resources
-from attn_kata.authoring.workbench import Workbench
+from attn_kata.authoring.workbench import Workbench, briefly
+from attn_kata.grading.grade import Loaded
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +37,15 @@ def test_what_an_attempt_sets_and_prints_does_not_reach_the_next_one(workbench: 
     assert second is not None
     assert second.outcome == "passed"
     assert [finding.property for finding in second.findings if finding.outcome != "passed"] == []
+
+
+def test_all_cases_are_asked_of_what_an_attempt_is_said_to_break_and_of_what_that_needs() -> None:
+    loaded = Loaded.of(resources.katas_folder() / "sdpa", resources.solutions_folder() / "sdpa.py")
+    whole = {test.property.name: test.property for test in loaded.tests}
+    asked = {test.property.name: test.property.cases for test in briefly(loaded, ["gradients"]).tests}
+    named = {"gradients", *whole["gradients"].needs}
+
+    assert {len(whole[name].cases) for name in named} != {1}
+    assert asked.keys() == whole.keys()
+    for name, cases in asked.items():
+        assert cases == (whole[name].cases if name in named | {"output_shape"} else whole[name].cases[:1]), name

@@ -112,10 +112,13 @@ def test_an_answer_near_a_mistake_but_not_equal_to_it_is_blamed_on_nothing(
     kata: catalog.Kata, pipeline: Pipeline
 ) -> None:
     begun, right = begun_for(kata, pipeline)
+    whole = (kata, pipeline) in NUMBERS[
+        ::4
+    ]  # of the others each mistake alone: pairs and triples are thousands of sets
     for nudge in (1e-4, 0.05):
         answers = [Answer(output=nudged(answer, nudge)) for answer in right]
 
-        assert explain(pipeline, begun, answers) == []
+        assert explain(pipeline, begun, answers, most=search.MOST if whole else 1) == []
 
 
 def some_pairs(kata: catalog.Kata, pipeline: Pipeline, *, count: int) -> list[tuple[Variant, ...]]:

@@ -24,12 +24,13 @@ from attn_kata.resources import katas_folder
 
 SEED = 0
 IN_PAIRS = 3  # variants of one id that are met in pairs; alone, all are
+ONE_IN = 3  # pairs: the others would ask the same again
 
 
 def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]:
-    """Every single variant; or for every two ids, and every id with itself, one pair of variants that show in values.
+    """Every single variant; or one in `ONE_IN` of all two ids, each as one pair of variants that show in values.
 
-    The two replace different stages. All pairs would be several times as many, and ask the same again. Which variants of two
+    The two replace different stages. All pairs would be many times as many, and ask the same again. Which variants of two
     ids make the pair changes from pair to pair, among the first of each, so that not only the first is met.
     """
     if not pairs:
@@ -40,11 +41,15 @@ def choices(pipeline: Pipeline, *, pairs: bool) -> Iterator[tuple[Variant, ...]]
         if variant.shows_in_values:
             by_id.setdefault(variant.id, []).append(variant)
     first = [some[:IN_PAIRS] for some in by_id.values()]
-    for turn, (one, other) in enumerate(itertools.combinations_with_replacement(first, 2)):
+    turn = 0
+    for (here, one), (there, other) in itertools.combinations_with_replacement(enumerate(first), 2):
+        if (here + there) % ONE_IN:
+            continue  # so every id meets about as many others
         together = itertools.combinations(one, 2) if one is other else itertools.product(one, other)
         possible = [pair for pair in together if not set(pair[0].stages) & set(pair[1].stages)]
         if possible:
             yield possible[turn % len(possible)]
+            turn += 1
 
 
 class Known:

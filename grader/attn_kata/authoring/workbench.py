@@ -1,8 +1,12 @@
 """The workbench: attempts of our own graded one after the other in one process, for the check of a kata.
 
 The engine gives every attempt processes of its own, confined, and they cost as much as the grading. A specimen needs no
-confinement. Here it answers in the grader's own process, with the same bytes in and out, the same hidden tests and the same
-diagnosis; only forbidden operations are not blocked. What the reference and the search have computed serves the next one.
+confinement. Here it answers in the grader's own process. It gets and gives the same bytes as in a process of its own; the
+hidden tests and the diagnosis are the same too. Only forbidden operations are not blocked. What the reference and the search
+have computed serves the next one.
+
+Whoever knows what an attempt breaks may name it. These properties, and what they need, are asked in every case; every other
+property in its first case alone: nothing is held against it, and the diagnosis has to know what else fails.
 """
 
 from __future__ import annotations
@@ -15,11 +19,16 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Collection
+from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attn_kata.report.model import Report
 from attn_kata.resources import katas_folder, solutions_folder
+
+if TYPE_CHECKING:
+    from attn_kata.grading.grade import Loaded
 
 SECONDS = 300.0  # for one grading: more than its own limits, so only a call that does not come back takes as long
 
@@ -38,12 +47,17 @@ class Workbench:
     ) -> None:
         self.close()
 
-    def grade(self, slug: str, source: bytes, *, attempt: str) -> Report | None:
-        """The report, or None where this attempt cannot be graded here: it ends the process, or does not come back."""
+    def grade(self, slug: str, source: bytes, *, attempt: str, breaks: Collection[str] | None = None) -> Report | None:
+        """The report, or None where this attempt cannot be graded here: it ends the process, or does not come back.
+
+        With `breaks`, all cases are asked of these properties alone, and of what they need.
+        """
         process = self._process = self._process or _start()
         assert process.stdin is not None
         assert process.stdout is not None
-        asked = {"slug": slug, "attempt": attempt, "source": source.decode()}
+        asked: dict[str, Any] = {"slug": slug, "attempt": attempt, "source": source.decode()}
+        if breaks is not None:
+            asked["breaks"] = sorted(breaks)
         watchdog = threading.Timer(SECONDS, process.kill)
         watchdog.start()
         try:
@@ -103,8 +117,23 @@ def serve() -> None:
             if loaded is None or slug != job["slug"]:
                 slug, loaded = job["slug"], None
                 loaded = Loaded.of(katas_folder() / slug, solutions_folder() / f"{slug}.py")
-            body = loopback.grade_here(job["source"].encode(), attempt=job["attempt"], loaded=loaded).to_dict()
+            asking = loaded if job.get("breaks") is None else briefly(loaded, job["breaks"])
+            body = loopback.grade_here(job["source"].encode(), attempt=job["attempt"], loaded=asking).to_dict()
         except Exception:  # the engine, which is asked next, meets it again and reports it
             traceback.print_exc()
         answers.write(json.dumps(body).encode() + b"\n")
         answers.flush()
+
+
+def briefly(loaded: Loaded, breaks: Collection[str]) -> Loaded:
+    """The kata with all cases of these properties and of what they need, and the first case of every other property."""
+    from attn_kata.grading.runner import with_needs
+
+    whole = with_needs(loaded.tests, tuple(breaks))
+    tests = [
+        test
+        if test.property.name in whole
+        else replace(test, property=replace(test.property, cases=test.property.cases[:1]))
+        for test in loaded.tests
+    ]
+    return replace(loaded, tests=tests)

@@ -39,7 +39,7 @@ def check(names: tuple[str, ...], matrix: bool) -> None:
     failed = False
     with Engine() as engine, Workbench() as workbench:
         for kata in chosen:
-            result = rules.check(kata, engine, workbench)
+            result = rules.check(kata, engine, workbench, whole=matrix)
             failed = failed or bool(result.problems)
             click.echo(f"{kata.slug}: {result.graded} graded, {_count(result.problems)}")
             for problem in result.problems:

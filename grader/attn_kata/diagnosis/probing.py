@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from attn_kata.diagnosis.outcomes import about_shapes, tensors
+from attn_kata.diagnosis.outcomes import about_shapes, kept, tensors
 from attn_kata.diagnosis.pipeline import Output, Pipeline, Probe, State
 from attn_kata.diagnosis.search import EQUAL, Answer
 from attn_kata.properties.failures import AttemptDied, AttemptRaised, NoAnswer, PropertyFailed, Raised
-from attn_kata.properties.handle import Handle, Module, Target
+from attn_kata.properties.handle import Handle, Module, Target, number_for
 
 SEED = 7919  # probes do not depend on the grading's seed: they compare a formula, not a statistic
 
@@ -96,17 +96,22 @@ def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
     probes = pipeline.probes()
     asked = ProbeResults(sizes=probes[0].sizes)
     for place, probe in enumerate(probes):
-        weights = _weights(pipeline, reference, probe)
+        put = ProbeCall(probe=probe, weights=_weights(pipeline, reference, probe))
+        number_for(SEED + place)  # whatever was asked before, the attempt draws the same
         try:
-            put = ProbeCall(probe=probe, weights=_with_its_biases(pipeline, attempt, probe, weights))
-            known = {name: put.weights.get(name, torch.zeros_like(weight)) for name, weight in weights.items()}
-            begun = pipeline.first_state(known, probe)
             answer = _answer(asked, pipeline, attempt, put, twice=place == 0)
+            fitting = put.weights if answer is not None else _with_its_biases(pipeline, attempt, put)
+            if fitting is not put.weights:
+                known = {name: fitting.get(name, torch.zeros_like(weight)) for name, weight in put.weights.items()}
+                put = ProbeCall(probe=probe, weights=fitting)
+                answer = _answer(asked, pipeline, attempt, put, twice=place == 0)
+            else:
+                known = put.weights
         except AttemptDied:  # stop here: the next probe would take as long
             return ProbeResults(sizes={}, raised=asked.raised, unsteady=asked.unsteady, parameters=asked.parameters)
         if answer is not None:
             asked.calls.append(put)
-            asked.begun.append(begun)
+            asked.begun.append(pipeline.first_state(known, probe))
             asked.answers.append(answer)
     return asked
 
@@ -143,27 +148,26 @@ def _answer(asked: ProbeResults, pipeline: Pipeline, attempt: Handle, put: Probe
 def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, torch.Tensor]:
     if not pipeline.module:
         return {}
-    return probe.weights(getattr(reference, pipeline.entry)(*probe.build).parameters)
+    shapes: dict[str, tuple[int, ...]] = kept(
+        pipeline,
+        ("parameters", probe.build, reference._transport),
+        lambda: getattr(reference, pipeline.entry)(*probe.build).parameters,
+    )
+    return probe.weights(shapes)
 
 
-def _with_its_biases(
-    pipeline: Pipeline, attempt: Handle, probe: Probe, weights: dict[str, torch.Tensor]
-) -> dict[str, torch.Tensor]:
+def _with_its_biases(pipeline: Pipeline, attempt: Handle, put: ProbeCall) -> dict[str, torch.Tensor]:
     """The weights without the biases that the attempt's module lacks, and with 0 for those that only it has.
 
     A bias too few or too many has a name of its own, and the rest of the attempt may be looked at. Of other parameters, nothing
     is changed: the weights then do not fit.
     """
+    weights = put.weights
     if not pipeline.module:
         return weights
     try:
-        shapes: dict[str, tuple[int, ...]] = getattr(attempt, pipeline.entry)(*probe.build).parameters
-    except (
-        PropertyFailed,
-        RuntimeError,
-        IndexError,
-        ValueError,
-    ):  # asked again with the weights, which tells what is raised
+        shapes: dict[str, tuple[int, ...]] = getattr(attempt, pipeline.entry)(*put.probe.build).parameters
+    except (PropertyFailed, RuntimeError, IndexError, ValueError):
         return weights
     lacks, beside = weights.keys() - shapes.keys(), shapes.keys() - weights.keys()
     if not (lacks or beside) or not all(name.endswith("bias") for name in (*lacks, *beside)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,11 +10,14 @@ import torch
 from torch import Tensor
 
 from attn_kata.diagnosis.outcomes import (
+    Known,
     Outcome,
     Outcomes,
     about_shapes,
     error_kind,
     kept,
+    known,
+    known_outcome,
     outcome,
     outcomes,
     tells,
@@ -126,7 +128,7 @@ def explain(
     of the pipeline's `ways` is tried.
     Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
     """
-    begun, answers = _steered(begun, answers)
+    begun, answers = _steered(known(pipeline, begun), answers)
     found = _smallest(pipeline, begun, answers, finite, most, likely)
     if found is None and any(answer.output is None and about_shapes(answer.raised) for answer in answers):
         loose = [_any_of_shapes(pipeline, *both) for both in zip(begun, answers, strict=True)]
@@ -164,7 +166,7 @@ def _smallest(
     # By the place of a way among all. The first is the usual one.
     telling: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
     for count in range(most + 1):
-        ways = [begun, *(_masking(begun, way, finite) for way in MASKING if count and _masked(begun))]
+        ways = [begun, *(_masking(pipeline, begun, way, finite) for way in MASKING if count and _masked(begun))]
         # The first probe prunes the search. If it has no mask, all ways of masking agree on it: one walk is enough.
         walks = [ways] if not _masked(begun[:1]) else [[way] for way in ways]
         computing = [pipeline, *(pipeline.in_ways if count else ())]
@@ -193,7 +195,7 @@ def _smallest(
                 if not place:
                     agreeing.append(chosen)
                 for states in together:
-                    begins = outcome(one, states[0], chosen) if hides else first
+                    begins = known_outcome(one, states[0], chosen) if hides else first
                     worst = _farthest(one, states, answers, chosen, begins)
                     if worst < RIVAL:
                         (matched if worst <= EQUAL else near).add(frozenset(variant.id for variant in chosen))
@@ -217,7 +219,7 @@ def _possible(tried: Outcomes, answer: Answer) -> Iterable[Outcome]:
 
 def _alone(pipeline: Pipeline, begun: list[State]) -> list[list[State | str]]:
     """What each variant alone gives on every probe."""
-    return [[outcome(pipeline, state, (variant,)) for state in begun] for variant in pipeline.variants]
+    return [[known_outcome(pipeline, state, (variant,)) for state in begun] for variant in pipeline.variants]
 
 
 def _telling(
@@ -257,7 +259,7 @@ def _also(
     if on_the_first is not None and on_any is not None:
         for chosen in agreeing:
             if tells(chosen, on_any) and not tells(chosen, on_the_first):
-                yield Outcome(chosen=chosen, result=outcome(pipeline, begun, chosen))
+                yield Outcome(chosen=chosen, result=known_outcome(pipeline, begun, chosen))
 
 
 def _steered(begun: list[State], answers: list[Answer]) -> tuple[list[State], list[Answer]]:
@@ -277,7 +279,7 @@ def _farthest(
     """The largest distance over all probes; infinity from RIVAL on, or with nothing to compare."""
     worst, evidence = distance(answers[0], first), answers[0].output is not None and comparable(first)
     for state, answer in zip(states[1:], answers[1:], strict=True):
-        other = outcome(pipeline, state, chosen)
+        other = known_outcome(pipeline, state, chosen)
         worst = max(worst, distance(answer, other))
         if worst >= RIVAL:
             return float("inf")
@@ -289,9 +291,10 @@ def _masked(begun: list[State]) -> bool:
     return any(getattr(state, "keep", None) is not None for state in begun)
 
 
-def _masking(begun: list[State], way: str, finite: float) -> list[State]:
-    """These states, with another right way of masking in later stages."""
-    states = [copy.copy(state) for state in begun]
-    for state in states:
-        state.masking = (way, finite)
-    return states
+def _masking(pipeline: Pipeline, begun: list[State], way: str, finite: float) -> list[State]:
+    """These known states, with another right way of masking in later stages."""
+    return kept(
+        pipeline,
+        ("masking", begun, way, finite),
+        lambda: [Known(**{**vars(state), "masking": (way, finite)}) for state in begun],
+    )

@@ -43,8 +43,9 @@ MASKING = ("fill", "guard", "add", "after")
 def weigh_later(state: State) -> None:
     """What a right way of masking does with the weights: a guard against NaN, or all of the masking (`MASKING`: "after")."""
     way, _ = getattr(state, "masking", None) or ("", 0.0)
-    if way == "guard" and hasattr(state, "weights"):
-        state.weights = state.weights.masked_fill(state.weights.isnan(), 0.0)
+    weights = getattr(state, "weights", None)
+    if way == "guard" and weights is not None and weights is not getattr(state, "guarded", None):
+        state.weights = state.guarded = weights.masked_fill(weights.isnan(), 0.0)
     keep = getattr(state, "mask_later", None)
     if keep is not None and hasattr(state, "weights"):
         kept = state.weights * keep
