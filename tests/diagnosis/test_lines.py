@@ -406,6 +406,11 @@ MASK = [
         "mask.query_axis",
         padded("s = (q @ k.mT).masked_fill(~keep[:, None, :, None], -1e9)  # HERE\nreturn s.softmax(-1) @ v"),
     ),
+    # What is made and never used is lost, not laid on the queries.
+    (
+        "mask.query_axis",
+        padded("s = q @ k.mT\nm = s.masked_fill(~keep[:, None, None, :], -1e9)\nreturn s.softmax(-1) @ v"),
+    ),
     (
         "mask.query_axis",
         padded(

@@ -291,8 +291,11 @@ def after_softmax(program: Program) -> int | None:
 
 
 def only_application(program: Program) -> int | None:
-    """The line of the one use of a mask."""
-    return only_line([use.node for use in _applications(program)])
+    """The line of the one use of a mask, if what comes of it is used."""
+    found = [use.node for use in _applications(program)]
+    statements = [program.statement(node) for node in found]
+    thrown_away = any(isinstance(one, ast.Assign) and goes_nowhere(program, one) for one in statements)
+    return None if thrown_away else only_line(found)
 
 
 def added(program: Program) -> int | None:
