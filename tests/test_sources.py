@@ -111,7 +111,7 @@ TWICE = "class MultiHeadAttention:\n    pass\n"
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ([TWICE, "x = 1", f"# anew\n{TWICE}"], "cell 1, line 1; cell 3, line 2"),
+        ([TWICE, "x = 1", f"# anew\n{TWICE}"], "cell 1, line 1, and again in cell 3, line 2"),
         ([TWICE], None),
         ([TWICE, "class MultiHeadAttention(MultiHeadAttention):\n    pass"], None),
         ([TWICE, "class Helper: pass\nclass Helper: pass"], None),
@@ -120,7 +120,7 @@ TWICE = "class MultiHeadAttention:\n    pass\n"
 def test_a_name_of_the_contract_that_is_defined_twice_is_said(cells: list[str], said: str | None) -> None:
     source = sources.joined([Part(name=f"cell {number}", text=text) for number, text in enumerate(cells, 1)])
     graded = dataclasses.replace(FAILED, kata="mha", notes=[])
-    asked = f"'MultiHeadAttention' is defined more than once: {said}. The last one is graded. Delete the others."
+    asked = f"'MultiHeadAttention' is defined in {said}. The last one is graded. Delete the others."
 
     assert source.located(graded).notes == ([asked] if said else [])
     assert source.located(dataclasses.replace(graded, stopped_by="line 3, ValueError: x")).notes == []

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from attn_kata import catalog
 from attn_kata.catalog import Kata
+
+if TYPE_CHECKING:
+    import ast
 
 MOST_BYTES = 64 << 10  # parsing a megabyte can take half a minute
 
@@ -12,13 +20,36 @@ def names(source: bytes) -> set[str]:
     """The functions and classes that `source` defines at its top level; empty for what is no Python or too long."""
     import ast  # only here: most files have the name of their kata
 
+    return {node.name for node in _body(source) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def several(source: bytes, asked: Iterable[str]) -> dict[str, list[int]]:
+    """Where each of the names in `asked` is defined that is defined more than once: the lines."""
+    import ast
+
+    lines: dict[str, list[int]] = {name: [] for name in asked}
+    for node in _body(source):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in lines:
+            beside = " ".join(map(ast.unparse, [*node.decorator_list, *getattr(node, "bases", [])]))
+            if re.search(rf"\b({node.name}|overload)\b", beside):  # `class A(A)` goes on with the A before it
+                lines[node.name].clear()
+            else:
+                lines[node.name].append(node.lineno)
+    return {name: found for name, found in lines.items() if len(found) > 1}
+
+
+def _body(source: bytes) -> list[ast.stmt]:
+    """The statements at the top level; none for what is no Python or too long."""
+    import ast
+
     if len(source) > MOST_BYTES:
-        return set()
+        return []
     try:
-        body = ast.parse(source).body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
-        return set()
-    return {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        return []
 
 
 def katas(source: bytes) -> list[Kata]:

@@ -1,4 +1,6 @@
-"""The notebook that `attn-kata start --notebook` writes: for each kata the contract, a cell with the stub, and one that grades.
+"""The notebook that `attn-kata start --notebook` writes, and which of its cells are for which kata.
+
+For each kata it has the contract, a cell with the stub, and one that grades.
 
 Format 4.5: https://nbformat.readthedocs.io/en/latest/format_description.html
 """
@@ -6,10 +8,13 @@ Format 4.5: https://nbformat.readthedocs.io/en/latest/format_description.html
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from attn_kata import contract, stub
+from attn_kata import catalog, contract, stub
 from attn_kata.catalog import Kata
+from attn_kata.sources import Source
 
 NAME = "katas.ipynb"
 
@@ -37,6 +42,34 @@ def render(katas: Sequence[Kata], level: stub.Level = "standard") -> str:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     body = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def of_kata(source: Source, kata: Kata) -> Source:
+    """The source for this kata: without the cells for other katas that ask for the same names, where one is for this kata.
+
+    `MultiHeadAttention` is asked for by mha and by qkv_attention; in a notebook with both, the last one would be graded.
+    """
+    lines = source.code.split(b"\n")
+    cells = [(cell, written_for(b"\n".join(lines[cell.first - 1 : cell.last]))) for cell in source.cells]
+    if kata.slug not in (slug for _, slug in cells):
+        return source
+    notes = []
+    for cell, slug in cells:
+        if slug != kata.slug and asks_for(slug, kata.entries):
+            lines[cell.first - 1 : cell.last] = [b""] * (cell.last - cell.first + 1)
+            notes.append(f"Left out, because it is for {slug}: {cell.name}.")
+    return replace(source, code=b"\n".join(lines), notes=(*source.notes, *notes))
+
+
+def written_for(cell: bytes) -> str | None:
+    """The kata that a cell is for, by its stub's header or its magic. None where it does not say so."""
+    magic = re.match(rb"(?:# )?%%kata[ \t]+([\w-]+)", cell)
+    return magic[1].decode() if magic else stub.header(cell)[0]
+
+
+def asks_for(slug: str | None, names: Sequence[str]) -> bool:
+    """Whether there is such a kata, and it asks for one of these names."""
+    return slug in catalog.slugs() and not set(names).isdisjoint(catalog.find(slug).entries)
 
 
 def _text(name: str, text: str) -> dict[str, object]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attn_kata import catalog, files
+from attn_kata import catalog, definitions, files
 from attn_kata.errors import UsageError
 from attn_kata.report.model import Cell, Report
 
@@ -76,22 +76,10 @@ class Source:
         """A sentence for each name of the kata's contract that is defined more than once in what was graded."""
         if report.outcome == "ungraded" or report.stopped_by is not None:
             return []
-        import ast
-
-        body = ast.parse(self.code).body
         said = []
-        for entry in catalog.find(report.kata).entries:
-            lines: list[int] = []
-            for node in body:
-                if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == entry:
-                    whole = " ".join(map(ast.unparse, [*node.decorator_list, *getattr(node, "bases", [])]))
-                    # `class A(A)` goes on with the A before it, and @overload says only types
-                    lines = [] if re.search(rf"\b({entry}|overload)\b", whole) else [*lines, node.lineno]
-            if len(lines) > 1:
-                places = "; ".join(self._place(line) or f"line {line}" for line in lines)
-                said.append(
-                    f"'{entry}' is defined more than once: {places}. The last one is graded. Delete the others."
-                )
+        for name, lines in definitions.several(self.code, catalog.find(report.kata).entries).items():
+            places = ", and again in ".join(self._place(line) or f"line {line}" for line in lines)
+            said.append(f"'{name}' is defined in {places}. The last one is graded. Delete the others.")
         return said
 
     def _place(self, line: int | None) -> str | None:

@@ -41,7 +41,7 @@ class Attempt:
 
     def source(self) -> Source:
         """What is graded, as it is now. Raises UsageError."""
-        return self.piped or sources.read(self.path)
+        return notebooks.of_kata(self.piped or sources.read(self.path), self.kata)
 
 
 class StubExists(UsageError):

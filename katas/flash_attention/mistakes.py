@@ -206,9 +206,8 @@ def never(state, first, start):
 
 
 def wholly_later(state, first, start):
-    """Tiles that the mask hides from every query, with the positions that it goes by."""
-    query, key = state.position(state, first, start)
-    return key > query + min(first + state.bq, state.q.shape[2]) - 1 - first
+    """Tiles in which every key is later than every query."""
+    return start > min(first + state.bq, state.q.shape[2]) - 1 + moved(state)
 
 
 def later_numbers(state, first, start):
@@ -330,7 +329,21 @@ PIPELINES = (
                 "flash.rescaled_inversely",
                 {"shrink": chosen(shrink=lambda old, new: torch.where(old == -INF, 0.0, (new - old).exp()), keeps=1)},
             ),
-            *variants("flash.last_tile_only", {"shrink": chosen(shrink=lambda old, new: (old - new).exp(), keeps=0)}),
+            *variants(
+                "flash.last_tile_only",
+                {"shrink": chosen(shrink=lambda old, new: (old - new).exp(), keeps=0)},
+                *(  # the maximum is never stored: each tile is the first one
+                    {
+                        "maximum": chosen(lowest=-INF, larger=lambda old, new: new),
+                        "shrink": chosen(shrink=lambda old, new: torch.zeros_like(new), keeps=0),
+                        "total": chosen(lse=lse),
+                    }
+                    for lse in (
+                        lambda largest, total: largest + total.log(),
+                        lambda largest, total: total.log() - INF,
+                    )
+                ),
+            ),
             *variants(
                 "flash.divided_in_block",
                 {"divide": chosen(add=softmax_of_each_tile, end=lambda out, total, tiles: out / tiles)},

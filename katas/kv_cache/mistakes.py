@@ -210,17 +210,9 @@ def remembers(evidence):
     return kept[0] if kept else None
 
 
-def out_of_order(evidence):
-    """Right in any chunks, with a mask of its own order, but the first tokens of the cache are not the text's."""
-    failure = evidence.failures.get("cache_may_be_cut")
-    if failure is None or "chunks" not in evidence.held or "texts_take_turns" in evidence.failures:
-        return None
-    return 0 if "cut to 2 tokens: out" in failure.message else None
-
-
 SYMPTOMS = (
     Symptom(id="cache.remembered", shows=remembers),
-    Symptom(id="cache.prepended", shows=out_of_order),
+    breaks("cache.prepended", "cache_may_be_cut", saying="not the first of the text, but later ones"),
     breaks("cache.remembered", "texts_take_turns", saying="take turns|^raised"),
     breaks("cache.in_place", "cache_not_modified", unless=("texts_take_turns",), saying="continuation"),
     breaks("cache.recomputed", "cost", saying="the layers read"),

@@ -1,5 +1,6 @@
 """sliding_window as two pipelines, one for each function, and the ways each stage goes wrong."""
 
+import math
 import re
 
 import torch
@@ -139,6 +140,19 @@ def probes():
     ]
 
 
+def sinks_again(ahead):
+    """The stage for keys laid side by side, sinks and window: a sink in the window is there twice. `ahead`: before it, too."""
+
+    def stage(state):
+        if ahead:
+            state.keep = (state.may & state.near) | state.sink
+        s.mask(state)
+        twice = state.may & state.near & state.sink
+        state.scores = state.scores + math.log(2) * twice
+
+    return stage
+
+
 PIPELINES = (
     Pipeline(
         entry="sliding_window_mask",
@@ -162,6 +176,7 @@ PIPELINES = (
         },
         variants=(
             *WRONG,
+            *variants("window.sinks_twice", {"mask": sinks_again(ahead=False)}, {"mask": sinks_again(ahead=True)}),
             *MASKINGS,
             *SCORES,
             *SCALES,

@@ -42,3 +42,13 @@ def test_a_module_is_converted_as_torch_does_and_keeps_its_parameters_and_their_
     }
     assert all(torch.equal(module.state_dict()[name], weight) for name, weight in weights.items())
     assert getattr(module, "converted", False) == (kind is WithItsOwnConversion)
+
+
+def test_a_parameter_that_has_the_dtype_already_keeps_its_memory():
+    module = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False).double())
+    view = module[1].weight.detach()[0]
+
+    copy_weights(module, {"0.weight": torch.eye(2).double(), "1.weight": torch.full((2, 2), 3.0).double()})
+
+    assert torch.equal(view, torch.full((2,), 3.0).double())
+    assert torch.equal(module[0].weight, torch.eye(2).double())

@@ -35,3 +35,21 @@ def test_a_function_of_the_attempts_may_be_called_so():
     exec(source, namespace.__dict__)
 
     check_from_scratch(Handle(Local(namespace)).softmax, torch.randn(2, 3), forbidden=FORBIDDEN_SOFTMAXES)
+
+
+def test_a_copy_of_the_code_of_something_ready_made_is_seen():
+    source = """
+import torch, types
+f = torch.autograd.backward
+copy = types.FunctionType(f.__code__.replace(), f.__globals__, "mine", f.__defaults__, f.__closure__)
+def doubled(x):
+    leaf = x.clone().requires_grad_()
+    copy((leaf**2).sum())
+    return leaf.grad
+"""
+    namespace = types.ModuleType("attempt")
+    exec(source, namespace.__dict__)
+
+    recording = Handle(Local(namespace)).doubled.run(torch.randn(2, 3), record=True).recording
+    assert recording is not None
+    assert "torch.autograd.backward" in recording.calls

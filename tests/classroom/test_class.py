@@ -22,6 +22,7 @@ import pytest
 
 import attn_kata
 from attn_kata.classroom import outputs, pages, store
+from attn_kata.classroom.summary import Tally
 
 from .conftest import KATA, RIGHT, SCALE, STRIDED, Run, source, write_files
 
@@ -148,6 +149,19 @@ def test_a_student_is_told_why_it_cannot_run_in_our_words_only(graded, because: 
     some = next(kept.report for kept in store.Store(folder, print).kept() if kept.report is not None)
 
     assert pages.for_student(replace(some, ungraded_because=because)).ungraded_because == told
+
+
+def test_a_verdict_for_want_of_time_says_so(graded) -> None:
+    """The verdict alone looks like that of a wrong attempt."""
+    folder, _ = graded
+    every = {kept.listed.name: kept for kept in store.Store(folder, print).kept()}
+    anna, report = every["Anna"], every["Anna"].report
+    late = [replace(each, outcome="errored", message="the grading ran out of time") for each in report.findings[-1:]]
+    tally = Tally(store.RunInfo(kata=KATA, seed=1, submissions=""), None, [])
+    short = replace(anna, report=replace(report, outcome="failed", findings=[*report.findings[:-1], *late]))
+
+    assert "--timeout" in tally.add(short, "Anna").because
+    assert tally.add(every["Ben"], "Ben").because == ""
 
 
 def test_the_same_command_grades_nothing_again_and_another_rubric_only_scores_again(graded, run: Run) -> None:

@@ -123,6 +123,9 @@ def test_the_file_that_defines_what_is_asked_is_meant_and_doubt_is_said(tmp_path
             "helper/b.py": DEFINES,
             "by_name/sdpa.py": DEFINES,
             "by_name/old.py": DEFINES,
+            "versions/1/sdpa.py": DEFINES,
+            "versions/2/sdpa.py": DEFINES,
+            "versions/old.py": DEFINES,
             "doubt/a.py": DEFINES,
             "doubt/b.py": DEFINES,
             "neither/a.py": OTHER,
@@ -139,7 +142,12 @@ def test_the_file_that_defines_what_is_asked_is_meant_and_doubt_is_said(tmp_path
     files_of, left_out = named(path), collected(path)[1]
 
     assert files_of.pop("empty") == "There is no Python file and no notebook."
-    assert "2 files define scaled_dot_product_attention" in files_of.pop("doubt")
+    assert files_of.pop("doubt") == (
+        "2 files define scaled_dot_product_attention, and none of them is called sdpa.py: 'doubt/a.py', 'doubt/b.py'."
+    )
+    assert files_of.pop("versions").endswith(
+        "2 of them are called sdpa.py: 'versions/1/sdpa.py', 'versions/2/sdpa.py'."
+    )
     assert files_of.pop("neither").startswith("None of 2 files defines scaled_dot_product_attention: 'neither/a.py'")
     assert "results" not in files_of, "the results of a class are not a student"
     assert files_of == {
@@ -191,6 +199,8 @@ def test_a_hostile_zip_reads_nothing_that_it_should_not(tmp_path: Path) -> None:
         archive.writestr(link, "/etc/passwd")
         archive.writestr("bomb/sdpa.py", b"\0" * (64 << 20))
         archive.writestr("broken/sdpa.py", "BROKEN" * 9)
+        archive.writestr("locked/sdpa.py", DEFINES)
+        archive.getinfo("locked/sdpa.py").flag_bits |= 1  # as of an encrypted one
     # A member whose size is a lie (100 bytes, unpacking to 64 MB), and one whose bytes are damaged.
     data = bytearray(path.read_bytes())
     size = (64 << 20).to_bytes(4, "little")
@@ -206,12 +216,14 @@ def test_a_hostile_zip_reads_nothing_that_it_should_not(tmp_path: Path) -> None:
         for name in ("bomb", "broken"):
             with pytest.raises(UsageError):
                 by_name[name].read()
+        with pytest.raises(UsageError, match=r"'locked/sdpa.py' is encrypted. Unpack the zip"):
+            by_name["locked"].read()
 
     assert good.code == DEFINES.encode()
     assert by_name["eve"].problem == "'eve/sdpa.py' is a symbolic link, which no zip of submissions needs."
     outside = [each for each in every.submissions if "lies outside of the zip" in each.problem]
     assert len(outside) == 3
-    assert len(by_name) == 7
+    assert len(by_name) == 8
     assert files.MOST_BYTES < 64 << 20
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import psutil
@@ -59,3 +61,15 @@ def test_an_engine_that_dies_or_grows_is_replaced(monkeypatch: pytest.MonkeyPatc
     monkeypatch.undo()
     assert (memory.of_process(os.getpid()) or 0) > 10 << 20
     assert memory.of_process(2**22 + 1) == 0
+
+
+def test_an_engine_has_not_grown_because_it_has_one_more_process() -> None:
+    alone = memory.of_process(os.getpid()) or 0
+    code = "import sys; held = b'x' * (48 << 20); print('holds', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline().strip() == b"holds"
+        both = memory.of_process(os.getpid()) or 0
+        assert other.stdin is not None
+        other.stdin.close()
+    assert both < alone + (24 << 20)

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 from tests.notebook.conftest import WRONG, notebook
 
+from attn_kata import catalog, notebooks, sources
 from attn_kata.watch.files import Missing, Saved, look
 
 
@@ -74,6 +75,30 @@ def test_a_notebook_is_started_once_and_never_reset(command: Any) -> None:
     assert "%kata_start mha" in reset.stderr
     assert "attn-kata start --notebook sdpa mha" in several.stderr
     assert file.read_text("utf-8") == written
+
+
+@pytest.mark.parametrize("slug", ["mha", "qkv_attention"])
+def test_of_two_katas_that_ask_for_the_same_name_each_has_its_own_cell(slug: str) -> None:
+    katas = [catalog.find("mha"), catalog.find("sdpa"), catalog.find("qkv_attention")]
+    written = notebooks.render(katas).encode()
+    again = nbformat.writes(notebook(*(f"%%kata {kata.slug}\n{kata.solution.read_text()}" for kata in katas))).encode()
+
+    for whole in (sources.of_notebook(written, "katas.ipynb"), sources.of_notebook(again, "again.ipynb")):
+        source = notebooks.of_kata(whole, catalog.find(slug))
+        number = {cell.name: cell.first for cell in source.cells}
+        defined = [line for line in source.code.decode().split("\n") if line.startswith(("class ", "def "))]
+
+        assert len(source.code.split(b"\n")) == len(whole.code.split(b"\n"))
+        assert number == {cell.name: cell.first for cell in whole.cells}
+        assert sorted(line.split("(")[0] for line in defined) == [
+            "class MultiHeadAttention",
+            "def scaled_dot_product_attention",
+        ]
+        assert len(source.notes) == 1
+        assert source.notes[0].startswith(
+            f"Left out, because it is for {'mha' if slug != 'mha' else 'qkv_attention'}: cell "
+        )
+    assert notebooks.of_kata(whole, catalog.find("gqa")) is whole
 
 
 def test_watch_sees_the_code_of_a_notebook_and_not_its_outputs(surroundings: Path) -> None:

@@ -37,7 +37,7 @@ def taken():
     lines = made.code.decode().split("\\n")
     print(lines[1], "TABLES = {}" in lines, *made.notes, sep="\\n")
 taken()
-del annotations, Chain, same, taken, TABLES, Cache, CachedSelfAttention, nn
+del annotations, Chain, same, taken, TABLES, MultiHeadAttention, Cache, CachedSelfAttention, nn
 """
 # What the kernel has before and after; what IPython keeps of every cell is no matter of ours.
 STATE = """
@@ -93,6 +93,8 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
         "with provisionalcompleter():\n"
         "    done = [[one.text for one in get_ipython().Completer.completions(text, len(text))]\n"
         "            for text in ('%%kata sd', '%kata_explain scale.emb')]\nprint(done); del provisionalcompleter, done",
+        "another": "# attn-kata: qkv_attention\nclass MultiHeadAttention:\n    pass",
+        "another kata": "%kata mha",
         "changed": CHANGED,
         "after": "del math, Tensor, HALF, scaled; print([a == b for a, b in zip(before, state())])",
     }
@@ -125,6 +127,10 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert said["no body"] == said["unwritten"] == "The cell was empty: it has the stub now.\n"
     assert said["cache"].startswith("PASSED  kv_cache"), "its `Cache = tuple[...]` is taken along"
     assert said["no such"].endswith("List all mistakes: %kata_explain")
+    assert said["another kata"] == (
+        "The last cell that ran with 'MultiHeadAttention' is for qkv_attention.\n"
+        "Run the cell for mha, then this one again"
+    )
     assert "More about one: %kata_explain scale." in said["family"]
     assert said["a kata"] == "'mha' is a kata.\nStart it: %kata_start mha"
     assert said["changed"] == (

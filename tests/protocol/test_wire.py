@@ -212,3 +212,15 @@ def test_requests_arrive_with_their_strides(dtype, shape, random):
     assert torch.equal(request.tensors[0], sent)
     if sent.numel():
         assert request.tensors[0].stride() == sent.stride()
+
+
+def test_equal_requests_are_equal_bytes_whoever_else_holds_their_values() -> None:
+    name = "soft" + "max"
+    other = "".join(["so", "ftm", "ax"])  # equal, and another object
+    held = [(name, other), (1.5, 10**12)]
+    one = Call(name=name, args=(("value", held[1][0]), ("tensor", 0)), seed=10**12, tensors=(torch.ones(2, 3).T,))
+    two = Call(
+        name=other, args=(("value", 1.5), ("tensor", 0)), seed=int("1" + "0" * 12), tensors=(torch.ones(2, 3).T,)
+    )
+
+    assert wire.encode_question(one) == wire.encode_question(two)

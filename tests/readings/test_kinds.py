@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.readings import adapter
 from tests.readings.test_search import read
 
 from attn_kata.readings import inference
@@ -157,6 +158,38 @@ def apply_rotary(query_or_key, cos_values, sin_values):
     return query_or_key * cos_values + turned_half(query_or_key) * sin_values
 """
 
+ONE_WIDTH = """
+class CrossAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, context):
+        B, T, E = x.shape
+        _, S, C = context.shape
+        q = self.w_q(x).view(B, T, self.h, E // self.h).transpose(1, 2)
+        k, v = (w(context).view(B, S, self.h, C // self.h).transpose(1, 2) for w in (self.w_k, self.w_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+IN_FLOAT32 = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2).float() for w in (self.w_q, self.w_k, self.w_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
 SIZES_ELSEWHERE = """
 class Head(nn.Module):
     def __init__(self, head_size):
@@ -196,8 +229,10 @@ KINDS = {
         ONE_MATRIX,
         "multiplicative_attention",
         {"query=(B, 1, E)", "mask=hide"},
-        ("mask, -", "mask == 0, -"),
+        ("weight, dim=-1", "weight, dim=0"),
     ),
+    "one_width": (ONE_WIDTH, "cross_attention", {"alike=yes"}, ("self.w_q(x)", "self.w_k(x)")),
+    "in_float32": (IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(E // self.h)", "")),
     "sizes_elsewhere": (
         SIZES_ELSEWHERE,
         "mha",
@@ -224,6 +259,20 @@ def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind)
     assert said <= set(right.reading.flags())
     assert old in source
     assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contract_calls_it(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + IN_FLOAT32).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]
+    assert "numerics.forced_float32" in " ".join((report.reading or {})["notes"])
+
+
+def test_matrices_that_are_no_layers_and_have_no_bias_are_right_as_read(shared_engine):
+    """Their gradients too: none reaches the biases that the contract has."""
+    report = shared_engine.grade("mha", adapter.source("raw_parameters").encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]
 
 
 def test_code_that_takes_as_many_keys_as_queries_is_right_as_read(shared_engine):

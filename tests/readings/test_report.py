@@ -143,6 +143,11 @@ def test_an_output_that_value_does_not_reach_says_nothing_of_the_dropout(shared_
             "A: no known mistake explains its numbers as it was built, and its names do not say how it is to be built",
             "build=",
         ),
+        (
+            "A(d=E): every call that was tried with a mask raises: The size of tensor a (2) must match",
+            "--read mask=none",
+        ),
+        ("A: every call that was tried raises: name 'np' is not defined, line 7 in forward", "into the file"),
         ("nothing in the file looks like an attention that this kata could grade", "--class NAME"),
     ],
 )

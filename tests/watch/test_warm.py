@@ -128,6 +128,7 @@ def test_another_kata_and_another_property_are_not_mistaken_for_the_last():
 def test_an_engine_begins_anew_when_the_package_changed_and_after_a_fault(monkeypatch):
     states = [frozenset({("a.py", 1, 1)})]
     monkeypatch.setattr(persistent, "_file_states", lambda: states[-1])
+    monkeypatch.setattr(persistent, "LOOK_SECONDS", 0.0)
     with PersistentEngine() as kept:
         kept.grade("sdpa", RIGHT, attempt="sdpa.py")
         first = kept._engine

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from attn_kata import catalog, files, sources
+from attn_kata import catalog, files, notebooks, sources
 from attn_kata.api import session
 from attn_kata.api.report import Report
 from attn_kata.catalog import Kata
@@ -178,7 +178,7 @@ def _given(
         raise UsageError("Give one attempt.", next_step=_GIVE)
     if path is not None:
         file = Path(path)
-        return files.printable(str(file)), sources.read(file), None
+        return files.printable(str(file)), notebooks.of_kata(sources.read(file), kata), None
     if isinstance(attempt, os.PathLike):
         raise UsageError(f"'{attempt}' is a path.", next_step=f"attn_kata.grade('{kata.slug}', path='{attempt}')")
     text = source if source is not None else attempt
@@ -186,7 +186,7 @@ def _given(
         raise UsageError(f"'{text}' looks like a path.", next_step=f"attn_kata.grade('{kata.slug}', path='{text}')")
     if isinstance(text, (str, bytes)):
         data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-        return "source", sources.of_bytes(data, "source"), None
+        return "source", notebooks.of_kata(sources.of_bytes(data, "source"), kata), None
     if source is not None:
         raise UsageError(f"source is text, not '{type(source).__name__}'.", next_step=_GIVE)
     return session.of_object(attempt, kata, reads=reads)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attn_kata import sources
+from attn_kata import notebooks, sources
 from attn_kata.api import statements
 from attn_kata.api.statements import Definition
 from attn_kata.catalog import Kata
@@ -53,6 +53,12 @@ def of_names(kata: Kata, session: Mapping[str, object]) -> Source:
     for entry in kata.entries:
         _checked(session[entry], kata)
         gathered.take(entry, must=True)
+    for entry, slug in gathered.written_for.items():
+        if slug != kata.slug and entry in kata.entries and notebooks.asks_for(slug, [entry]):
+            raise UsageError(
+                f"The last cell that ran with '{entry}' is for {slug}.",
+                next_step=f"Run the cell for {kata.slug}, then this one again",
+            )
     return gathered.source()
 
 
@@ -127,6 +133,7 @@ class _Gathered:
         self._lines: list[str] = []
         self._parts: list[Part] = []
         self._notes: list[str] = []
+        self.written_for: dict[str, str | None] = {}  # by the name of a definition
 
     def need(self, text: str) -> None:
         """Take every name that this code uses and does not define."""
@@ -136,6 +143,7 @@ class _Gathered:
     def add(self, definition: Definition) -> None:
         """Take a definition, after what it uses."""
         self._seen.add(definition.name)
+        self.written_for[definition.name] = definition.written_for
         if definition.deferred and _DEFERRED not in self._lines:
             self._lines.append(_DEFERRED)
         for method in definition.changed:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from attn_kata import notebooks
 from attn_kata.errors import UsageError
 from attn_kata.sources import Part, Source
 
@@ -25,6 +26,7 @@ class Definition:
     name: str
     part: Part
     changed: tuple[str, ...] = ()  # methods that a class was given after its statement: `MyAttention.forward = forward`
+    written_for: str | None = None  # the kata whose stub is in its cell
     deferred: bool = False  # under `from __future__ import annotations`, which a cell has from any cell before it
 
 
@@ -105,7 +107,7 @@ def _found(own: Any) -> Definition:
         return found
     raise UsageError(
         f"The source of '{name}' cannot be found: Python knows it only for code of a cell or a file.",
-        next_step="Give the code as text: source='CODE', or as a file: path='FILE'",
+        next_step="Write it in a cell, or give the code as text: source='CODE', or as a file: path='FILE'",
     )
 
 
@@ -148,7 +150,7 @@ def _statement(filename: str, line: int | None, name: str | None) -> Definition 
         lines = text.split("\n")[begin - 1 : end]
         indent = len(lines[0]) - len(lines[0].lstrip())  # under `if` or `try`
         part = Part(name=_cell(filename), text="\n".join(line[indent:] for line in lines), first=begin)
-        found = Definition(name=name or names[0], part=part)
+        found = Definition(name=name or names[0], part=part, written_for=notebooks.written_for(text.encode()))
     return found
 
 

@@ -44,7 +44,7 @@ def _results(engine: Engine, kata: Kata, points: Rubric | None) -> dict[str, Any
     try:
         with tree.opened(SUBMISSION) as files:
             entry = submissions.chosen(files.entries, kata)
-            source = submissions.source_of(entry)
+            source = submissions.source_of(entry, kata)
         report = engine.grade(
             kata.slug,
             source.code,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from attn_kata import definitions, files, sources
+from attn_kata import definitions, files, notebooks, sources
 from attn_kata.catalog import Kata
 from attn_kata.classroom import students
 from attn_kata.classroom.students import Student
@@ -112,7 +112,7 @@ def _chosen(key: str, name: str, entries: list[Entry], kata: Kata, asked: tuple[
         return Submission(
             key=key, student=name, file="" if entry is None else entry.name, read=_no_source, problem=problem
         )
-    return Submission(key=key, student=name, file=entry.name, read=functools.partial(source_of, entry))
+    return Submission(key=key, student=name, file=entry.name, read=functools.partial(source_of, entry, kata))
 
 
 def chosen(entries: list[Entry], kata: Kata) -> Entry:
@@ -134,25 +134,24 @@ def _choice(entries: list[Entry], kata: Kata, asked: tuple[str, ...]) -> tuple[E
     if len(candidates) > MOST_CANDIDATES:
         return None, f"There are {len(candidates)} Python files and notebooks, which is too many to choose from."
     wanted = " and ".join(asked)
-    defining = [entry for entry in candidates if _defines(entry, asked)]
+    defining = [entry for entry in candidates if _defines(entry, kata, asked)]
     if len(defining) == 1:
         return defining[0], ""
     named = [entry for entry in defining or candidates if _is_named(entry, kata)]
     if len(named) == 1:
         return named[0], ""
     if defining:
-        return (
-            None,
-            f"{len(defining)} files define {wanted}, and none of them is called {kata.slug}.py: {_listed(defining)}.",
-        )
+        count = "none" if not named else len(named)
+        called = f"{count} of them {'are' if named else 'is'} called {kata.slug}.py"
+        return None, f"{len(defining)} files define {wanted}, and {called}: {_listed(named or defining)}."
     return None, f"None of {len(candidates)} files defines {wanted}: {_listed(candidates)}."
 
 
-def _defines(entry: Entry, asked: tuple[str, ...]) -> bool:
+def _defines(entry: Entry, kata: Kata, asked: tuple[str, ...]) -> bool:
     if entry.problem:
         return False
     try:
-        return definitions.names(source_of(entry).code).issuperset(asked)
+        return definitions.names(source_of(entry, kata).code).issuperset(asked)
     except UsageError:
         return False
 
@@ -163,10 +162,10 @@ def _is_named(entry: Entry, kata: Kata) -> bool:
     return re.fullmatch(rf"(?:.*_)?{re.escape(kata.slug)}(?:-.*)?", stem, re.DOTALL) is not None
 
 
-def source_of(entry: Entry) -> Source:
-    """The source in a Python file or a notebook. Raises UsageError."""
+def source_of(entry: Entry, kata: Kata) -> Source:
+    """The source in a Python file or a notebook, for this kata. Raises UsageError."""
     if entry.suffix == NOTEBOOK:
-        return sources.of_notebook(entry.read(MOST_NOTEBOOK_BYTES), entry.name)
+        return notebooks.of_kata(sources.of_notebook(entry.read(MOST_NOTEBOOK_BYTES), entry.name), kata)
     return Source(code=entry.read(files.MOST_BYTES))
 
 

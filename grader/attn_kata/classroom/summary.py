@@ -20,6 +20,7 @@ from attn_kata.report.summary import verdict
 CANNOT_RUN = "CANNOT RUN"  # 0 points: what was handed in is no Python, defines nothing that is asked, or crashes
 NOT_GRADED = "NOT GRADED"  # no points: it is not known what was handed in, or the grading did not come to an end
 WAITING = "It is not graded yet: the run was stopped before. Give the same command again."
+OUT_OF_TIME = "the grading ran out of time"
 BINS = 10  # of the histogram, each 10 points wide; 100 is in the last
 
 
@@ -199,12 +200,19 @@ def _row(kept: Kept, report: Report, page: str, points: Score) -> Row:
         seconds=report.seconds.get("total", 0.0),
         file=kept.listed.file,
         sha256=kept.listed.sha256,
-        because=one_line(report.ungraded_because or "", most=300),
+        because=one_line(report.ungraded_because or _late(report), most=300),
         page=page,
         outcomes={
             sys.intern(finding.property): finding.outcome for finding in report.findings
         },  # once for all students
     )
+
+
+def _late(report: Report) -> str:
+    """That the time was too short, or "": on a busy machine a right attempt fails for this alone."""
+    messages = [finding.message or "" for finding in report.findings if finding.outcome in ("errored", "skipped")]
+    late = any(message.removeprefix("not tried: ").startswith(OUT_OF_TIME) for message in messages)
+    return "Out of time: --timeout SECONDS gives more." if late and report.outcome == "failed" else ""
 
 
 def _missing(kept: Kept, page: str) -> Row:

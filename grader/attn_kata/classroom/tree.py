@@ -17,6 +17,7 @@ from attn_kata.errors import UsageError, why
 MOST_ENTRIES = 500_000
 MOST_DEPTH = 20
 IGNORED = frozenset({"__pycache__", "__MACOSX", "node_modules", "venv"})  # and what begins with a dot
+ENCRYPTED = 1  # the bit in a zip's flags
 MARK = "class.db"  # a folder with this file holds the results of a class, and no submissions
 
 
@@ -177,6 +178,8 @@ def _of_zip(archive: zipfile.ZipFile) -> Tree:
 def _reader(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[int], bytes]:
     def read(most: int) -> bytes:
         name = files.printable(info.filename)
+        if info.flag_bits & ENCRYPTED:
+            raise UsageError(f"'{name}' is encrypted. Unpack the zip, and give the folder.")
         if info.file_size > most:
             raise UsageError(f"'{name}' has {info.file_size:,} bytes; at most {most:,} are read.")
         try:

@@ -31,7 +31,9 @@ NOT_GRADED = 3  # the exit code where a submission has no verdict
 
 @click.command("class")
 @click.argument("what", metavar="SUBMISSIONS | show FOLDER", nargs=-1)
-@click.option("--kata", metavar="KATA", shell_complete=complete_kata, help="What was to be written; attn-kata list has the names.")
+@click.option(
+    "--kata", metavar="KATA", shell_complete=complete_kata, help="What was to be written; attn-kata list has the names."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FOLDER", help="For the results.  [default: ./KATA-class]"
 )

@@ -177,6 +177,13 @@ ROTATIONS: tuple[Variant, ...] = (
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=1.0))},
         {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=4.0))},
         {"frequencies": s.rotary_rules(frequencies=s.frequencies_to_the_end)},
+        *(
+            {
+                "frequencies": s.rotary_rules(frequencies=s.frequencies_of_columns(step)),
+                "turn": s.rotary_rules(turn=s.turn_columns),
+            }
+            for step in (1.0, 2.0)
+        ),
     ),
     *variants("rope.exponent_sign", {"frequencies": s.rotary_rules(frequencies=s.frequencies(step=-2.0))}),
     *variants(

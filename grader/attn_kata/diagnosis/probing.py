@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -114,8 +115,8 @@ def _answer(asked: ProbeResults, pipeline: Pipeline, attempt: Handle, put: Probe
     """The attempt's answer to one probe; None when its module cannot take the weights."""
     answer = Answer(output=None)
     # float64 first. If that fails, again with lenient views, then in float32: an attempt with a dtype or layout mistake
-    # may have other mistakes to explain.
-    for dtype, lenient in ((torch.float64, False), (torch.float64, True), (torch.float32, True)):
+    # may have other mistakes to explain, and either of these two hides the other.
+    for dtype, lenient in itertools.product((torch.float64, torch.float32), (False, True)):
         try:
             asking = target(pipeline, attempt, put, dtype)
             if isinstance(asking, Module):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib.util
 import types
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 from attn_kata import catalog
 from attn_kata.diagnosis.diagnose import Diagnosed
 from attn_kata.diagnosis.pipeline import Pipeline, load
-from attn_kata.grading import hidden_tests
+from attn_kata.grading import hidden_tests, unread
 from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
@@ -46,7 +44,6 @@ _NOT_REACHED = "no weights reach it"  # of the output, which says nothing of the
 _DROPPED_WEIGHTS = (
     "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
 )
-NOT_READ = "it could not be read as {kata}: {tried}. {say}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +78,9 @@ class Read:
     @property
     def described(self) -> dict[str, Any]:
         """The report's `reading`."""
-        by_contract = _by_contract(self.source, self.chosen.reading)
+        by_contract = unread.by_contract(
+            self.source.text, self.source.structure, self.source.contract, self.chosen.reading
+        )
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
         return {**found, "notes": [*found["notes"], *self.notes]}
 
@@ -92,7 +91,7 @@ class Read:
             return None
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
         tried = f"{self.chosen.reading.entry}({how}): {self.chosen.doubt}"
-        return NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
+        return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
 
     def explains(self, diagnosed: Diagnosed) -> bool:
         """Whether the diagnosis names what the code does; not what only a guess at how it is called looks like."""
@@ -219,7 +218,7 @@ def read(
     )
     chosen = reader.read(search)
     if isinstance(chosen, NotRead):
-        return _not_read(source, chosen)
+        return unread.why(source.structure, source.contract, source.names, chosen)
     connection.adapt(chosen.adapter)
     limits = replace(chosen.limits, opened=chosen.reading.hides_queries)
     masked = limits.of_masked_function()
@@ -265,7 +264,7 @@ def _tests(folder: Path) -> list[HiddenTest]:
 def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
     """The tests, with the sizes of their cases as the code can take them."""
     same = {"Tq": "Tk"} if reading.square else {}
-    same |= {"Dv": "D"} if reading.alike else {}
+    same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     fixed = {"G": 1} if reading.one_group else {}
     if not same and not fixed:
@@ -312,52 +311,3 @@ def _keys_as_values(namespace: types.ModuleType, entry: str) -> types.ModuleType
 
     setattr(namespace, entry, KeysAsValues)
     return namespace
-
-
-def _not_read(source: Source, none: NotRead) -> str:
-    missing = sorted({package for package in source.structure.imports.values() if _is_missing(package)})
-    tried = "; ".join(none.tried) or "nothing fits"
-    say = advice.on(tried)
-    if missing:
-        imports = f"These imports are not installed here: {', '.join(missing)}"
-        lacks = "NameError" in tried or "could not be imported" in tried
-        packages = " ".join(package for package in missing if not package.startswith("."))
-        install = f"Install them beside attn-kata (pip install {packages}), or take" if packages else "Take"
-        say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"
-    said = NOT_READ.format(kata=source.contract.kata, tried=tried, say=say)
-    if not none.nothing or source.contract.entry in source.names:
-        return said
-    none_of_it = say_missing([source.contract.entry], source.names)
-    return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
-
-
-def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
-    """That a source lacks names of the contract, what it has, and which of these may be meant."""
-    wanted = " and ".join(f'"{name}"' for name in missing)
-    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
-    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
-    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
-    return f"it has no {wanted}; {found}{hint}"
-
-
-def _is_missing(package: str) -> bool:
-    if package.startswith("."):
-        return True
-    try:
-        return importlib.util.find_spec(package) is None
-    except (ImportError, ValueError):
-        return True
-
-
-def _by_contract(source: Source, reading: Reading) -> str | None:
-    """What the contract alone says of a source that nearly has its names: those of the entry, or of half of the layers."""
-    entry, strict = source.contract.entry, "To grade it by the contract: --strict"
-    if source.structure.find(entry) is None:
-        if not difflib.get_close_matches(entry, [reading.entry], 1, 0.9):
-            return None
-        return f"By the contract alone, {say_missing([entry], (reading.entry,))} {strict}"
-    missing = origin.missing_layers(source.text, source.contract)
-    if not missing or 2 * len(missing) > len(source.contract.layers):
-        return None
-    names = ", ".join(one.name for one in source.contract.layers.values())
-    return f"By the contract alone it fails: it has no {', '.join(missing)}; the contract names {names}. {strict}"

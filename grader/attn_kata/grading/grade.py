@@ -17,7 +17,7 @@ from attn_kata import __version__, catalog
 from attn_kata.diagnosis import beyond
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
-from attn_kata.grading import foreign, hidden_tests, processors, runner
+from attn_kata.grading import foreign, hidden_tests, processors, runner, unread
 from attn_kata.grading.connection import AttemptLauncher, Connection
 from attn_kata.grading.hidden_tests import Case, HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
@@ -336,7 +336,7 @@ def _why_not_loaded(reply: wire.Reply) -> str:
         at = f" in line {line}: {text.strip()}" if line not in ("", "0") else ""
         return f"it is not Python ({message}){at}"
     if reply.status == wire.NO_ENTRY:
-        return foreign.say_missing(reply.texts[0].split(), reply.texts[1:])
+        return unread.say_missing(reply.texts[0].split(), reply.texts[1:])
     raised = read_raised(reply.texts)
     if raised.types[0] == "ModuleNotFoundError" or raised.text.startswith("attempted relative import"):
         return f"it imports something that is not here: {AttemptRaised(raised).message}. {ONE_FILE}"

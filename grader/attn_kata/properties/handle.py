@@ -360,7 +360,7 @@ def random_weights(parameters: dict[str, tuple[int, ...]], dtype: torch.dtype = 
     weights = {}
     for name, shape in parameters.items():
         scale = 1.2 / shape[-1] ** 0.5 if len(shape) > 1 else 0.5
-        weights[name] = (scale * torch.randn(shape, dtype=torch.float64)).to(dtype)
+        weights[name] = torch.randn(shape, dtype=torch.float64).mul_(scale).to(dtype)
     return weights
 
 

@@ -27,6 +27,11 @@ _ADVICE = tuple(
         (r"\bEOFError\b", "A grading types nothing: take input() out"),
         (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
         (
+            r"every call that was tried with a mask",
+            "Leave its mask out with --read mask=none, or say what it is with --mask keep, hide or additive, and its shape, as "
+            "with --read 'shape=(B, T)'",
+        ),
+        (
             r"every call that was tried",
             "Say how it is called with --read call=NAME=x,NAME=mask: the names are those of its parameters, None leaves one "
             "out. Code that needs an earlier call, as to fill a cache, cannot be graded so",

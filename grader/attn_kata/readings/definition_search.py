@@ -61,6 +61,9 @@ class DefinitionSearch:
         if not built:
             return None
         readings = self._called(built)
+        if self.contract.is_cross and all(one.causal for one in readings):
+            self._refuse(" always hides later keys, and the kata's cross-attention hides none by itself")
+            return None
         lacking = self._lacking(readings[:1])
         if lacking:
             self._refuse(f" needs {lacking}, which could not be imported")
@@ -95,7 +98,7 @@ class DefinitionSearch:
                 return ""
             why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
             return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
-        one_width = self.contract.is_cross and all(value != "C" for _, value in ranked.reading.build)
+        one_width = self.contract.is_cross and self._has_one_width(ranked.reading)
         if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
             return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
@@ -103,6 +106,11 @@ class DefinitionSearch:
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def _has_one_width(self, reading: Reading) -> bool:
+        """Whether it is built with one width for x and context, or for query and keys."""
+        widths = {value for _, value in reading.build} & {"E", "C", "D", "I"}
+        return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths
 
     def mask_untried(self, reading: Reading) -> str:
         """The parameter that takes a mask, where the contract has one and the reading leaves it out; or ""."""
@@ -151,7 +159,9 @@ class DefinitionSearch:
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
             ranked = self._best(self._needing(readings)) or ranked
-        if not self.contract.is_module and "alike" not in self.given and self._raises(ranked):
+        one_width = self._has_one_width(readings[0]) and not readings[0].causal
+        may_be_alike = not self.contract.is_module or one_width
+        if may_be_alike and "alike" not in self.given and self._raises(ranked):
             alike = self._best([replace(one, alike=True) for one in readings])
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
@@ -162,7 +172,7 @@ class DefinitionSearch:
             square = self._best([replace(one, square=True) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
-        return ranked
+        return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
 
     def _as_it_is_built(self, ranked: Ranked) -> Ranked:
         """The reading; but with the path that it switches off, where that one computes something else."""

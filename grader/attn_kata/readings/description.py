@@ -69,6 +69,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             "It is read so that column i turns together with column i + D / 2, as in the Llama code of Hugging Face. "
             "If you meant neighbours, as the contract has it, this is rope.half_split. To settle it: --read pairs=neighbours"
         )
+    if reading.float32:
+        notes.append(
+            "It computes in float32 whatever it is given, and is graded so. By the contract this is numerics.forced_float32, "
+            "or numerics.default_dtype where it makes tensors of its own"
+        )
     notes += [_tie(reading, other) for other in chosen.ties[:MOST_TIES]]
     if by_contract:
         notes.append(by_contract)
@@ -182,7 +187,7 @@ def _mask(reading: Reading) -> str:
 def departures(chosen: Chosen, contract: Contract) -> list[str]:
     """What differs from the contract and is no mistake."""
     reading = chosen.reading
-    found = ["names"]
+    found = ["names"] + ["computes in float32"] * reading.float32
     if contract.rotation:
         return found + _rotates(reading)
     found += ["takes a config"] * any("." in name for name, _ in reading.build)
@@ -222,7 +227,9 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
-    found += ["values as wide as keys only"] * reading.alike
+    wide = "a context as wide as x only" if contract.is_cross else "values as wide as keys only"
+    wide = "keys as wide as the query only" if contract.has_score else wide
+    found += [wide] * reading.alike
     found += ["one key-value head only"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)

@@ -15,7 +15,7 @@ from torch import Tensor
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State
 from attn_kata.properties.handle import Transport
 from attn_kata.protocol import wire
-from attn_kata.protocol.messages import Argument, Build, Call, LoadWeights, Request
+from attn_kata.protocol.messages import AS_GIVEN, Argument, Build, Call, LoadWeights, Request
 from attn_kata.readings import causal, rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
@@ -166,7 +166,10 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
-        if self.reading.alike:
+        if self.reading.alike and (self.contract.is_cross or self.contract.has_score):
+            of_cross = limited.probes
+            limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
+        elif self.reading.alike:
             probes = limited.probes
             limited = replace(limited, probes=lambda: [replace(one, args=_alike(one.args)) for one in probes()])
         if self.reading.one_group:
@@ -200,6 +203,12 @@ def _is_square(args: tuple[Any, ...]) -> bool:
     """Whether a call has as many queries as keys."""
     first, second = args[:2]
     return bool(first.shape[-2] == second.shape[-2])
+
+
+def _is_of_one_width(args: tuple[Any, ...]) -> bool:
+    """Whether the context is as wide as x, or the keys as the query."""
+    x, context = args[:2]
+    return bool(x.shape[-1] == context.shape[-1])
 
 
 def _alike(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -256,7 +265,8 @@ class Limited:
         if not isinstance(request, Call):
             reply = self._transport.ask(request)
             if isinstance(request, Build):
-                self._names[request.module] = tuple(sorted(reply.texts))
+                as_given = reply.texts == (AS_GIVEN,) and not reply.tensors
+                self._names[request.module] = tuple(sorted(request.weights if as_given else reply.texts))
             return reply
         return self._without_lacking(request, self._ask(request))
 

@@ -20,7 +20,7 @@ _HIDDEN = (
     r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|"
     r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
-    r"disallow|may not|cannot|must not|no attention|-inf|negative infinity|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
+    r"disallow|may not|cannot|must not|no attention|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
 )
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"

@@ -50,9 +50,10 @@ def source(reading: Reading, contract: Contract) -> str:
         "    every = [(*path.rpartition('.')[::2], value) for path, value in self.laid().items()]",
         "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
         "",
-        f"def forward(self, {_inputs(contract)}):",
+        *(_in_float32(contract) if reading.float32 else []),
+        f"def {'narrow' if reading.float32 else 'forward'}(self, {_inputs(contract)}):",
         "    for owner, name, weight in self.places():",
-        "        owner.__dict__[name] = weight",
+        f"        owner.__dict__[name] = weight{'.float()' if reading.float32 else ''}",
         "    H = self.heads_of_theirs",
         *(f"    {line}" for line in _forward(reading, contract)),
     ]
@@ -76,6 +77,22 @@ def _sizes(symbols: list[str]) -> dict[str, str]:
 
 def _inputs(contract: Contract) -> str:
     return ", ".join(f"{name}=None" if name == "mask" else name for name in contract.inputs)
+
+
+def _in_float32(contract: Contract) -> list[str]:
+    """The call of code that computes in float32: it gets float32, and its results get the dtype of the inputs."""
+    first = contract.inputs[0]
+    given = ", ".join(name if name in ("mask", "keep") else f"{name}.float()" for name in contract.inputs)
+    return [
+        f"def forward(self, {_inputs(contract)}):",
+        "    self.theirs.float()",
+        f"    out = self.narrow({given})",
+        "    if isinstance(out, _torch.Tensor):",
+        f"        return out.to({first}.dtype)",
+        "    parts = isinstance(out, tuple) and all(isinstance(part, _torch.Tensor) for part in out)",
+        f"    return tuple(part.to({first}.dtype) for part in out) if parts else out",
+        "",
+    ]
 
 
 def _forward(reading: Reading, contract: Contract) -> list[str]:

@@ -27,6 +27,8 @@
     residual   whether the input is added to the output                residual=yes
     one_group  whether it has one key-value head only                  one_group=yes
     alike      whether it takes values as wide as keys only            alike=yes
+               or a context as wide as x, or keys as wide as the query
+    float32    whether it computes in float32 whatever it is given     float32=yes
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
     builder    the function that builds its causal mask                builder=subsequent_mask
     lengths    how many lengths that takes                             lengths=1
@@ -150,6 +152,7 @@ class Reading:
     residual: bool = False
     alike: bool = False
     one_group: bool = False
+    float32: bool = False
     hides_queries: bool = False
     builder: str = ""
     lengths: int = 0
@@ -253,7 +256,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
-    if key in ("causal", "residual", "needs_mask", "square", "alike", "one_group", "hides_queries"):
+    if key in ("causal", "residual", "needs_mask", "square", "alike", "one_group", "float32", "hides_queries"):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
     choices |= {"positions": ("any", "(B, T)", "(T,)"), "pairs": ("neighbours", "halves")}

@@ -71,7 +71,13 @@ def source(reading: Reading) -> str:
     if reading.pairs == "halves":
         lines += ["q, k = q[..., order.argsort()], k[..., order.argsort()]"]
     body = "".join(f"    {line}\n" for line in [*lines, "return q, k"])
-    return _call_lines(reading) + _HEAD + body + _ENTRIES
+    entries = _ENTRIES
+    if reading.float32:
+        entries = _ENTRIES.replace(
+            "(x, x, positions, base)[0]", "(x.float(), x.float(), positions, base)[0].to(x.dtype)"
+        )
+        entries = entries.replace("= _turned(q, k, positions, 10000.0)", _NARROW)
+    return _call_lines(reading) + _HEAD + body + entries
 
 
 def _is_module(reading: Reading) -> bool:
@@ -106,6 +112,8 @@ def _call_lines(reading: Reading) -> str:
     lines += [
         "if len(out) != 2 or not all(isinstance(part, _torch.Tensor) for part in out):",
         "    raise TypeError('one tensor was expected of each that is turned')",
+        "if any(part.dtype == _torch.float32 != q.dtype for part in out):",
+        "    raise TypeError(f'it returned {out[0].dtype} for {q.dtype}')",
         "if any(part.shape != q.shape for part in out):",
         "    raise TypeError(f'it returned {tuple(out[0].shape)} for {tuple(q.shape)}')",
         f"return [{back} for part in out]",
@@ -114,6 +122,7 @@ def _call_lines(reading: Reading) -> str:
     return head + "".join(f"    {line}\n" for line in lines)
 
 
+_NARROW = "= (part.to(v.dtype) for part in _turned(q.float(), k.float(), positions, 10000.0))"
 _ENTRIES = """
 
 def apply_rope(x, positions, base=10000.0):

@@ -51,7 +51,7 @@ def _read(search: Search, definition: Definition, turning: Asking) -> Ranked | N
         ranked = each if each is not None and (ranked is None or each.mistakes < ranked.mistakes) else ranked
     if ranked is None:
         search.tried.append(f"{definition.name}: every call that was tried raises{search.why(own, turning)}")
-    return ranked
+    return search.in_float32(ranked, turning)
 
 
 def _takes_both(asked: Asked) -> bool:

@@ -87,7 +87,7 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     orders = ("time", "batch") if time_first else ("batch", "time")
     # A state of a recurrent layer, (1, B, E): where its first dimension goes, (B, E) would raise for one sample.
     squeezed = re.search(r"squeeze\((?:\w+\s*,\s*)?(?:dim\s*=\s*)?0\)", definition.text) is not None
-    queries = ONE_QUERY[::-1] if squeezed else ONE_QUERY
+    queries: tuple[str, ...] = ONE_QUERY[::-1] if squeezed else ONE_QUERY
     asks = "|".join(re.escape(name) for name, role in inputs(definition).items() if role == "q")
     if re.search(rf"\b(?:{asks})\.squeeze\((?:dim\s*=\s*)?1\)", definition.text):  # (B, E) would go through unchanged
         queries = tuple(sorted(ONE_QUERY, key=lambda query: query != "(B, 1, E)"))

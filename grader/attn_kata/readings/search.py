@@ -7,6 +7,7 @@ needs two. A reading that departs less is asked earlier. What a name or a commen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -29,6 +30,10 @@ MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look li
 MOST_MISTAKES = 2  # that a reading may need
 MOST_EXPLAINED = {1: 12, 2: 1}  # readings for which sets of one mistake, and of two, are looked for
 
+_NARROW = re.compile(
+    r"(?i)(?:float and double|double and float|float but (?:found|got) double|double but (?:found|got) float|"
+    r"(?:c10::)?float != (?:c10::)?double|double != (?:c10::)?float|returned torch\.float32)"
+)
 Asking = Callable[["Reading"], Asked]
 
 
@@ -141,6 +146,15 @@ class Search:
         """The texts of what it raises."""
         return [answer.raised for _, one in ask(reading) for answer in one.answers if answer.raised]
 
+    def in_float32(self, ranked: Ranked | None, ask: Asking) -> Ranked | None:
+        """The same; read as code that computes in float32, where it raises for float64 alone and answers for float32."""
+        if ranked is None or not ranked.answers or "float32" in self.given:
+            return ranked
+        if not any(_NARROW.search(raised.text) for raised in self.exceptions(ranked.reading, ask)):
+            return ranked
+        narrow = replace(ranked.reading, float32=True)
+        return ranked if self.exceptions(narrow, ask) else replace(ranked, reading=narrow)
+
     def exceptions(self, reading: Reading, ask: Asking) -> list[Raised]:
         """What it raises."""
         return [raised for _, one in ask(reading) for raised in one.raised]
@@ -158,7 +172,8 @@ class Search:
         seen = limits.reading
         entries = [one.entry for one in pipelines]
         key = (
-            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.one_group} {seen.hides_queries} "
+            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.one_group} "
+            f"{seen.float32} {seen.hides_queries} "
             f"{seen.conventions} {seen.returns} {entries}"
         )
         if key not in self._asked:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attn_kata import notebooks
 from attn_kata.catalog import Kata
 from attn_kata.sources import Source
 from attn_kata.watch.files import Missing, Saved, Seen
@@ -69,9 +70,10 @@ class WatchSession:
         assert isinstance(seen, Saved)
         self.missing = None
         pending = self.grading.source if self.grading else self.graded
-        if seen.source == pending:  # saved again without a change
+        source = notebooks.of_kata(seen.source, self.kata)
+        if source == pending:  # saved again without a change
             return None
-        self.grading = Job(kata=self.kata.slug, name=self.name, source=seen.source)
+        self.grading = Job(kata=self.kata.slug, name=self.name, source=source)
         return self.grading
 
     def again(self) -> Job | None:

@@ -54,6 +54,16 @@ def frequencies_to_the_end(size: int, base: float) -> Tensor:
     return made
 
 
+def frequencies_of_columns(step: float) -> Callable[[int, float], Tensor]:
+    """base ** -(step * j / D) for column j, (D,): the two columns of a pair turn by different angles."""
+
+    def rule(size: int, base: float) -> Tensor:
+        made: Tensor = float(base) ** (-step * torch.arange(size, dtype=torch.float64) / size)
+        return made
+
+    return rule
+
+
 def own_places(positions: Tensor, x: Tensor) -> Tensor:
     """(T,) -> (T, 1), (B, T) -> (B, 1, T, 1): right."""
     return (positions if positions.dim() == 1 else positions[:, None]).double()[..., None]
@@ -146,6 +156,12 @@ def _half_turned(x: Tensor) -> Tensor:
 def turn_halves_with_doubled_angles(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Angles for neighbours (a0, a0, a1, a1), columns exchanged by halves."""
     return x * cos.repeat_interleave(2, -1) + _half_turned(x) * sin.repeat_interleave(2, -1)
+
+
+def turn_columns(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Pairs (2i, 2i + 1), with an angle for each column."""
+    exchanged = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)
+    return x * cos + exchanged * sin
 
 
 def turn_neighbours_with_repeated_angles(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -1,0 +1,64 @@
+"""What is said of code that could not be read, and of code that the contract alone would not take."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+
+from attn_kata.readings import advice, origin
+from attn_kata.readings.choice import NotRead
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import Reading
+from attn_kata.readings.structure import Structure
+
+NOT_READ = "it could not be read as {kata}: {tried}. {say}"
+
+
+def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:
+    """Why a source that defines these names has no reading, and what to do."""
+    missing = sorted({package for package in structure.imports.values() if _is_missing(package)})
+    tried = "; ".join(none.tried) or "nothing fits"
+    say = advice.on(tried)
+    if missing:
+        imports = f"These imports are not installed here: {', '.join(missing)}"
+        lacks = "NameError" in tried or "could not be imported" in tried
+        packages = " ".join(package for package in missing if not package.startswith("."))
+        install = f"Install them beside attn-kata (pip install {packages}), or take" if packages else "Take"
+        say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"
+    said = NOT_READ.format(kata=contract.kata, tried=tried, say=say)
+    if not none.nothing or contract.entry in names:
+        return said
+    none_of_it = say_missing([contract.entry], names)
+    return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
+
+
+def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
+    """That a source lacks names of the contract, what it has, and which of these may be meant."""
+    wanted = " and ".join(f'"{name}"' for name in missing)
+    found = f"it defines {', '.join(names)}" if names else "it defines no function or class"
+    near = [match for name in missing for match in difflib.get_close_matches(name, names, 1, 0.6)]
+    hint = f"; is {', '.join(near)} meant to be it?" if near else ""
+    return f"it has no {wanted}; {found}{hint}"
+
+
+def _is_missing(package: str) -> bool:
+    if package.startswith("."):
+        return True
+    try:
+        return importlib.util.find_spec(package) is None
+    except (ImportError, ValueError):
+        return True
+
+
+def by_contract(text: bytes, structure: Structure, contract: Contract, reading: Reading) -> str | None:
+    """What the contract alone says of a source that nearly has its names: those of the entry, or of half of the layers."""
+    entry, strict = contract.entry, "To grade it by the contract: --strict"
+    if structure.find(entry) is None:
+        if not difflib.get_close_matches(entry, [reading.entry], 1, 0.9):
+            return None
+        return f"By the contract alone, {say_missing([entry], (reading.entry,))} {strict}"
+    missing = origin.missing_layers(text, contract)
+    if not missing or 2 * len(missing) > len(contract.layers):
+        return None
+    names = ", ".join(one.name for one in contract.layers.values())
+    return f"By the contract alone it fails: it has no {', '.join(missing)}; the contract names {names}. {strict}"
