@@ -33,17 +33,15 @@ SIZES = (
     sized(B=3, T=1, H=2, D=5, vocab=7, classes=4),
     sized(B=3, T=3, H=3, D=3, vocab=9, classes=3),
     sized(B=2, T=130, H=2, D=3, vocab=40, classes=5),
-    sized(B=1, T=3, H=2, D=70, vocab=9, classes=70),
+    sized(B=1, T=3, H=1, D=70, vocab=9, classes=70),
 )
 EVERY = (*SIZES, Drawn(sized, B=(1, 4), T=(1, 30), H=(1, 4), D=(1, 24), vocab=(5, 40), classes=(1, 24)))
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.T > 1)
-LEARNING = sized(B=64, T=12, H=3, D=4, vocab=20, classes=5)
-STEPS, LEARNING_RATE, ACCURACY = (
-    60,
-    0.03,
-    0.85,
-)  # the definition reaches 95% and more; one that uses padding, 65% at most
+LEARNING = sized(B=64, T=8, H=2, D=16, vocab=16, classes=5)
+# Of 200 tasks and starts, the definition reached 96% in the worst case, and after 8 steps too. Where only the last layer learns,
+# 72% was the most of 25.
+STEPS, LEARNING_RATE, ACCURACY = 10, 0.05, 0.85
 
 
 def shapes(sizes):
@@ -118,7 +116,7 @@ test_from_scratch = standard.from_scratch(module, blocks=FORBIDDEN_ATTENTIONS, c
 @claims(
     "The parameters are those of embedding, of the four projections in attention and of classifier, and no others.",
     look_at="the names and sizes of the layers, and which module holds them",
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_parameters(attempt, sizes):
     built(attempt, sizes)  # fails where names or shapes differ
@@ -140,7 +138,7 @@ def test_heads_must_divide(attempt, sizes):
     "The output is one tensor of shape (B, num_classes), with keep and without.",
     look_at="what is averaged, and over which dimension",
     needs="parameters",
-    cases=EVERY,
+    cases=SIZES[:4],
 )
 def test_output_shape(attempt, sizes):
     module = built(attempt, sizes)
@@ -172,7 +170,7 @@ def test_values(attempt, reference, sizes):
     "Samples do not mix: changing one does not change the others.",
     look_at="whether a reshape, the softmax or the average reaches across the batch",
     needs="output_shape",
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_samples_are_independent(attempt, sizes):
     module = built(attempt, sizes)
@@ -189,7 +187,7 @@ def test_samples_are_independent(attempt, sizes):
     "Tokens have no order: swapping tokens together with their flags changes nothing.",
     look_at="whether a reshape mixes tokens, and whether anything depends on the position",
     needs="output_shape",
-    cases=PADDED[:2],
+    cases=SMALL[:1],
 )
 def test_tokens_have_no_order(attempt, sizes):
     module = built(attempt, sizes)
@@ -207,7 +205,7 @@ def test_tokens_have_no_order(attempt, sizes):
     "The pooling is an average: a sequence and the same sequence twice give the same logits.",
     look_at="by which number the sum over tokens is divided",
     needs="output_shape",
-    cases=PADDED[:2],
+    cases=SMALL[:1],
 )
 def test_twice_the_sequence(attempt, sizes):
     module = built(attempt, sizes)
@@ -224,7 +222,7 @@ def test_twice_the_sequence(attempt, sizes):
     "Every real token changes the logits.",
     look_at="what True means, and which positions the average runs over",
     needs="output_shape",
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_real_tokens_matter(attempt, sizes):
     weights = some_weights(sizes)
@@ -257,10 +255,12 @@ def test_values_with_padding(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     ids = tokens(sizes)
 
-    for where, keep in (("at the end", real_first(sizes)), ("in front", real_last(sizes)), ("between", gaps(sizes))):
+    for where, keep in (("between", gaps(sizes)), ("at the end", real_first(sizes)), ("in front", real_last(sizes))):
         out = ours(ids, keep)
         what = f"out with padding {where}: out"
         assert_close(out, theirs(ids, keep), atol=1e-5, what=what, rows="sample", columns="class")
+        if sizes in PADDED[2:]:
+            break  # each place is tried with the smallest sizes and with the drawn ones
 
 
 @claims(
@@ -285,7 +285,7 @@ def test_sizes_may_change(attempt, reference, sizes):
     "The ids at padded positions do not change the logits.",
     look_at="padding in the attention, and padding in the average",
     needs="output_shape",
-    cases=PADDED[:3],
+    cases=SMALL[:1],
 )
 def test_padding_does_not_matter(attempt, sizes):
     module = built(attempt, sizes)
@@ -300,7 +300,7 @@ def test_padding_does_not_matter(attempt, sizes):
     "The amount of padding does not change the logits.",
     look_at="the number of tokens that the average divides by",
     needs="output_shape",
-    cases=PADDED[:3],
+    cases=SMALL[:1],
 )
 def test_padding_can_be_left_out(attempt, sizes):
     module = built(attempt, sizes)
@@ -319,7 +319,7 @@ def test_padding_can_be_left_out(attempt, sizes):
     "A sequence with no real token gives exactly classifier.bias.",
     look_at="the division by the number of real tokens when it is 0, and the softmax of a row in which everything is masked",
     needs="output_shape",
-    cases=(*SMALL, SIZES[5]),
+    cases=(SIZES[0], SIZES[5]),
 )
 def test_empty_sequence(attempt, sizes):
     weights = some_weights(sizes)
@@ -338,7 +338,7 @@ def test_empty_sequence(attempt, sizes):
     "Scores far from 0, up to about 30 and -30, give the definition's values too, with padding and without.",
     look_at="whether anything limits the scores, and what hidden ones are filled with",
     needs=("values", "values_with_padding"),
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_strong_scores(attempt, reference, sizes):
     weights = some_weights(sizes)
@@ -365,7 +365,7 @@ test_gradients = standard.gradients(
     claim="Gradients to every parameter are those of the definition.",
     calls=lambda sizes: [(tokens(sizes),)],
     needs="values",
-    cases=SIZES[:3],
+    cases=SMALL,
 )
 test_gradients_with_padding = standard.gradients(
     module,
@@ -373,7 +373,7 @@ test_gradients_with_padding = standard.gradients(
     look_at="how padding is left out of the attention and of the average",
     calls=lambda sizes: [(tokens(sizes), keep) for keep in (real_first(sizes), gaps(sizes))],
     needs=("gradients", "values_with_padding"),
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 
 
@@ -381,7 +381,7 @@ test_gradients_with_padding = standard.gradients(
     "A sequence with no real token leaves all gradients finite, and adds to the gradient of classifier.bias only.",
     look_at="whether any step gives NaN, even if it is replaced later",
     needs=("gradients_with_padding", "empty_sequence"),
-    cases=SMALL,
+    cases=SMALL[:1],
 )
 def test_gradients_of_empty_sequence(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
@@ -417,7 +417,6 @@ def task(sizes, count):
 def test_learns(attempt, reference, sizes):
     torch.manual_seed(1)  # always the same task and the same start, so no grading fails by bad luck
     weights = random_weights(shapes(sizes), torch.float32)
-    weights = {name: weight / 2 if "proj" in name else weight for name, weight in weights.items()}
     module = built(attempt, sizes, weights)
     ids, keep, labels = task(sizes, sizes.B)
     learnt, losses = fit(module, ids, keep, weights=weights, labels=labels, steps=STEPS, learning_rate=LEARNING_RATE)
@@ -461,7 +460,7 @@ test_output_dtype = standard.output_dtype(
     needs="output_shape",
     cases=SMALL[:1],
 )
-test_float32 = standard.float32(module, needs=("values", "values_with_padding"), cases=SMALL)
+test_float32 = standard.float32(module, needs=("values", "values_with_padding"), cases=SMALL[1:])
 test_inputs_unmodified = standard.inputs_unmodified(module, needs="output_shape", cases=SMALL[:1])
 test_non_contiguous_inputs = standard.non_contiguous_inputs(
     module, needs=("values", "values_with_padding"), cases=SMALL[:1]
@@ -500,4 +499,4 @@ def test_large_scores(attempt, reference, sizes):
 test_half_precision = standard.half_precision(
     module, needs=("values", "values_with_padding"), cases=SMALL[:1], terms=lambda sizes: sizes.T * sizes.E
 )
-test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_padding"), cases=SMALL)
+test_float64_throughout = standard.float64_throughout(module, needs=("values", "values_with_padding"), cases=SMALL[1:])

@@ -29,8 +29,8 @@ SIZES = (
     Sizes(B=2, H=2, Tq=1, Tk=1, D=1, Dv=1, bq=1, bk=1),
     Sizes(B=1, H=1, Tq=4, Tk=9, D=2, Dv=3, bq=4, bk=5),
     Sizes(B=1, H=2, Tq=3, Tk=5, D=70, Dv=66, bq=2, bk=2),
-    Sizes(B=1, H=1, Tq=131, Tk=150, D=3, Dv=2, bq=32, bk=64),
-    Drawn(longer, B=(1, 3), H=(1, 3), Tq=(1, 20), more=(0, 12), D=(1, 24), Dv=(1, 24), bq=(1, 12), bk=(1, 12)),
+    Sizes(B=1, H=1, Tq=131, Tk=150, D=3, Dv=2, bq=48, bk=64),
+    Drawn(longer, B=(1, 3), H=(1, 3), Tq=(1, 20), more=(0, 12), D=(1, 24), Dv=(1, 24), bq=(2, 12), bk=(2, 12)),
 )
 SMALL = SIZES[:2]
 
@@ -140,7 +140,10 @@ def test_blocks_do_not_matter(attempt, sizes):
     "No tensor is larger than a tile or an input.",
     look_at="where a tensor with both lengths is made: scores, a mask, or positions",
     needs="output_shape",
-    cases=(Sizes(B=2, H=2, Tq=30, Tk=40, D=6, Dv=3, bq=8, bk=16), Sizes(B=1, H=3, Tq=24, Tk=24, D=2, Dv=4, bq=4, bk=4)),
+    cases=(
+        Sizes(B=2, H=1, Tq=30, Tk=40, D=9, Dv=3, bq=12, bk=16),
+        Sizes(B=1, H=3, Tq=24, Tk=24, D=2, Dv=4, bq=6, bk=6),
+    ),
 )
 def test_memory(attempt, sizes):
     Tq, Tk = (-(-length // block) * block for length, block in ((sizes.Tq, sizes.bq), (sizes.Tk, sizes.bk)))
@@ -191,18 +194,18 @@ test_device = standard.device(attention, needs="output_shape", cases=SMALL[:1])
     "Tiles that lie wholly in the future are not computed.",
     tier="edge",
     needs="causal",
-    cases=(Sizes(B=1, H=2, Tq=64, Tk=64, D=8, Dv=8, bq=8, bk=8),),
+    cases=(Sizes(B=1, H=2, Tq=40, Tk=40, D=8, Dv=8, bq=8, bk=8),),
     look_at="how far the loop over the keys goes with causal",
 )
 def test_future_skipped(attempt, sizes):
     whole, causal = (attempt.flash_attention.run(*given, measure=True).cost.multiplied for given in calls(sizes))
 
-    # 36 of 64 tiles are needed. The rest of the work is small beside the products.
+    # 15 of 25 tiles are needed, 60%; one too many in each row would be 76%. The rest of the work is small beside the products.
     told = (
         f"with causal, {causal:,} multiplications are made, {causal / whole:.0%} of the {whole:,} without; "
-        "28 of the 64 tiles lie wholly in the future"
+        "10 of the 25 tiles lie wholly in the future"
     )
-    assert_holds(causal <= 0.7 * whole, told)
+    assert_holds(causal <= 0.8 * whole, told)
 
 
 @claims(
