@@ -142,7 +142,7 @@ def test_blocks_do_not_matter(attempt, sizes):
     needs="output_shape",
     cases=(
         Sizes(B=2, H=1, Tq=30, Tk=40, D=9, Dv=3, bq=12, bk=16),
-        Sizes(B=1, H=3, Tq=24, Tk=24, D=2, Dv=4, bq=6, bk=6),
+        Sizes(B=1, H=3, Tq=18, Tk=18, D=2, Dv=5, bq=6, bk=6),
     ),
 )
 def test_memory(attempt, sizes):
