@@ -32,14 +32,14 @@ SIZES = (
     sized(B=2, T=3, H=6, D=1, vocab=9, classes=1),
     sized(B=3, T=1, H=2, D=5, vocab=7, classes=4),
     sized(B=3, T=3, H=3, D=3, vocab=9, classes=3),
-    sized(B=2, T=130, H=2, D=3, vocab=40, classes=5),
+    sized(B=1, T=130, H=2, D=3, vocab=40, classes=5),
     sized(B=1, T=3, H=1, D=70, vocab=9, classes=70),
 )
 EVERY = (*SIZES, Drawn(sized, B=(1, 4), T=(1, 30), H=(1, 4), D=(1, 24), vocab=(5, 40), classes=(1, 24)))
 SMALL = SIZES[:2]
 PADDED = tuple(sizes for sizes in SIZES if sizes.T > 1)
 LEARNING = sized(B=64, T=8, H=2, D=16, vocab=16, classes=5)
-# Of 200 tasks and starts, the definition reached 96% in the worst. Where only the last layer learns, 72% was the best of 25.
+# Of 200 tasks and starts, the definition reached 96% in the worst. Where only the last layer learns, the best was 74%.
 STEPS, LEARNING_RATE, ACCURACY = 10, 0.05, 0.85
 
 
