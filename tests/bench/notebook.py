@@ -1,4 +1,4 @@
-"""`python -m tests.bench.notebook [ROUNDS]`: from running a `%%kata` cell to its report, as a ratio to `import torch`.
+"""`python -m tests.bench.notebook [ROUNDS [KATA]]`: from running a `%%kata` cell to its report, as a ratio to `import torch`.
 
 Each round imports torch once in a new process, then runs one cell with a version of the attempt that nobody has seen, and waits
 for the message with the report, as a notebook does.
@@ -22,21 +22,21 @@ from attn_kata.catalog import find
 IDLE_SECONDS = 0.6  # between two cells: nobody runs them faster, and it makes the next grading ready
 
 
-def main(rounds: int) -> None:
+def main(rounds: int, slug: str = "mha") -> None:
     """Print the median and the range."""
-    source = (find("mha").folder / "right" / "plain.py").read_text("utf-8")
+    source = (find(slug).folder / "right" / "plain.py").read_text("utf-8")
     ratios, took = [], []
     with tempfile.TemporaryDirectory() as home:
         manager, client = start_new_kernel(env=_environment(Path(home)))
         try:
             client.execute_interactive("%load_ext attn_kata", timeout=60)
-            first = _shown(client, f"%%kata mha\n{source}")
+            first = _shown(client, f"%%kata {slug}\n{source}")
             for number in range(rounds):
                 begun = time.perf_counter()
                 subprocess.run([sys.executable, "-c", "import torch"], check=True)
                 torch = time.perf_counter() - begun
                 time.sleep(IDLE_SECONDS)
-                took.append(_shown(client, f"%%kata mha\n{source}\n# {number}\n"))
+                took.append(_shown(client, f"%%kata {slug}\n{source}\n# {number}\n"))
                 ratios.append(took[-1] / torch)
         finally:
             client.stop_channels()
@@ -75,4 +75,4 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, *sys.argv[2:3])
