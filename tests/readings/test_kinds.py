@@ -217,6 +217,19 @@ class Heads(nn.Module):
 """
 
 # The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
+OF_TWO_DIMENSIONS = """
+def attention(Q, K, V):
+    scores = Q @ K.T / math.sqrt(K.shape[1])
+    return torch.softmax(scores, dim=1) @ V
+"""
+
+# It raises for no number of dimensions: read for two alone, a softmax along dimension 1 would be right.
+OF_ANY = """
+def attention(Q, K, V):
+    scores = Q @ K.transpose(-2, -1) / math.sqrt(K.shape[-1])
+    return F.softmax(scores, dim=-1) @ V
+"""
+
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
     "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
@@ -239,6 +252,9 @@ KINDS = {
         {"globals=block_size=L,n_embd=E"},
         ("k.shape[-1] **", "x.shape[-1] **"),
     ),
+    "two_dimensions": (OF_TWO_DIMENSIONS, "sdpa", {"dims=2"}, ("dim=1", "dim=0")),
+    "softmax_along_1": (OF_ANY, "sdpa", set(), ("dim=-1", "dim=1")),
+    "softmax_without_dim": (OF_ANY, "sdpa", set(), (", dim=-1", "")),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }

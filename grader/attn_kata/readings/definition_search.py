@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
-from attn_kata.readings.behaviour import Ranked, answers, averages, mistakes, partly
+from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
@@ -82,7 +82,7 @@ class DefinitionSearch:
         if ranked is None:
             self._refuse(f": every call that was tried raises{self.search.why(readings)}")
             return None
-        ranked = self._as_it_is_built(ranked)
+        ranked = self._of_any_rank(self._as_it_is_built(ranked))
         if parameter is None or self.contract.is_block:
             return ranked
         masked = self._with_mask(ranked) or ranked
@@ -182,6 +182,20 @@ class DefinitionSearch:
         asked = self.search.unmasked(whole)
         differs = answers(asked) and mistakes(asked, 0) is None
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1) if differs else ranked
+
+    def _of_any_rank(self, ranked: Ranked) -> Ranked:
+        """The reading; but of any number of dimensions for a function that raises for none.
+
+        Read for two alone, a softmax along dimension 1, or along none that is named, would be right.
+        """
+        if self.contract.is_module or ranked.reading.dims != 2 or "dims" in self.given:
+            return ranked
+        whole = replace(ranked.reading, dims=0)
+        asked = self.search.unmasked(whole)
+        if partly(asked) or not fits(asked):
+            return ranked
+        count = mistakes(asked, MOST_MISTAKES)
+        return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
 
     def _raises(self, ranked: Ranked | None) -> bool:
         """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""
