@@ -414,7 +414,11 @@ def test_identical_keys(attempt, sizes):
     kinds = 1 + int((ordered.diff(dim=-1) > 1e-6).sum(-1).max())
     several = "one size" if kinds == 1 else f"{kinds} sizes"
     several += " and sum to 1" if near(weights.sum(-1), torch.ones_like(weights[..., 0])) else ""
-    for dim, whose in ((-2, "key"), (-3, "place in all heads"), (-4, "place in all samples")):
+    for dim, whose in (
+        (-2, "key"),
+        (-3, "place (query, key) over all heads"),
+        (-4, "place (query, key) over all samples"),
+    ):
         along = readable.undropped.sum(dim), weights.sum(dim)
         same = weights.sort(dim=dim).values.diff(dim=dim) < 1e-9  # scores of 0 give weights of the same size
         some = bool((same.any(dim) & ~same.all(dim)).any())

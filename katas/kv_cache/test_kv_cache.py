@@ -264,7 +264,7 @@ def test_cache_not_modified(attempt, reference, sizes):
 
 @claims(
     "A cache that is cut to its first tokens, or indexed along the batch, continues as if it had been made so.",
-    look_at="the order of the tokens in the cache, and whether anything but the cache says how long the past is",
+    look_at="the order of the tokens in the cache, and whether only the cache says how long the past is",
     needs=("alike_in_train_and_eval", "cache_shape"),
     cases=SMALL,
 )
@@ -283,9 +283,11 @@ def test_cache_may_be_cut(attempt, reference, sizes):
         of_later = ours(more, ours(later.contiguous())[1])[0]
         other = torch.allclose(cut, of_later, atol=1e-6) and not torch.allclose(cut, right, atol=1e-6)
         assert_holds(
-            not other, f"the first 2 tokens in a cache of {calls} are not the first of the text, but later ones"
+            not other, f"the first 2 tokens in a cache made by {calls} are not the first of the text, but later ones"
         )
-        assert_close(cut, right, atol=1e-5, what=f"out after a cache of {calls}, cut to 2 tokens: out", rows="token")
+        assert_close(
+            cut, right, atol=1e-5, what=f"out after a cache made by {calls}, cut to 2 tokens: out", rows="token"
+        )
     chosen = ours(more[order], of_one.index(order, dim=0))[0]
     right = torch.cat([ours(more[[b]], of_one.index([b], dim=0))[0] for b in order])
     assert_close(chosen, right, atol=1e-5, what=f"out after a cache indexed with {order}: out", rows="token")

@@ -192,7 +192,7 @@ SYMPTOMS = (
     breaks("dropout.always", "no_dropout_in_eval"),
     breaks("dropout.never", "something_is_dropped", saying="^nothing is dropped"),
     breaks("dropout.never", "dropout_acts_on_weights", saying="^nothing is dropped"),
-    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0, but several of a .* are alike"),
+    breaks("dropout.before_softmax", "dropout_acts_on_weights", saying="none is 0, but several of one .* are alike"),
     breaks(
         "dropout.renormalised",
         "what_is_dropped_is_missing",

@@ -607,17 +607,22 @@ def test_dropout_acts_on_weights(attempt, sizes):
     assert_close(weights, expected.expand_as(weights), atol=1e-5, what=what, rows="query", columns="key")
 
 
-NORMALISED_FOR = {-1: "query's", -2: "key's", -3: "place's in all heads", -4: "place's in all samples"}
+NORMALISED_FOR = {
+    -1: "query",
+    -2: "key",
+    -3: "place (query, key) over all heads",
+    -4: "place (query, key) over all samples",
+}
 
 
 def what_is_zero(weights, in_eval, dim, whose):
     """Words for weights that still sum to 1 along `dim`. Scores of 0 give several weights of the same size."""
     if bool(((weights == 0) & (in_eval > 0)).any()):
-        return f"and each {whose} still sum to 1"
+        return f"and those of each {whose} still sum to 1"
     steps, before = (part.sort(dim=dim).values.diff(dim=dim) for part in (weights, in_eval))  # one less along dim
     alike = (steps < 1e-9).any(dim) & (before > 1e-6).all(dim)
-    several = f"but several of a {whose} are alike" if bool(alike.any()) else "and they differ"
-    return f"none is 0, {several}: each {whose} still sum to 1"
+    several = f"but several of one {whose} are alike" if bool(alike.any()) else "and they differ"
+    return f"none is 0, {several}: those of each {whose} still sum to 1"
 
 
 def near(actual, expected):

@@ -135,7 +135,7 @@ def test_a_notebook_from_the_first_cell_to_the_export(surroundings: Path) -> Non
     assert said["a kata"] == "'mha' is a kata.\nStart it: %kata_start mha"
     assert said["changed"] == (
         "from __future__ import annotations\nTrue\n"
-        "'same' of 'Chain' was changed after the class, which is not copied. Write it in the class.\n"
+        "'same' of 'Chain' was changed after the class. This change is not copied: write it in the class.\n"
     )
     assert "ran out of time" in said["hanging"]
     assert "it crashed (SIGABRT)" in said["crashing"]

@@ -148,7 +148,8 @@ class _Gathered:
             self._lines.append(_DEFERRED)
         for method in definition.changed:
             self._notes.append(
-                f"'{method}' of '{definition.name}' was changed after the class, which is not copied. Write it in the class."
+                f"'{method}' of '{definition.name}' was changed after the class. "
+                "This change is not copied: write it in the class."
             )
         self.need(definition.part.text)
         self._parts.append(definition.part)

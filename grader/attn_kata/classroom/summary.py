@@ -212,7 +212,7 @@ def _late(report: Report) -> str:
     """That the time was too short, or "": on a busy machine a right attempt fails for this alone."""
     messages = [finding.message or "" for finding in report.findings if finding.outcome in ("errored", "skipped")]
     late = any(message.removeprefix("not tried: ").startswith(OUT_OF_TIME) for message in messages)
-    return "Out of time: --timeout SECONDS gives more." if late and report.outcome == "failed" else ""
+    return "Out of time: give more with --timeout SECONDS." if late and report.outcome == "failed" else ""
 
 
 def _missing(kept: Kept, page: str) -> Row:

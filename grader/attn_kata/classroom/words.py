@@ -16,7 +16,7 @@ MOST_PROPERTIES = 8
 MOST_SENTENCES = 20
 WITHOUT_VERDICT = {
     "ungraded": "Cannot run: 0 points",
-    "missing": "Not graded: no points, until you correct it and give the same command again",
+    "missing": "Not graded: no points yet. Correct it, and give the same command again",
 }
 _STYLES = {"passed": "green", "failed": "red", "ungraded": "yellow", "missing": "yellow"}
 

@@ -23,7 +23,7 @@ def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: 
         imports = f"These imports are not installed here: {', '.join(missing)}"
         lacks = "NameError" in tried or "could not be imported" in tried
         packages = " ".join(package for package in missing if not package.startswith("."))
-        install = f"Install them beside attn-kata (pip install {packages}), or take" if packages else "Take"
+        install = f"Install them where attn-kata is installed (pip install {packages}), or take" if packages else "Take"
         say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"
     said = NOT_READ.format(kata=contract.kata, tried=tried, say=say)
     if not none.nothing or contract.entry in names:

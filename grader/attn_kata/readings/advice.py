@@ -28,8 +28,8 @@ _ADVICE = tuple(
         (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
         (
             r"every call that was tried with a mask",
-            "Leave its mask out with --read mask=none, or say what it is with --mask keep, hide or additive, and its shape, as "
-            "with --read 'shape=(B, T)'",
+            "Leave its mask out with --read mask=none. Or say what its mask means with --mask keep, hide or additive, and "
+            "say its shape, for example with --read 'shape=(B, T)'",
         ),
         (
             r"every call that was tried",

@@ -25,7 +25,7 @@ bias = [...]                         # where a layer has no bias and cannot be g
 values = [...]                       # where the keys are the values
 attention = [...]                    # where there is only a function that builds a mask
 builder = [...]                      # where there is none
-square = [...]                       # where it takes as many queries as keys only
+square = [...]                       # where it takes only as many queries as keys
 positions = [...]                    # where nothing says how many positions the code takes
 
 builder = "name_of_a_function"       # the contract's function that builds a mask

@@ -71,8 +71,8 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         )
     if reading.float32:
         notes.append(
-            "It computes in float32 whatever it is given, and is graded so. By the contract this is numerics.forced_float32, "
-            "or numerics.default_dtype where it makes tensors of its own"
+            "It computes in float32, whatever dtype it gets, and it is graded like that. The contract calls this a mistake: "
+            "numerics.forced_float32, or numerics.default_dtype if the code makes its own tensors"
         )
     notes += [_tie(reading, other) for other in chosen.ties[:MOST_TIES]]
     if by_contract:
@@ -217,7 +217,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["time first"] * (reading.order == "time")
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
-    found += ["as many queries as keys only"] * reading.square
+    found += ["only as many queries as keys"] * reading.square
     found += ["its rotary positions are left out"] * (
         bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     )
@@ -227,10 +227,10 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
-    wide = "a context as wide as x only" if contract.is_cross else "values as wide as keys only"
-    wide = "keys as wide as the query only" if contract.has_score else wide
+    wide = "only a context as wide as x" if contract.is_cross else "only values as wide as keys"
+    wide = "only keys as wide as the query" if contract.has_score else wide
     found += [wide] * reading.alike
-    found += ["one key-value head only"] * reading.one_group
+    found += ["only one key-value head"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
@@ -270,7 +270,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
             "nothing says how many positions its tables have",
         ),
         "values": (reading.keys_are_values, "the keys are the values"),
-        "square": (reading.square, "the code takes as many queries as keys only"),
+        "square": (reading.square, "the code needs as many queries as keys"),
     }
     found: dict[str, str] = {}
     for kind, (holds, why) in applies.items():

@@ -21,12 +21,12 @@
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
     unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
     caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
-    square     whether it takes as many queries as keys only           square=yes
+    square     whether it takes only as many queries as keys           square=yes
     off        attributes set to False                                 off=flash
     conventions what it does otherwise than the contract            conventions=relu
     residual   whether the input is added to the output                residual=yes
     one_group  whether it has one key-value head only                  one_group=yes
-    alike      whether it takes values as wide as keys only            alike=yes
+    alike      whether it takes only values as wide as keys            alike=yes
                or a context as wide as x, or keys as wide as the query
     float32    whether it computes in float32 whatever it is given     float32=yes
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
