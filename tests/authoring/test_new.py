@@ -21,7 +21,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (new, catalog, rules):
         monkeypatch.setattr(module, "katas_folder", lambda: tmp_path / "katas", raising=False)
         monkeypatch.setattr(module, "solutions_folder", lambda: tmp_path / "solutions", raising=False)
-    templates._environment.cache_clear()
+    templates._of_python.cache_clear()
     return tmp_path
 
 
