@@ -216,6 +216,44 @@ class Heads(nn.Module):
         return self.proj(torch.cat([one(x) for one in self.heads], dim=-1))
 """
 
+A_MISSPELT_SWITCH = """
+class Attend(nn.Module):
+    def __init__(self, n_heads, width):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.joined = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x, casual_mask=False):
+        B, T, E = x.shape
+        q, k, v = (one.view(B, T, self.h, self.d).transpose(1, 2) for one in self.joined(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.d)
+        if casual_mask:
+            later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -torch.inf)
+        return self.out((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+LENGTHS_OF_KEYS = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, only_before: bool = False, key_padding_lengths=None):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(E // self.h)
+        if only_before:
+            scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf)
+        if key_padding_lengths is not None:
+            hidden = torch.arange(T)[None] >= key_padding_lengths[:, None]
+            scores = scores.masked_fill(hidden[:, None, None], -torch.inf)
+        return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
 # The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
 OF_TWO_DIMENSIONS = """
 def attention(Q, K, V):
@@ -256,6 +294,14 @@ KINDS = {
     "softmax_along_1": (OF_ANY, "sdpa", set(), ("dim=-1", "dim=1")),
     "softmax_without_dim": (OF_ANY, "sdpa", set(), (", dim=-1", "")),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
+    "a_misspelt_switch": (A_MISSPELT_SWITCH, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "a_switch_of_any_name": (
+        A_MISSPELT_SWITCH.replace("casual_mask", "look_back"),
+        "mha",
+        set(),
+        ("scores, dim=-1", "scores, dim=-2"),
+    ),
+    "lengths_of_keys": (LENGTHS_OF_KEYS, "mha", {"mask=lengths"}, ("] >= key", "] < key")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
 
