@@ -234,6 +234,10 @@ class Attend(nn.Module):
         return self.out((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
 """
 
+A_RATE_OF_ITS_OWN = A_MISSPELT_SWITCH.replace(
+    "F.softmax(scores, dim=-1)", "F.dropout(F.softmax(scores, dim=-1), p=0.1, training=self.training)"
+)
+
 LENGTHS_OF_KEYS = """
 class Attend(nn.Module):
     def __init__(self, width, n_heads):
@@ -301,6 +305,7 @@ KINDS = {
         set(),
         ("scores, dim=-1", "scores, dim=-2"),
     ),
+    "a_rate_of_its_own": (A_RATE_OF_ITS_OWN, "mha", {"own_rate=yes"}, ("training=self.training", "training=True")),
     "lengths_of_keys": (LENGTHS_OF_KEYS, "mha", {"mask=lengths"}, ("] >= key", "] < key")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
@@ -351,3 +356,9 @@ def test_a_missing_package_is_named_with_what_installs_it(shared_engine):
 
     assert report.ungraded_because is not None
     assert "pip install einop" in report.ungraded_because
+
+
+def test_a_dropout_that_minds_the_mode_and_has_a_rate_of_its_own_is_right_as_read(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + A_RATE_OF_ITS_OWN).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]
