@@ -258,6 +258,25 @@ class Attend(nn.Module):
         return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
 """
 
+# Nothing says which of x and y the queries are made of, or that they may differ in length.
+OF_X_AND_Y = """
+class CrossAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.q_layer, self.kv_layer = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x, y, mask):
+        B, T, E = x.size()
+        q = self.q_layer(y).reshape(B, T, self.h, self.d).permute(0, 2, 1, 3)
+        k, v = self.kv_layer(x).reshape(B, T, self.h, 2 * self.d).permute(0, 2, 1, 3).chunk(2, dim=-1)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.d)
+        if mask is not None:
+            scores = (scores.permute(1, 0, 2, 3) + mask).permute(1, 0, 2, 3)
+        return self.out((F.softmax(scores, dim=-1) @ v).permute(0, 2, 1, 3).reshape(B, T, E))
+"""
+
 # The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
 OF_TWO_DIMENSIONS = """
 def attention(Q, K, V):
@@ -287,6 +306,12 @@ KINDS = {
         ("weight, dim=-1", "weight, dim=0"),
     ),
     "one_width": (ONE_WIDTH, "cross_attention", {"alike=yes"}, ("self.w_q(x)", "self.w_k(x)")),
+    "of_x_and_y": (
+        OF_X_AND_Y,
+        "cross_attention",
+        {"square=yes", "call=x=context,y=x,mask=mask"},
+        (" / math.sqrt(self.d)", ""),
+    ),
     "in_float32": (IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(E // self.h)", "")),
     "sizes_elsewhere": (
         SIZES_ELSEWHERE,

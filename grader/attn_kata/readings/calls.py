@@ -61,6 +61,9 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     found = [replace(reading, call=_call(definition, contract, mask=False))]
     if contract.is_module and not contract.is_cross:
         found = [*(replace(one, call=_lean(one.call, definition)) for one in found), *found]
+    # Names such as x and y do not say which of them is the context.
+    if contract.is_cross and is_of_two_unnamed(definition):
+        found += [replace(one, call=_exchanged(one.call)) for one in found]
     found = list(dict.fromkeys(found))
     if not contract.is_module:
         found += [scaled for one in found if (scaled := _with_scale(one, definition)) != one]
@@ -71,6 +74,18 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     elif time_first(definition):
         found = [replace(one, order="time") for one in found] + found
     return found
+
+
+def is_of_two_unnamed(definition: Definition) -> bool:
+    """Whether the call takes two inputs whose names do not say which of them makes the queries: x and y, x1 and x2."""
+    given = [vocabulary.plain(name) for name, what in call_inputs(definition).items() if what != "mask"]
+    return len(given) == 2 and all(re.fullmatch(r"[xyz]_?", name) for name in given)
+
+
+def _exchanged(call: Pairs) -> Pairs:
+    """A call with x for the context, and the context for x."""
+    other = {"x": "context", "context": "x"}
+    return tuple((name, other.get(value, value)) for name, value in call)
 
 
 def _lean(call: Pairs, definition: Definition) -> Pairs:
@@ -177,7 +192,9 @@ def with_mask_call(reading: Reading, definition: Definition, contract: Contract)
     whole = scores.call(definition, mask=True) if contract.has_score else _call(definition, contract, mask=True)
     named = dict(whole)
     scales = tuple((name, value) for name, value in passed.items() if "sqrt" in value and name not in named)
-    kept = tuple((name, value) for name, value in whole if value == "mask" or name in passed)
+    kept = tuple(
+        (name, value if value == "mask" else passed[name]) for name, value in whole if value == "mask" or name in passed
+    )
     return replace(reading, call=kept + scales)
 
 

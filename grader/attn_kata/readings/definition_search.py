@@ -168,8 +168,12 @@ class DefinitionSearch:
         if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
-        if self.contract.takes_qkv and "square" not in self.given and self._raises(ranked):
-            square = self._best([replace(one, square=True) for one in readings])
+        # A context that has the name of one may have a length of its own; of x and y nothing says so.
+        unnamed = self.contract.is_cross and calls.is_of_two_unnamed(self.definition)
+        if (self.contract.takes_qkv or unnamed) and "square" not in self.given and self._raises(ranked):
+            square = self._best(
+                [replace(one, square=True, alike=one.alike or (unnamed and one_width)) for one in readings]
+            )
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
