@@ -360,6 +360,16 @@ def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contra
     assert "numerics.forced_float32" in " ".join((report.reading or {})["notes"])
 
 
+def test_a_mask_of_padding_is_no_causal_mask_of_two_lengths():
+    padding = (
+        "def create_padding_mask(lengths, max_len):\n    return torch.arange(max_len)[None] >= lengths.unsqueeze(1)\n"
+    )
+    causal = "def create_mask(length, length_k):\n    return torch.ones(length, length_k).tril()\n"
+
+    assert inference.kata_of((HEAD + padding).encode()) is None
+    assert (inference.kata_of((HEAD + causal).encode()) or [""])[0] == "causal_mask"
+
+
 def test_matrices_that_are_no_layers_and_have_no_bias_are_right_as_read(shared_engine):
     """Their gradients too: none reaches the biases that the contract has."""
     report = shared_engine.grade("mha", adapter.source("raw_parameters").encode(), attempt="mine.py", reads=True)
