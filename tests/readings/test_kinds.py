@@ -277,6 +277,46 @@ class CrossAttend(nn.Module):
         return self.out((F.softmax(scores, dim=-1) @ v).permute(0, 2, 1, 3).reshape(B, T, E))
 """
 
+A_TABLE_THAT_TURNS = """
+class RotaryTable(nn.Module):
+    def __init__(self, head_dim):
+        super().__init__()
+        half = head_dim // 2
+        self.register_buffer("speeds", 10000.0 ** (-torch.arange(half) / half), persistent=False)
+
+    def get_tables(self, length):
+        angles = torch.outer(torch.arange(length), self.speeds)
+        return torch.cat([angles, angles], dim=-1).cos(), torch.cat([angles, angles], dim=-1).sin()
+
+    def apply_rotary(self, q, k, cos, sin):
+        def turned(x):
+            first, second = x.chunk(2, dim=-1)
+            return torch.cat([-second, first], dim=-1)
+
+        return q * cos + turned(q) * sin, k * cos + turned(k) * sin
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+        self.table = RotaryTable(width // n_heads)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        q, k = self.table.apply_rotary(q, k, *self.table.get_tables(T))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+POSITIONS_INSIDE = IN_FLOAT32.replace(".float()", "").replace(
+    "        weights =",
+    "        angles = torch.arange(T)[:, None] * torch.ones(E // self.h)\n"
+    "        k = k + torch.sin(angles)\n        weights =",
+)
+
 # The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
 OF_TWO_DIMENSIONS = """
 def attention(Q, K, V):
@@ -311,6 +351,12 @@ KINDS = {
         "cross_attention",
         {"square=yes", "call=x=context,y=x,mask=mask"},
         (" / math.sqrt(self.d)", ""),
+    ),
+    "a_table_that_turns": (
+        A_TABLE_THAT_TURNS,
+        "mha",
+        {"unturned=table.apply_rotary"},
+        (" / math.sqrt(E // self.h)", ""),
     ),
     "in_float32": (IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(E // self.h)", "")),
     "sizes_elsewhere": (
@@ -358,6 +404,17 @@ def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contra
 
     assert report.passed, [one for one in report.findings if one.outcome == "failed"]
     assert "numerics.forced_float32" in " ".join((report.reading or {})["notes"])
+
+
+def test_a_term_of_positions_in_the_keys_gives_no_verdict_and_a_mistake_beside_none_is_one():
+    with_terms = read(HEAD + POSITIONS_INSIDE, "mha")
+    without = read(HEAD + POSITIONS_INSIDE.replace("k = k + torch.sin(angles)", "k = k + k"), "mha")
+
+    assert isinstance(with_terms, Chosen)
+    assert "positions inside" in with_terms.doubt
+    assert isinstance(without, Chosen)
+    assert not without.doubt
+    assert without.mistakes > 0
 
 
 def test_a_mask_of_padding_is_no_causal_mask_of_two_lengths():

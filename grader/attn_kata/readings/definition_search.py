@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,9 @@ MOST_CANDIDATES = 32  # readings that are asked
 _SIZES = ("E", "H", "D", "C", "I", "V")
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
+
+# Terms of position inside of an attention.
+_PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?)?_?(?:emb|enc|bias)|alibi", re.I)
 
 
 @dataclass(kw_only=True)
@@ -44,6 +48,11 @@ class DefinitionSearch:
     def text(self) -> str:
         """The definition with all that it uses."""
         return self.search.structure.text(self.definition)
+
+    @property
+    def _code(self) -> str:
+        """The same without comments and docstrings."""
+        return re.sub(r"(?s)(\"{3}|'{3}).*?\1|#[^\n]*", "", self.text)
 
     @property
     def parameter(self) -> Parameter | None:
@@ -101,6 +110,8 @@ class DefinitionSearch:
         one_width = self.contract.is_cross and self._has_one_width(ranked.reading)
         if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
             return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
+        if _PLACES.search(self._code) and not ranked.reading.unturned:
+            return "it seems to use positions inside, which the kata does not have"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
         text = self.text
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
