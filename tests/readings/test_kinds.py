@@ -216,6 +216,107 @@ class Heads(nn.Module):
         return self.proj(torch.cat([one(x) for one in self.heads], dim=-1))
 """
 
+A_MISSPELT_SWITCH = """
+class Attend(nn.Module):
+    def __init__(self, n_heads, width):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.joined = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x, casual_mask=False):
+        B, T, E = x.shape
+        q, k, v = (one.view(B, T, self.h, self.d).transpose(1, 2) for one in self.joined(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.d)
+        if casual_mask:
+            later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -torch.inf)
+        return self.out((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+A_RATE_OF_ITS_OWN = A_MISSPELT_SWITCH.replace(
+    "F.softmax(scores, dim=-1)", "F.dropout(F.softmax(scores, dim=-1), p=0.1, training=self.training)"
+)
+
+LENGTHS_OF_KEYS = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, only_before: bool = False, key_padding_lengths=None):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(E // self.h)
+        if only_before:
+            scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf)
+        if key_padding_lengths is not None:
+            hidden = torch.arange(T)[None] >= key_padding_lengths[:, None]
+            scores = scores.masked_fill(hidden[:, None, None], -torch.inf)
+        return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+# Nothing says which of x and y the queries are made of, or that they may differ in length.
+OF_X_AND_Y = """
+class CrossAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.q_layer, self.kv_layer = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x, y, mask):
+        B, T, E = x.size()
+        q = self.q_layer(y).reshape(B, T, self.h, self.d).permute(0, 2, 1, 3)
+        k, v = self.kv_layer(x).reshape(B, T, self.h, 2 * self.d).permute(0, 2, 1, 3).chunk(2, dim=-1)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.d)
+        if mask is not None:
+            scores = (scores.permute(1, 0, 2, 3) + mask).permute(1, 0, 2, 3)
+        return self.out((F.softmax(scores, dim=-1) @ v).permute(0, 2, 1, 3).reshape(B, T, E))
+"""
+
+A_TABLE_THAT_TURNS = """
+class RotaryTable(nn.Module):
+    def __init__(self, head_dim):
+        super().__init__()
+        half = head_dim // 2
+        self.register_buffer("speeds", 10000.0 ** (-torch.arange(half) / half), persistent=False)
+
+    def get_tables(self, length):
+        angles = torch.outer(torch.arange(length), self.speeds)
+        return torch.cat([angles, angles], dim=-1).cos(), torch.cat([angles, angles], dim=-1).sin()
+
+    def apply_rotary(self, q, k, cos, sin):
+        def turned(x):
+            first, second = x.chunk(2, dim=-1)
+            return torch.cat([-second, first], dim=-1)
+
+        return q * cos + turned(q) * sin, k * cos + turned(k) * sin
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+        self.table = RotaryTable(width // n_heads)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        q, k = self.table.apply_rotary(q, k, *self.table.get_tables(T))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+POSITIONS_INSIDE = IN_FLOAT32.replace(".float()", "").replace(
+    "        weights =",
+    "        angles = torch.arange(T)[:, None] * torch.ones(E // self.h)\n"
+    "        k = k + torch.sin(angles)\n        weights =",
+)
+
 # The source, the kata that it is nearest to, what its reading says, and an edit with the mistakes that it makes.
 OF_TWO_DIMENSIONS = """
 def attention(Q, K, V):
@@ -245,6 +346,18 @@ KINDS = {
         ("weight, dim=-1", "weight, dim=0"),
     ),
     "one_width": (ONE_WIDTH, "cross_attention", {"alike=yes"}, ("self.w_q(x)", "self.w_k(x)")),
+    "of_x_and_y": (
+        OF_X_AND_Y,
+        "cross_attention",
+        {"square=yes", "call=x=context,y=x,mask=mask"},
+        (" / math.sqrt(self.d)", ""),
+    ),
+    "a_table_that_turns": (
+        A_TABLE_THAT_TURNS,
+        "mha",
+        {"unturned=table.apply_rotary"},
+        (" / math.sqrt(E // self.h)", ""),
+    ),
     "in_float32": (IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(E // self.h)", "")),
     "sizes_elsewhere": (
         SIZES_ELSEWHERE,
@@ -256,6 +369,15 @@ KINDS = {
     "softmax_along_1": (OF_ANY, "sdpa", set(), ("dim=-1", "dim=1")),
     "softmax_without_dim": (OF_ANY, "sdpa", set(), (", dim=-1", "")),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
+    "a_misspelt_switch": (A_MISSPELT_SWITCH, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "a_switch_of_any_name": (
+        A_MISSPELT_SWITCH.replace("casual_mask", "look_back"),
+        "mha",
+        set(),
+        ("scores, dim=-1", "scores, dim=-2"),
+    ),
+    "a_rate_of_its_own": (A_RATE_OF_ITS_OWN, "mha", {"own_rate=yes"}, ("training=self.training", "training=True")),
+    "lengths_of_keys": (LENGTHS_OF_KEYS, "mha", {"mask=lengths"}, ("] >= key", "] < key")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
 
@@ -284,6 +406,27 @@ def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contra
     assert "numerics.forced_float32" in " ".join((report.reading or {})["notes"])
 
 
+def test_a_term_of_positions_in_the_keys_gives_no_verdict_and_a_mistake_beside_none_is_one():
+    with_terms = read(HEAD + POSITIONS_INSIDE, "mha")
+    without = read(HEAD + POSITIONS_INSIDE.replace("k = k + torch.sin(angles)", "k = k + k"), "mha")
+
+    assert isinstance(with_terms, Chosen)
+    assert "positions inside" in with_terms.doubt
+    assert isinstance(without, Chosen)
+    assert not without.doubt
+    assert without.mistakes > 0
+
+
+def test_a_mask_of_padding_is_no_causal_mask_of_two_lengths():
+    padding = (
+        "def create_padding_mask(lengths, max_len):\n    return torch.arange(max_len)[None] >= lengths.unsqueeze(1)\n"
+    )
+    causal = "def create_mask(length, length_k):\n    return torch.ones(length, length_k).tril()\n"
+
+    assert inference.kata_of((HEAD + padding).encode()) is None
+    assert (inference.kata_of((HEAD + causal).encode()) or [""])[0] == "causal_mask"
+
+
 def test_matrices_that_are_no_layers_and_have_no_bias_are_right_as_read(shared_engine):
     """Their gradients too: none reaches the biases that the contract has."""
     report = shared_engine.grade("mha", adapter.source("raw_parameters").encode(), attempt="mine.py", reads=True)
@@ -305,3 +448,9 @@ def test_a_missing_package_is_named_with_what_installs_it(shared_engine):
 
     assert report.ungraded_because is not None
     assert "pip install einop" in report.ungraded_because
+
+
+def test_a_dropout_that_minds_the_mode_and_has_a_rate_of_its_own_is_right_as_read(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + A_RATE_OF_ITS_OWN).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, [one for one in report.findings if one.outcome == "failed"]

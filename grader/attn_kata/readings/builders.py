@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from attn_kata.readings import masks, vocabulary
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings.structure import Definition, Parameter, Structure
 
 _NAMED = re.compile(r"mask|causal|triang|future|subsequent|look_?ahead|attend", re.IGNORECASE)
 _MAKES = re.compile(r"\btri[lu]\b|arange|range\(")
@@ -39,7 +39,16 @@ def lengths(builder: Definition) -> int:
         return 0
     if len(needed) == 1 and takes_tokens(builder):
         return 1
+    if any(_is_tensor(one, builder.text) for one in needed):
+        return 0  # the lengths of samples: a mask of padding
     return len(needed) if all(_LENGTH.search(one.name.lower()) for one in needed) else 0
+
+
+def _is_tensor(parameter: Parameter, text: str) -> bool:
+    """Whether a length is no number: by its annotation, or by what is done with it."""
+    name = re.escape(parameter.name)
+    used = rf"(?<![\w.]){name}\s*(?:\[|\.(?:device|dtype|unsqueeze|view|reshape|expand|max|shape|size|to|long)\b)"
+    return "Tensor" in parameter.annotation or re.search(used, text) is not None
 
 
 def takes_tokens(builder: Definition) -> bool:

@@ -33,6 +33,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     common = replace(
         common, rates=_rates(definition, structure, common) if contract.has_dropout and not contract.is_block else ()
     )
+    common = replace(common, own_rate=_has_own_rate(definition, structure))
     of_weights = contract.is_block or not _drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:
         yield common
@@ -264,6 +265,16 @@ def _rates(definition: Definition, structure: Structure, reading: Reading) -> tu
         if constant or (unset and any(vocabulary.size_of(one.name) == "p" for one in owner.build)):
             found.append(path)
     return tuple(found)
+
+
+def _has_own_rate(definition: Definition, structure: Structure) -> bool:
+    """Whether a dropout that minds the mode has a rate that no argument and no name at module level sets."""
+    names = {parameter.name for parameter in definition.build}
+    names |= {name for one in structure.reach(definition) for name in (*one.config_names, *one.reads) if name != "p"}
+    text = structure.text(definition)
+    minding = re.findall(r"dropout\w*\([^\n]*\bself\.training\b", text)
+    alone = bool(minding) and len(minding) == len(re.findall(r"\bself\.training\b", text))
+    return alone and not any(vocabulary.size_of(name) in ("p", "0.0") for name in names)
 
 
 def _of_result(name: str) -> bool:

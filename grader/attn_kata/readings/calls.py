@@ -37,7 +37,7 @@ def call_inputs(definition: Definition) -> dict[str, str]:
         what = None if of_state else vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"
-        if what == "mask" and parameter.default in ("True", "False"):
+        if what == "mask" and (parameter.default in ("True", "False") or parameter.annotation == "bool"):
             continue  # a flag, such as causal_mask=False
         if what is not None:
             found[parameter.name] = what
@@ -61,6 +61,9 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     found = [replace(reading, call=_call(definition, contract, mask=False))]
     if contract.is_module and not contract.is_cross:
         found = [*(replace(one, call=_lean(one.call, definition)) for one in found), *found]
+    # Names such as x and y do not say which of them is the context.
+    if contract.is_cross and is_of_two_unnamed(definition):
+        found += [replace(one, call=_exchanged(one.call)) for one in found]
     found = list(dict.fromkeys(found))
     if not contract.is_module:
         found += [scaled for one in found if (scaled := _with_scale(one, definition)) != one]
@@ -71,6 +74,18 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     elif time_first(definition):
         found = [replace(one, order="time") for one in found] + found
     return found
+
+
+def is_of_two_unnamed(definition: Definition) -> bool:
+    """Whether the call takes two inputs whose names do not say which of them makes the queries: x and y, x1 and x2."""
+    given = [vocabulary.plain(name) for name, what in call_inputs(definition).items() if what != "mask"]
+    return len(given) == 2 and all(re.fullmatch(r"[xyz]_?", name) for name in given)
+
+
+def _exchanged(call: Pairs) -> Pairs:
+    """A call with x for the context, and the context for x."""
+    other = {"x": "context", "context": "x"}
+    return tuple((name, other.get(value, value)) for name, value in call)
 
 
 def _lean(call: Pairs, definition: Definition) -> Pairs:
@@ -177,7 +192,9 @@ def with_mask_call(reading: Reading, definition: Definition, contract: Contract)
     whole = scores.call(definition, mask=True) if contract.has_score else _call(definition, contract, mask=True)
     named = dict(whole)
     scales = tuple((name, value) for name, value in passed.items() if "sqrt" in value and name not in named)
-    kept = tuple((name, value) for name, value in whole if value == "mask" or name in passed)
+    kept = tuple(
+        (name, value if value == "mask" else passed[name]) for name, value in whole if value == "mask" or name in passed
+    )
     return replace(reading, call=kept + scales)
 
 
@@ -225,20 +242,42 @@ def always_causal(definition: Definition, structure: Structure) -> bool:
 
 
 def is_switched_off(reading: Reading, definition: Definition) -> bool:
-    """Whether an argument of the constructor that is built with False or None says that nothing is masked."""
-    given = dict(reading.build)
-    off = {one.name for one in definition.build if given.get(one.name, one.default) in ("False", "None")}
-    return any(re.search(r"mask|causal|autoreg|decoder|unidirect", name, re.IGNORECASE) for name in off)
+    """Whether an argument that the code is built or called with, False or None, says that nothing is masked."""
+    given = {**dict(reading.build), **dict(reading.call)}
+    flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
+    off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
+    return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.text) for name in off)
 
 
 def makes_triangle(definition: Definition, structure: Structure) -> bool:
     """Whether the code makes a triangle for itself, and no argument switches it off."""
-    flags = [parameter.name for parameter in (*definition.build, *definition.call)] + list(definition.config_names)
-    if any(re.search(r"causal|masked|autoreg|decoder|use_?mask|unidirect", name, re.IGNORECASE) for name in flags):
-        return False
     text = structure.text(definition)
+    flags = {parameter.name for parameter in (*definition.build, *definition.call)} | set(definition.config_names)
+    if any(_SWITCH.search(name) for name in flags) or flags & _guards(text):
+        return False
     made = re.search(r"\btril\b|\btriu\b", text) is not None
     return made and (mask_parameter(definition) is None or "register_buffer" in text)
+
+
+# "casual" is how causal is often misspelt.
+_SWITCH = re.compile(r"ca(?:us|su)al|masked|autoreg|decoder|use_?mask|unidirect", re.IGNORECASE)
+
+
+def _guards(text: str) -> set[str]:
+    """The names that an `if` around a triangle asks: `if look_back: mask = torch.tril(…)`."""
+    found: set[str] = set()
+    lines = [line for line in text.split("\n") if line.strip()]
+    for place, line in enumerate(lines):
+        if not re.search(r"\btri[lu]_?\(", line):
+            continue
+        depth = len(line) - len(line.lstrip())
+        for before in reversed(lines[:place]):
+            indent = len(before) - len(before.lstrip())
+            if indent < depth:
+                depth = indent
+                asked = re.match(r"\s*(?:el)?if (?:self\.)?(\w+)\s*(?:is True|== True)?:", before)
+                found |= {asked[1]} if asked else set()
+    return found
 
 
 def residual(definition: Definition, structure: Structure) -> bool:

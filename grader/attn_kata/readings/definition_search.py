@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,9 @@ MOST_CANDIDATES = 32  # readings that are asked
 _SIZES = ("E", "H", "D", "C", "I", "V")
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
+
+# Terms of position inside of an attention.
+_PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?)?_?(?:emb|enc|bias)|alibi", re.I)
 
 
 @dataclass(kw_only=True)
@@ -44,6 +48,11 @@ class DefinitionSearch:
     def text(self) -> str:
         """The definition with all that it uses."""
         return self.search.structure.text(self.definition)
+
+    @property
+    def _code(self) -> str:
+        """The same without comments and docstrings."""
+        return re.sub(r"(?s)(\"{3}|'{3}).*?\1|#[^\n]*", "", self.text)
 
     @property
     def parameter(self) -> Parameter | None:
@@ -101,6 +110,8 @@ class DefinitionSearch:
         one_width = self.contract.is_cross and self._has_one_width(ranked.reading)
         if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
             return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
+        if _PLACES.search(self._code) and not ranked.reading.unturned:
+            return "it seems to use positions inside, which the kata does not have"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
         text = self.text
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
@@ -168,8 +179,12 @@ class DefinitionSearch:
         if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
-        if self.contract.takes_qkv and "square" not in self.given and self._raises(ranked):
-            square = self._best([replace(one, square=True) for one in readings])
+        # A context that has the name of one may have a length of its own; of x and y nothing says so.
+        unnamed = self.contract.is_cross and calls.is_of_two_unnamed(self.definition)
+        if (self.contract.takes_qkv or unnamed) and "square" not in self.given and self._raises(ranked):
+            square = self._best(
+                [replace(one, square=True, alike=one.alike or (unnamed and one_width)) for one in readings]
+            )
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked

@@ -211,7 +211,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
         not reading.builder and reading.mask not in ("none", "lengths") and reading.shape != "any"
     )
     found += ["lengths in the place of a mask"] * (reading.mask == "lengths")
-    found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops)
+    found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops and not reading.own_rate)
+    found += ["a dropout rate that nobody sets, and that is not graded"] * reading.own_rate
     found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
     found += ["no bias"] * bool(chosen.limits.zeroed)
     found += ["time first"] * (reading.order == "time")

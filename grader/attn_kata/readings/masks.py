@@ -98,7 +98,7 @@ def _words(text: str) -> str:
 
 def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
     """The ways to pass a mask, the likeliest first. What is documented is the only meaning."""
-    if vocabulary.plain(name) in vocabulary.LENGTHS:
+    if vocabulary.is_lengths(name):
         yield Form(mask="lengths", shape="any", mask_type="bool")
     meanings = [said] if said in ("keep", "hide", "additive") else ["keep", "hide", "additive"]
     takes_bool = re.search(rf"{re.escape(name)}\.dtype\s*==\s*torch\.bool", text)  # and adds the others

@@ -53,6 +53,8 @@ def builder(reading: Reading) -> str:
             + f"{reading.rates!r}:",
             "            part.p = p",
         ]
+    if reading.own_rate:  # nothing but eval() turns it off
+        lines += ["    theirs.eval()", "    theirs.train = lambda mode=True: theirs"]
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
     lines.append("    return theirs")

@@ -55,10 +55,16 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
         inner = structure.find(made)
         if inner is not None and _TURNS.search(made) and _turns(inner):
             found.append(path)
-    for name, parameters in re.findall(r"def (\w+)\(self,\s*([^)]*)\)", definition.text):
-        if _TURNS.search(name) and not _TABLES.search(name) and parameters:
-            found.append(name)
+        elif inner is not None and _TURNS.search(made):  # a table with a method that turns
+            found += [f"{path}.{name}" for name in _methods(inner)]
+    found += _methods(definition)
     return tuple(dict.fromkeys(found))
+
+
+def _methods(one: Definition) -> list[str]:
+    """The methods of a class that turn what they are given."""
+    defined = re.findall(r"def (\w+)\(\s*self,\s*([^)]*)\)", one.text)
+    return [name for name, given in defined if given and _TURNS.search(name) and not _TABLES.search(name)]
 
 
 def _turns(one: Definition) -> bool:
@@ -94,6 +100,10 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
         "            setattr(theirs, name, _unturned(getattr(theirs, name)))",
         "        elif not parts and name in known:",
         "            known[name] = _unturned(known[name])",
+        "        owner, _, last = name.rpartition('.')",
+        "        for path, part in theirs.named_modules() if owner and not parts else ():",
+        "            if owner == '.'.join('*' if one.isdecimal() else one for one in path.split('.')) and hasattr(part, last):",
+        "                setattr(part, last, _unturned(getattr(part, last)))",
     ]
 
 

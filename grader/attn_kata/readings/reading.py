@@ -19,6 +19,7 @@
                where a learned score returns its weights alone         returns=weights, returns=weights:1
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
+    own_rate   whether it drops at a rate that nobody sets: off       own_rate=yes
     unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
     caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
     square     whether it takes only as many queries as keys           square=yes
@@ -144,6 +145,7 @@ class Reading:
     returns: str = "tensor"
     bypassed: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
+    own_rate: bool = False
     unturned: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     conventions: tuple[str, ...] = ()
@@ -256,7 +258,17 @@ def _value(key: str, text: str) -> dict[str, object]:
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
-    if key in ("causal", "residual", "needs_mask", "square", "alike", "one_group", "float32", "hides_queries"):
+    if key in (
+        "causal",
+        "residual",
+        "needs_mask",
+        "square",
+        "alike",
+        "one_group",
+        "float32",
+        "hides_queries",
+        "own_rate",
+    ):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
     choices |= {"positions": ("any", "(B, T)", "(T,)"), "pairs": ("neighbours", "halves")}

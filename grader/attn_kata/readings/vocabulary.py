@@ -85,7 +85,6 @@ CALL_FLAGS = {
 }
 WEIGHTS_FLAGS = {"needweights", "outputattentions", "returnattention", "returnweights", "returnattn"}
 
-LENGTHS = {"validlens", "validlen", "lengths", "seqlens", "lens", "seqlengths", "keylengths", "srclengths"}
 KEEPS = {"keep", "keepmask", "allowed", "visible", "vismask"}
 HIDES = {"ignoremask", "hide", "maskout", "hidden"}
 
@@ -189,6 +188,11 @@ def input_of(name: str) -> str | None:
     if known is None and role_of(name) in ("q", "k", "v"):
         return role_of(name)
     return known or ("context" if re.search(r"^enc|encoder|memory|context|^cond", name.lower()) else None)
+
+
+def is_lengths(name: str) -> bool:
+    """Whether an input of a call is how many keys of each sample are real: `key_padding_lengths`, `valid_len`."""
+    return re.search(r"lengths$|(?:^|_|valid|seq|key|src)(?:lens?|length)$", name.lower()) is not None
 
 
 def size_of(name: str) -> str | None:
