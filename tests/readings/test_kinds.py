@@ -6,7 +6,7 @@ import pytest
 from tests.readings import adapter
 from tests.readings.test_search import read
 
-from attn_kata.readings import inference
+from attn_kata.readings import certain, inference
 from attn_kata.readings.choice import Chosen
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
@@ -275,6 +275,34 @@ def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind)
     assert said <= set(right.reading.flags())
     assert old in source
     assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+ROOT_OF_A_SIZE = (" / math.sqrt(E // self.h)", " / torch.sqrt(q.size(-1))")
+NOT_TRANSPOSED = ("k.transpose(1, 2)", "k")
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "edit"),
+    [(IN_FLOAT32, "mha", ROOT_OF_A_SIZE), (WITH_AN_OUTPUT_LAYER, "self_attention", NOT_TRANSPOSED)],
+    ids=["root_of_a_size", "not_transposed"],
+)
+def test_code_that_raises_for_everybody_is_read_and_has_no_doubt(text, slug, edit):
+    found = read(HEAD + text.replace(*edit), slug)
+
+    assert edit[0] in text
+    assert isinstance(found, Chosen), found
+    assert found.mistakes > 0
+    assert found.doubt == ""
+
+
+@pytest.mark.parametrize("size", ["scale", "self.scale", "torch.tensor(self.h)"])
+def test_the_root_of_what_may_be_a_tensor_is_no_certain_mistake(size):
+    edited = IN_FLOAT32.replace("n_heads):", "n_heads, scale=5):").replace(
+        "math.sqrt(E // self.h)", f"torch.sqrt({size})"
+    )
+    edited = edited.replace("self.h = n_heads", "self.h, self.scale = n_heads, scale")
+
+    assert not certain._is_of_sizes("sqrt", edited)
 
 
 def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contract_calls_it(shared_engine):
