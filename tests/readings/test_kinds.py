@@ -230,6 +230,24 @@ def attention(Q, K, V):
     return F.softmax(scores, dim=-1) @ V
 """
 
+OF_ONE_SHAPE = """
+def attention(query, key, value, mask=None):
+    scores = torch.matmul(query, key.transpose(-1, -2)) / math.sqrt(query.size(-1))
+    if mask is not None:
+        scores = torch.add(scores, mask.unsqueeze(1).unsqueeze(2))
+    out = torch.matmul(torch.softmax(scores, dim=-1), value)
+    assert out.size() == query.size() == key.size() == value.size(), "not of one size"
+    return out
+"""
+
+HEADS_SIDE_BY_SIDE = """
+def attention(q, k, v, num_heads):
+    B, T, E = q.shape
+    q, k, v = (one.view(B, T, num_heads, E // num_heads).transpose(1, 2) for one in (q, k, v))
+    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // num_heads), dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(B, T, E)
+"""
+
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
     "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
@@ -255,6 +273,18 @@ KINDS = {
     "two_dimensions": (OF_TWO_DIMENSIONS, "sdpa", {"dims=2"}, ("dim=1", "dim=0")),
     "softmax_along_1": (OF_ANY, "sdpa", set(), ("dim=-1", "dim=1")),
     "softmax_without_dim": (OF_ANY, "sdpa", set(), (", dim=-1", "")),
+    "one_shape": (
+        OF_ONE_SHAPE,
+        "sdpa",
+        {"mask=additive", "square=yes", "alike=yes"},
+        (" / math.sqrt(query.size(-1))", ""),
+    ),
+    "side_by_side": (
+        HEADS_SIDE_BY_SIDE,
+        "sdpa",
+        {"call=q=q,k=k,v=v,num_heads=H", "square=yes"},
+        ("transpose(1, 2).reshape(B", "reshape(B"),
+    ),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }

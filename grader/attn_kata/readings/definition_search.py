@@ -168,8 +168,10 @@ class DefinitionSearch:
         if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
-        if self.contract.takes_qkv and "square" not in self.given and self._raises(ranked):
-            square = self._best([replace(one, square=True) for one in readings])
+        may_be_square = self.contract.takes_qkv or not self.contract.is_module
+        if may_be_square and "square" not in self.given and self._raises(ranked):
+            alike = not self.contract.is_module and "alike" not in self.given
+            square = self._best([replace(one, square=True, alike=alike or one.alike) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
@@ -285,9 +287,14 @@ class DefinitionSearch:
             of_tokens=contract.mask == "scores" and not contract.is_cross and not contract.takes_qkv,
         )
         found = choice.best(self._with_forms(ranked.reading))
+        if (found is None or not found.answers) and not contract.is_module and "square" not in self.given:
+            one_shape = replace(ranked.reading, square=True, alike="alike" not in self.given or ranked.reading.alike)
+            found = choice.best(self._with_forms(one_shape)) or found
         if found is None:
             return None
-        of_mask = {name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries")}
+        of_mask = {
+            name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries", "square", "alike")
+        }
         ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
         least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
         return replace(found, mistakes=max(found.mistakes, least), ties=ties)
