@@ -248,6 +248,42 @@ def attention(q, k, v, num_heads):
     return (weights @ v).transpose(1, 2).reshape(B, T, E)
 """
 
+ONE_PAIR_OF_SEQUENCES = """
+class CrossAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def split(self, x):
+        T, E = x.shape
+        return x.reshape(T, self.h, E // self.h).transpose(0, 1)
+
+    def forward(self, x, context):
+        q, k, v = self.split(self.w_q(x)), self.split(self.w_k(context)), self.split(self.w_v(context))
+        weights = F.softmax(q @ k.transpose(1, 2) / math.sqrt(q.shape[-1]), dim=-1)
+        return self.w_o((weights @ v).transpose(0, 1).reshape(len(x), -1))
+"""
+
+# With a mask it raises always; what is wrong without one is named all the same.
+RAISES_WITH_A_MASK = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores.view(B, T, -1, 7).masked_fill(mask == 0, float("-inf"))
+        return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
     "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
@@ -285,6 +321,7 @@ KINDS = {
         {"call=q=q,k=k,v=v,num_heads=H", "square=yes"},
         ("transpose(1, 2).reshape(B", "reshape(B"),
     ),
+    "one_pair": (ONE_PAIR_OF_SEQUENCES, "cross_attention", {"dims=2"}, ("self.w_v(context)", "self.w_k(context)")),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
@@ -305,6 +342,13 @@ def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind)
     assert said <= set(right.reading.flags())
     assert old in source
     assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+def test_what_is_wrong_without_a_mask_is_named_where_every_mask_raises():
+    found = read(HEAD + RAISES_WITH_A_MASK, "mha")
+
+    assert isinstance(found, Chosen), found
+    assert (found.mistakes, found.mask_untried) == (1, "mask")
 
 
 ROOT_OF_A_SIZE = (" / math.sqrt(E // self.h)", " / torch.sqrt(q.size(-1))")

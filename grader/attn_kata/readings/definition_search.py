@@ -87,7 +87,9 @@ class DefinitionSearch:
             return ranked
         masked = self._with_mask(ranked) or ranked
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
-        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes and ranked.reading.causal
+        # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
+        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
+        alone = alone and (ranked.reading.causal or not masked.answers)
         return ranked if alone and "mask" not in self.given else masked
 
     def doubt(self, ranked: Ranked) -> str:
@@ -165,7 +167,8 @@ class DefinitionSearch:
             alike = self._best([replace(one, alike=True) for one in readings])
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
-        if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
+        one_sequence = self.contract.is_self or (self.contract.is_cross and self.parameter is None)
+        if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
         may_be_square = self.contract.takes_qkv or not self.contract.is_module
