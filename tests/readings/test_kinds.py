@@ -284,6 +284,15 @@ class Attend(nn.Module):
         return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
 """
 
+A_COMPILED_ROTATION = """
+@torch.jit.script
+def apply_rotary(x, cos, sin):
+    return x * cos + torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1) * sin
+""" + IN_FLOAT32.replace(".float()", "").replace(
+    "        weights",
+    "        one = torch.ones(T, E // self.h)\n        q, k = apply_rotary(q, one, one), apply_rotary(k, one, one)\n        weights",
+)
+
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
     "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
@@ -322,6 +331,7 @@ KINDS = {
         ("transpose(1, 2).reshape(B", "reshape(B"),
     ),
     "one_pair": (ONE_PAIR_OF_SEQUENCES, "cross_attention", {"dims=2"}, ("self.w_v(context)", "self.w_k(context)")),
+    "compiled_rotation": (A_COMPILED_ROTATION, "mha", set(), (" / math.sqrt(E // self.h)", "")),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
