@@ -290,8 +290,24 @@ def apply_rotary(x, cos, sin):
     return x * cos + torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1) * sin
 """ + IN_FLOAT32.replace(".float()", "").replace(
     "        weights",
-    "        one = torch.ones(T, E // self.h)\n        q, k = apply_rotary(q, one, one), apply_rotary(k, one, one)\n        weights",
+    "        one = torch.ones(T, E // self.h)\n"
+    "        q, k = apply_rotary(q, one, one), apply_rotary(k, one, one)\n        weights",
 )
+
+THE_SIZE_OF_ONE_HEAD = """
+class Attend(nn.Module):
+    def __init__(self, input_dim, attention_dim, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, attention_dim
+        self.w_q, self.w_k = nn.Linear(input_dim, num_heads * self.d), nn.Linear(input_dim, num_heads * self.d)
+        self.w_v, self.w_o = nn.Linear(input_dim, num_heads * self.d), nn.Linear(num_heads * self.d, input_dim)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (w(x).view(B, T, self.h, self.d).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, self.h * self.d))
+"""
 
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
@@ -332,6 +348,12 @@ KINDS = {
     ),
     "one_pair": (ONE_PAIR_OF_SEQUENCES, "cross_attention", {"dims=2"}, ("self.w_v(context)", "self.w_k(context)")),
     "compiled_rotation": (A_COMPILED_ROTATION, "mha", set(), (" / math.sqrt(E // self.h)", "")),
+    "size_of_one_head": (
+        THE_SIZE_OF_ONE_HEAD,
+        "mha",
+        {"build=input_dim=E,attention_dim=D,num_heads=H"},
+        ("transpose(1, 2).reshape(B", "reshape(B"),
+    ),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
