@@ -8,6 +8,7 @@ from tests.readings.test_search import read
 
 from attn_kata.readings import certain, inference
 from attn_kata.readings.choice import Chosen
+from attn_kata.readings.reading import parse
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 
@@ -309,6 +310,18 @@ class Attend(nn.Module):
         return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, self.h * self.d))
 """
 
+TOLD_ITS_DEVICE = """
+def precompute_freqs(head_dim, seq_len, device, theta=10000.0):
+    freqs = theta ** -(torch.arange(0, head_dim, 2, device=device) / head_dim)
+    angles = torch.outer(torch.arange(seq_len, device=device), freqs)
+    return torch.polar(torch.ones_like(angles), angles)
+
+def apply_rotary(x, freqs_complex, device):
+    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    turned = torch.view_as_real(pairs * freqs_complex.unsqueeze(0).unsqueeze(2))
+    return turned.reshape(x.shape).type_as(x).to(device)
+"""
+
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
     "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
@@ -354,6 +367,12 @@ KINDS = {
         {"build=input_dim=E,attention_dim=D,num_heads=H"},
         ("transpose(1, 2).reshape(B", "reshape(B"),
     ),
+    "told_its_device": (
+        TOLD_ITS_DEVICE,
+        "rope",
+        {"call=x=q,freqs_complex=turns,device=device"},
+        ("/ head_dim)", "/ head_dim * 2)"),
+    ),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "rotation": (A_ROTATION_OF_EITHER, "rope", {"pairs=halves"}, ("+ turned_half", "- turned_half")),
 }
@@ -372,6 +391,7 @@ def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind)
     assert isinstance(wrong, Chosen), wrong
     assert right.mistakes == 0, right.reading.flags()
     assert said <= set(right.reading.flags())
+    assert parse(tuple(right.reading.flags()))  # a person can hand it back
     assert old in source
     assert wrong.mistakes > 0, wrong.reading.flags()
 
