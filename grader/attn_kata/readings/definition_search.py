@@ -173,8 +173,8 @@ class DefinitionSearch:
             ranked = single if single is not None and single.answers else ranked
         may_be_square = self.contract.takes_qkv or not self.contract.is_module
         if may_be_square and "square" not in self.given and self._raises(ranked):
-            alike = not self.contract.is_module and "alike" not in self.given
-            square = self._best([replace(one, square=True, alike=alike or one.alike) for one in readings])
+            as_wide = not self.contract.is_module and "alike" not in self.given
+            square = self._best([replace(one, square=True, alike=as_wide or one.alike) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
