@@ -6,8 +6,9 @@ import pytest
 from tests.readings import adapter
 from tests.readings.test_search import read
 
-from attn_kata.readings import inference
+from attn_kata.readings import certain, inference
 from attn_kata.readings.choice import Chosen
+from attn_kata.readings.reading import parse
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 
@@ -331,6 +332,97 @@ def attention(Q, K, V):
     return F.softmax(scores, dim=-1) @ V
 """
 
+OF_ONE_SHAPE = """
+def attention(query, key, value, mask=None):
+    scores = torch.matmul(query, key.transpose(-1, -2)) / math.sqrt(query.size(-1))
+    if mask is not None:
+        scores = torch.add(scores, mask.unsqueeze(1).unsqueeze(2))
+    out = torch.matmul(torch.softmax(scores, dim=-1), value)
+    assert out.size() == query.size() == key.size() == value.size(), "not of one size"
+    return out
+"""
+
+HEADS_SIDE_BY_SIDE = """
+def attention(q, k, v, num_heads):
+    B, T, E = q.shape
+    q, k, v = (one.view(B, T, num_heads, E // num_heads).transpose(1, 2) for one in (q, k, v))
+    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // num_heads), dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(B, T, E)
+"""
+
+ONE_PAIR_OF_SEQUENCES = """
+class CrossAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def split(self, x):
+        T, E = x.shape
+        return x.reshape(T, self.h, E // self.h).transpose(0, 1)
+
+    def forward(self, x, context):
+        q, k, v = self.split(self.w_q(x)), self.split(self.w_k(context)), self.split(self.w_v(context))
+        weights = F.softmax(q @ k.transpose(1, 2) / math.sqrt(q.shape[-1]), dim=-1)
+        return self.w_o((weights @ v).transpose(0, 1).reshape(len(x), -1))
+"""
+
+# With a mask it raises always; what is wrong without one is named all the same.
+RAISES_WITH_A_MASK = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores.view(B, T, -1, 7).masked_fill(mask == 0, float("-inf"))
+        return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+A_COMPILED_ROTATION = """
+@torch.jit.script
+def apply_rotary(x, cos, sin):
+    return x * cos + torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1) * sin
+""" + IN_FLOAT32.replace(".float()", "").replace(
+    "        weights",
+    "        one = torch.ones(T, E // self.h)\n"
+    "        q, k = apply_rotary(q, one, one), apply_rotary(k, one, one)\n        weights",
+)
+
+THE_SIZE_OF_ONE_HEAD = """
+class Attend(nn.Module):
+    def __init__(self, input_dim, attention_dim, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, attention_dim
+        self.w_q, self.w_k = nn.Linear(input_dim, num_heads * self.d), nn.Linear(input_dim, num_heads * self.d)
+        self.w_v, self.w_o = nn.Linear(input_dim, num_heads * self.d), nn.Linear(num_heads * self.d, input_dim)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (w(x).view(B, T, self.h, self.d).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, self.h * self.d))
+"""
+
+TOLD_ITS_DEVICE = """
+def precompute_freqs(head_dim, seq_len, device, theta=10000.0):
+    freqs = theta ** -(torch.arange(0, head_dim, 2, device=device) / head_dim)
+    angles = torch.outer(torch.arange(seq_len, device=device), freqs)
+    return torch.polar(torch.ones_like(angles), angles)
+
+def apply_rotary(x, freqs_complex, device):
+    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    turned = torch.view_as_real(pairs * freqs_complex.unsqueeze(0).unsqueeze(2))
+    return turned.reshape(x.shape).type_as(x).to(device)
+"""
+
 KINDS = {
     "one_key_head": (ONE_KEY_HEAD, "gqa", {"one_group=yes"}, (" / self.head_dim**0.5", "")),
     "one_key_head_fused": (ONE_KEY_HEAD_FUSED, "gqa", {"one_group=yes"}, (".transpose(1, 2).reshape(B", ".reshape(B")),
@@ -368,6 +460,32 @@ KINDS = {
     "two_dimensions": (OF_TWO_DIMENSIONS, "sdpa", {"dims=2"}, ("dim=1", "dim=0")),
     "softmax_along_1": (OF_ANY, "sdpa", set(), ("dim=-1", "dim=1")),
     "softmax_without_dim": (OF_ANY, "sdpa", set(), (", dim=-1", "")),
+    "one_shape": (
+        OF_ONE_SHAPE,
+        "sdpa",
+        {"mask=additive", "square=yes", "alike=yes"},
+        (" / math.sqrt(query.size(-1))", ""),
+    ),
+    "side_by_side": (
+        HEADS_SIDE_BY_SIDE,
+        "sdpa",
+        {"call=q=q,k=k,v=v,num_heads=H", "square=yes"},
+        ("transpose(1, 2).reshape(B", "reshape(B"),
+    ),
+    "one_pair": (ONE_PAIR_OF_SEQUENCES, "cross_attention", {"dims=2"}, ("self.w_v(context)", "self.w_k(context)")),
+    "compiled_rotation": (A_COMPILED_ROTATION, "mha", set(), (" / math.sqrt(E // self.h)", "")),
+    "size_of_one_head": (
+        THE_SIZE_OF_ONE_HEAD,
+        "mha",
+        {"build=input_dim=E,attention_dim=D,num_heads=H"},
+        ("transpose(1, 2).reshape(B", "reshape(B"),
+    ),
+    "told_its_device": (
+        TOLD_ITS_DEVICE,
+        "rope",
+        {"call=x=q,freqs_complex=turns,device=device"},
+        ("/ head_dim)", "/ head_dim * 2)"),
+    ),
     "width": (A_WIDTH_BY_ITS_LAYERS, "mha", set(), ("dim=-1", "dim=-2")),
     "a_misspelt_switch": (A_MISSPELT_SWITCH, "mha", set(), (" / math.sqrt(self.d)", "")),
     "a_switch_of_any_name": (
@@ -395,8 +513,44 @@ def test_a_kind_of_public_code_is_read_without_a_flag_and_hides_no_mistake(kind)
     assert isinstance(wrong, Chosen), wrong
     assert right.mistakes == 0, right.reading.flags()
     assert said <= set(right.reading.flags())
+    assert parse(tuple(right.reading.flags()))  # a person can hand it back
     assert old in source
     assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+def test_what_is_wrong_without_a_mask_is_named_where_every_mask_raises():
+    found = read(HEAD + RAISES_WITH_A_MASK, "mha")
+
+    assert isinstance(found, Chosen), found
+    assert (found.mistakes, found.mask_untried) == (1, "mask")
+
+
+ROOT_OF_A_SIZE = (" / math.sqrt(E // self.h)", " / torch.sqrt(q.size(-1))")
+NOT_TRANSPOSED = ("k.transpose(1, 2)", "k")
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "edit"),
+    [(IN_FLOAT32, "mha", ROOT_OF_A_SIZE), (WITH_AN_OUTPUT_LAYER, "self_attention", NOT_TRANSPOSED)],
+    ids=["root_of_a_size", "not_transposed"],
+)
+def test_code_that_raises_for_everybody_is_read_and_has_no_doubt(text, slug, edit):
+    found = read(HEAD + text.replace(*edit), slug)
+
+    assert edit[0] in text
+    assert isinstance(found, Chosen), found
+    assert found.mistakes > 0
+    assert found.doubt == ""
+
+
+@pytest.mark.parametrize("size", ["scale", "self.scale", "torch.tensor(self.h)"])
+def test_the_root_of_what_may_be_a_tensor_is_no_certain_mistake(size):
+    edited = IN_FLOAT32.replace("n_heads):", "n_heads, scale=5):").replace(
+        "math.sqrt(E // self.h)", f"torch.sqrt({size})"
+    )
+    edited = edited.replace("self.h = n_heads", "self.h, self.scale = n_heads, scale")
+
+    assert not certain._is_of_sizes("sqrt", edited)
 
 
 def test_code_that_computes_in_float32_is_right_as_read_and_says_what_the_contract_calls_it(shared_engine):

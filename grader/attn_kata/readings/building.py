@@ -90,7 +90,9 @@ def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[l
         changed = [
             (
                 name,
-                swaps.get(value, value) if one == "I" or re.search(r"q|k|v|query|key|value", name.lower()) else value,
+                swaps.get(value, value)
+                if one == "I" or re.search(r"q|k|v|query|key|value|att", name.lower())
+                else value,
             )
             for name, value in pairs
         ]

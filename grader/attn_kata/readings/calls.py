@@ -67,8 +67,10 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     found = list(dict.fromkeys(found))
     if not contract.is_module:
         found += [scaled for one in found if (scaled := _with_scale(one, definition)) != one]
+        merged = any(value == "H" for one in found for _, value in one.call)
+        ranks = (4,) if merged else (0, 4, 3, 2)
         squares = (False, True) if always_causal(definition, structure) else (False,)
-        return [replace(one, dims=dims, square=square) for square in squares for dims in (0, 4, 3, 2) for one in found]
+        return [replace(one, dims=dims, square=square) for square in squares for dims in ranks for one in found]
     if "dims" in contract.left_out:
         found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
     elif time_first(definition):
@@ -122,6 +124,8 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, about))
         elif "p" not in contract.inputs and _is_callers_dropout(parameter, definition):
             pairs.append((name, "nothing_dropped"))
+        elif not contract.is_module and _splits_heads(name, definition):
+            pairs.append((name, "H"))
         elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
             if "training" in contract.inputs and "train" in name:
                 pairs.append((name, "training"))
@@ -139,6 +143,12 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 continue
             pairs.append((name, "False" if is_flag else "0.0" if "drop" in name or name == "p" else "None"))
     return tuple(pairs)
+
+
+def _splits_heads(name: str, definition: Definition) -> bool:
+    """Whether a function is told the number of heads by a parameter, and divides the width by it."""
+    divides = re.search(rf"//\s*{re.escape(name)}\b", definition.text) is not None
+    return divides and vocabulary.size_of(name) == "H"
 
 
 def _is_callers_dropout(parameter: Parameter, definition: Definition) -> bool:

@@ -1,4 +1,7 @@
-"""Exceptions that are the code's own mistakes however it is read: a name that nothing sets, a view that cannot be."""
+"""Exceptions that are the code's own mistakes however it is read.
+
+A name that nothing sets, a view that cannot be, the root of a size, a product with keys that nothing has transposed.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,16 @@ _OF_THE_CODE = re.compile(
 )
 _OF_A_CALL = re.compile(r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument")
 
+# The functions of torch take no number: torch.sqrt(q.size(-1)).
+_ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
+_SIZE = r"\.size\(|\.shape\b|\blen\("
+# What may lay keys out so that a product takes them. A batch of vectors needs no transpose: keys @ query[..., None].
+_LAYS_OUT = re.compile(
+    r"transpos|permut|axes|\.[mM]?[TH]\b|\.t\(|einsum|einops|rearrange|movedim|conv|tensordot|adjoint|"
+    r"view|shape\(|squeeze|None\]|flatten|cat\(|stack|split|chunk|unbind|Parameter|\bsum\("
+)
+_OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
+
 
 def raises(reading: Reading, search: Search, definition: Definition) -> bool:
     """Whether all that the code raises under the reading is certainly its own mistake, in its own lines."""
@@ -34,8 +47,35 @@ def _is_certain(raised: Raised, text: str, structure: Structure) -> bool:
             return not hasattr(torch.Tensor, lacks[2])
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":
-        return _OF_A_CALL.search(raised.text) is not None
-    return raised.types[0] == "RuntimeError" and _OF_THE_CODE.search(raised.text) is not None
+        root = _ROOT_OF_A_NUMBER.search(raised.text)
+        return _OF_A_CALL.search(raised.text) is not None or (root is not None and _is_of_sizes(root[1], text))
+    if raised.types[0] != "RuntimeError":
+        return False
+    return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text)
+
+
+def _is_of_sizes(root: str, text: str) -> bool:
+    """Whether all that the source takes this root of are sizes of tensors, or what is computed from sizes of layers."""
+    taken = re.findall(rf"torch\.{root}\(\s*((?:[^()]|\([^()]*\))*)\)", text)
+    return bool(taken) and all(_is_size(one.strip().rstrip(","), text) for one in taken)
+
+
+def _is_size(value: str, text: str) -> bool:
+    if re.fullmatch(r"[\w.]+(?:\.size\([^()]*\)|\.shape\[[^\[\]]*\])|len\(\w+\)", value):
+        return True
+    name = value.removeprefix("self.")
+    if not name.isidentifier():
+        return False
+    own = rf"(?<![\w.]){re.escape(value)}\b"
+    assigned = re.findall(rf"^[^\S\n]*[^=\n]*{own}[^=\n()]*=(?!=)([^\n]*)$", text, re.MULTILINE)
+    return bool(assigned) and all(re.search(rf"{_SIZE}|//", each) for each in assigned)
+
+
+def _is_untransposed(raised: Raised, text: str) -> bool:
+    """Whether layers make q, k and v, and the product that raises is of keys that nothing in the source transposes."""
+    products = re.findall(r"matmul\(|\bbmm\(|[\w\])]\s*@\s*\w", text)
+    of_layers = len(products) > 1 and "Linear(" in text and _LAYS_OUT.search(text) is None
+    return of_layers and _OF_A_PRODUCT.search(raised.text) is not None
 
 
 def _is_never_set(name: str, attribute: str, text: str, structure: Structure) -> bool:

@@ -96,7 +96,9 @@ class DefinitionSearch:
             return ranked
         masked = self._with_mask(ranked) or ranked
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
-        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes and ranked.reading.causal
+        # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
+        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
+        alone = alone and (ranked.reading.causal or not masked.answers)
         return ranked if alone and "mask" not in self.given else masked
 
     def doubt(self, ranked: Ranked) -> str:
@@ -176,15 +178,16 @@ class DefinitionSearch:
             alike = self._best([replace(one, alike=True) for one in readings])
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
-        if self.contract.is_self and "dims" not in self.given and (ranked is None or not ranked.answers):
+        one_sequence = self.contract.is_self or (self.contract.is_cross and self.parameter is None)
+        if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
         # A context that has the name of one may have a length of its own; of x and y nothing says so.
         unnamed = self.contract.is_cross and calls.is_of_two_unnamed(self.definition)
-        if (self.contract.takes_qkv or unnamed) and "square" not in self.given and self._raises(ranked):
-            square = self._best(
-                [replace(one, square=True, alike=one.alike or (unnamed and one_width)) for one in readings]
-            )
+        may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
+        if may_be_square and "square" not in self.given and self._raises(ranked):
+            as_wide = "alike" not in self.given and (not self.contract.is_module or (unnamed and one_width))
+            square = self._best([replace(one, square=True, alike=as_wide or one.alike) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
@@ -300,9 +303,14 @@ class DefinitionSearch:
             of_tokens=contract.mask == "scores" and not contract.is_cross and not contract.takes_qkv,
         )
         found = choice.best(self._with_forms(ranked.reading))
+        if (found is None or not found.answers) and not contract.is_module and "square" not in self.given:
+            one_shape = replace(ranked.reading, square=True, alike="alike" not in self.given or ranked.reading.alike)
+            found = choice.best(self._with_forms(one_shape)) or found
         if found is None:
             return None
-        of_mask = {name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries")}
+        of_mask = {
+            name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries", "square", "alike")
+        }
         ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
         least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
         return replace(found, mistakes=max(found.mistakes, least), ties=ties)

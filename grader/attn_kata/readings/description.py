@@ -216,7 +216,9 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
     found += ["no bias"] * bool(chosen.limits.zeroed)
     found += ["time first"] * (reading.order == "time")
-    found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module)
+    merged = not contract.is_module and any(value == "H" for _, value in reading.call)
+    found += ["the heads side by side, (B, T, H * D)"] * merged
+    found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module and not merged)
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["only as many queries as keys"] * reading.square
     found += ["its rotary positions are left out"] * (

@@ -62,6 +62,9 @@ def source(reading: Reading, contract: Contract) -> str:
         else:
             given = as_taken(reading, whole, "q")
         lines += [f"    {line}" for line in where_given(reading, given, "q.shape[-2], k.shape[-2]", "q")]
+    merged = any(value == "H" for _, value in reading.call)
+    if merged:  # (B, H, T, D) as (B, T, H D): the code splits the heads itself
+        lines += ["    H = q.shape[1]", "    q, k, v = (part.transpose(1, 2).flatten(2) for part in (q, k, v))"]
     if reading.dims == 2:  # one sample and head at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
         each = (
@@ -79,6 +82,8 @@ def source(reading: Reading, contract: Contract) -> str:
     elif reading.dims:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
+    if merged and reading.dims:
+        lines.insert(-1, "    out = out.unflatten(-1, (H, -1)).transpose(1, 2) if out.dim() == 3 else out")
     roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}
     passed = ", ".join(
         f"{name}={name}" if name in ("mask", "p", "training") else roles.get(name, name) for name in contract.inputs

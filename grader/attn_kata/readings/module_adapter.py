@@ -98,11 +98,12 @@ def _in_float32(contract: Contract) -> list[str]:
 def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
     keys = "context" if contract.is_cross else "k" if contract.has_score else "key" if contract.takes_qkv else first
+    inputs = (first, keys) if contract.is_cross else (first,)
     lines = []
     if reading.dims:
         lines += [
             f"lead = {first}.shape[:-2]",
-            f"{first} = {first}.flatten(0, -3) if {first}.dim() > 2 else {first}[None]",
+            *(f"{name} = {name}.flatten(0, -3) if {name}.dim() > 2 else {name}[None]" for name in inputs),
         ]
     if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
         lines.append(
@@ -130,8 +131,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
         part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
+        each = f"{first}, {keys} in zip({first}, {keys})" if contract.is_cross else f"{first} in {first}"
         lines += [
-            f"outs = [self.theirs({arguments(reading)}){part} for {first} in {first}]",
+            f"outs = [self.theirs({arguments(reading)}){part} for {each}]",
             "if not isinstance(outs[0], _torch.Tensor):",
             "    return outs[0]",
             "out = _torch.stack(outs)",

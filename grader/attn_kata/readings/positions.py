@@ -29,7 +29,10 @@ def _unturned(turn):
     import functools
     import inspect
 
-    names = list(inspect.signature(turn).parameters)
+    try:
+        names = list(inspect.signature(turn).parameters)
+    except ValueError:  # compiled: @torch.jit.script
+        names = [one.name for one in inspect.unwrap(turn).schema.arguments]
     pair = len(names) > 1 and names[1].lower().lstrip("x").startswith("k")
 
     @functools.wraps(turn)

@@ -23,7 +23,7 @@ def _turned(q, k, positions, base):
 
 def source(reading: Reading) -> str:
     """The adapter's functions: `apply_rope`, and `rope_attention` with the scores of the kata around it."""
-    lines = ["L = max(int(positions.max()), D) + 1"]
+    lines = ["L, device = max(int(positions.max()), D) + 1, q.device"]
     of_caller = reading.table.removesuffix("_of_sample")
     lines += ["order = _torch.cat([_torch.arange(0, D, 2), _torch.arange(1, D, 2)]).to(q.device)"]
     if reading.pairs == "halves":
@@ -90,7 +90,7 @@ def _text(pairs: Pairs) -> str:
 
 def _call_lines(reading: Reading) -> str:
     """The call of the code: in its layout, for q and for k."""
-    lines = ["B, H, T, D = q.shape"]
+    lines = ["B, H, T, D = q.shape", "device = q.device"]
     there, back = "part", "part"
     if reading.dims == 3:
         there, back = "part.flatten(0, 1)", "part.reshape(B, H, T, D)"

@@ -166,6 +166,8 @@ def _calls(one: Definition) -> list[Pairs]:
             pairs.append((parameter.name, "base"))
         elif _is_input(parameter.name) and (not pairs or pairs[-1][1] == "q"):
             pairs.append((parameter.name, "k" if pairs else "q"))
+        elif plain == "device" and parameter.default is None:
+            pairs.append((parameter.name, "device"))
         elif parameter.default is None and not parameter.name.startswith("*"):
             what = "L" if plain in _LENGTHS else "D" if plain in _SIZES else None
             if what is None:
@@ -181,6 +183,8 @@ def _given(parameters: Iterable[Parameter], known: dict[str, set[str]]) -> Pairs
         plain = vocabulary.plain(parameter.name)
         what = next((symbol for symbol, names in known.items() if plain in names), None)
         what = what or {"L": "L", "D": "D", "E": "D"}.get(vocabulary.size_of(parameter.name) or "")
+        if what is None and plain == "device" and parameter.default is None:
+            what = "device"
         if what is not None:
             pairs.append((parameter.name, what))
         elif parameter.default is None and not parameter.name.startswith("*"):
