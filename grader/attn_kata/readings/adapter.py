@@ -50,6 +50,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(_CONFIG)
     if reading.unturned:
         parts.append(positions.HEAD)
+    if any(value == "angles" for _, value in reading.call):
+        parts.append(positions.ANGLES)
     if reading.is_class:
         parts.append(own_code.builder(reading))
     if reading.builder:

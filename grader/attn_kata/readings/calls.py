@@ -119,7 +119,7 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "mask"))
             elif parameter.default is None:
                 pairs.append((name, "None"))
-        elif contract.is_module and (about := positions.given(name)) is not None:
+        elif contract.is_module and (about := positions.given(name, needed=parameter.default is None)) is not None:
             if about != "0" or parameter.default is None:
                 pairs.append((name, about))
         elif "p" not in contract.inputs and _is_callers_dropout(parameter, definition):

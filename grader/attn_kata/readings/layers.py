@@ -191,6 +191,8 @@ def _layer(path: str, shapes: Shapes, made: dict[str, str], role: str, count: in
         bias = _bias_beside(path, first, shapes)
         is_linear = False
     layout = "rows"
+    if len(shape) > 3:  # sizes of 1 that make it broadcast, or those of a kernel; the adapter puts them back
+        shape = tuple(size for size in shape if size != 1)
     if len(shape) == 3:
         layout = _layout_of_heads(shape) if shape[-1] != 1 else "conv"
     elif (is_linear and made.get(_bare(path).rpartition(".")[2]) == "Conv1D") or (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from attn_kata.readings import vocabulary
 from attn_kata.readings.reading import SHAPES
 
-_SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b)"
+_SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b)"
 _KEPT = (
     r"(?:keep|kept|attend|visible|valid|allow|real|un-?masked|not (?:be )?masked|not (?:be )?(?:pad|ignored|hidden)|"
@@ -24,12 +24,16 @@ _HIDDEN = (
 )
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
+# "real tokens, 0 for padding": the flag belongs to what comes after it.
+_ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|means?|where|if|is|at|on|marks?|indicates?)\b))"
+_GIVEN_BEFORE = re.compile(r"(?:=|\b(?:is|are|where|when|if))\s*$")  # "attend where it is 1, ignore …"
 _SHAPE = re.compile(
     r"[\[(]\s*[\w*/+.-]+(?:\s*[,x×]\s*[\w*/+.-]+)+,?\s*[\])]"
 )  # (batch, 1, 1, T): its 1 is a size, and no flag
 _RESULT = re.compile(
     r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"
 )  # "masked weights are set to 0": a weight, no flag
+_NO_PADDING = re.compile(r"\bno[nt][- ]?(?:a )?pad(?:ding|ded|s)?\b")
 _ADDED = r"additive|added to (?:the )?(?:attention )?(?:scores|logits)"
 _MINUS = r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
 
@@ -72,12 +76,14 @@ def _says(words: str, flag: str, what: str, other: str) -> bool:
     """Whether a clause says `what` of the flag, and nothing of the other before it."""
     for pattern in (
         rf"{flag}{_NEAR}({what})",
-        rf"({what}){_NEAR}(?:where|when|if|is|are|equals?(?: to)?|=|:|,|为)\s*{flag}",
+        rf"({what}){_NEAR}(?:where|when|if|is|are|equals?(?: to)?|=|:|,|为)\s*{flag}{_ITS_OWN}",
     ):
         for found in re.finditer(pattern, words):
             clause = found[0]
             if re.search(_UNSET if flag is _SET else _SET, clause):
                 continue  # of two flags: "1 for words, 0 for padding"
+            if "," in clause and _GIVEN_BEFORE.search(words[: found.start()]):
+                continue
             longer = words[found.start() : found.end() + 12]
             if what is _HIDDEN and re.search(rf"not (?:be )?{re.escape(found[1])}", clause):
                 continue
@@ -93,7 +99,7 @@ def _words(text: str) -> str:
     strings += [part for part in re.findall(r'"([^"\n]*)"', text) if " " in part]
     lines = "\n".join([*comments, *strings]).lower().split("\n")
     kept = (line for line in lines if "nan" not in line)  # about rows with nothing to attend to
-    return "\n".join(_RESULT.sub(" ", _SHAPE.sub(" ", line)) for line in kept)
+    return "\n".join(_RESULT.sub(" ", _SHAPE.sub(" ", _NO_PADDING.sub("real", line))) for line in kept)
 
 
 def forms(text: str, name: str, said: str | None) -> Iterator[Form]:

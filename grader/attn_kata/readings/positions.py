@@ -21,6 +21,18 @@ GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split(
 _TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
 _TABLES = re.compile(r"half|precompute|freq|build|init|every|get_|make|cache|create|compute", re.IGNORECASE)
 
+# Angles of 0, as a pair of tables, as what is called for them, and as what is called to turn q and k.
+ANGLES = '''
+
+class _Angles(tuple):
+    """The tables (cos, sin) of no turn. Called with vectors it gives them back, and called with a length itself."""
+
+    def __call__(self, *given, **named):
+        vectors = [one for one in (*given, *named.values()) if isinstance(one, _torch.Tensor) and one.is_floating_point()]
+        vectors = [one for one in vectors if one.dim() > 2][:2]
+        return self if not vectors else vectors[0] if len(vectors) == 1 else tuple(vectors)
+'''
+
 # The lines of an adapter that the rest of it calls.
 HEAD = '''
 
@@ -44,9 +56,10 @@ def _unturned(turn):
 '''
 
 
-def given(name: str) -> str | None:
-    """What a parameter of the call gets that has to do with positions, or None."""
-    return GIVEN.get(vocabulary.plain(name))
+def given(name: str, *, needed: bool = False) -> str | None:
+    """What a parameter of the call gets that has to do with positions, or None. `needed`: whether it has no default."""
+    of_turns = "angles" if needed and _TURNS.search(name) else None
+    return GIVEN.get(vocabulary.plain(name)) or of_turns
 
 
 def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
@@ -121,6 +134,7 @@ def call_lines(pairs: tuple[tuple[str, str], ...], caches: tuple[str, ...], x: s
         lines += [
             f"cos = {x}.detach().new_ones({x}.shape[-2], {x}.shape[-1] // H)",
             "sin = _torch.zeros_like(cos)",
-            "turns, angles = _torch.polar(cos, sin)[:, ::2], (cos, sin)",
+            "turns = _torch.polar(cos, sin)[:, ::2]",
+            *(["angles = _Angles((cos, sin))"] if "angles" in values else []),
         ]
     return lines
