@@ -1,7 +1,8 @@
 """Runs the definitions of a source that was not written for a kata, each by itself.
 
 Such a source may import what is not installed, read files, or train a model at its top level. Its imports, functions,
-classes and assignments run; an exception ends one statement only. Loops and bare calls do not run.
+classes and assignments run; an exception ends one statement only. Loops and bare calls do not run. What could not be
+imported is there by name, so that a class with such a base, or a function with such an annotation, is defined.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import ast
 import contextlib
 from typing import Any
 
+from attn_kata.attempt import missing
+
 _RUN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Try)
 _LAZY = __future__.annotations.compiler_flag  # an annotation may name what could not be imported
 
 
 def run(source: bytes, filename: str, namespace: dict[str, Any]) -> None:
     """Run every definition of `source` that can run. Raises MemoryError; other exceptions of a statement are dropped."""
+    missing.Missing.open = True
     _run(ast.parse(source).body, filename, namespace)
+    missing.close(namespace)
 
 
 def _run(body: list[ast.stmt], filename: str, namespace: dict[str, Any]) -> None:
@@ -43,4 +48,5 @@ def _run_whole(statement: ast.stmt, filename: str, namespace: dict[str, Any]) ->
     except MemoryError:
         raise
     except (Exception, SystemExit):
-        return
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            missing.fill(statement, namespace)

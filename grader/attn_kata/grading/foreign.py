@@ -265,6 +265,7 @@ def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
     """The tests, with the sizes of their cases as the code can take them."""
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
+    same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     fixed = {"G": 1} if reading.one_group else {}
     if not same and not fixed:

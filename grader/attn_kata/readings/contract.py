@@ -126,6 +126,11 @@ class Contract:
         return self.is_module and set(self.inputs) <= {"x", "mask"}
 
     @property
+    def has_own_sizes(self) -> bool:
+        """Whether it takes x alone, and its input, keys and values have sizes of their own."""
+        return self.is_self and {"I", "D", "V"} <= {symbol for symbol, _ in self.arguments}
+
+    @property
     def is_cross(self) -> bool:
         return "context" in self.inputs
 

@@ -121,8 +121,10 @@ class DefinitionSearch:
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
 
     def _has_one_width(self, reading: Reading) -> bool:
-        """Whether it is built with one width for x and context, or for query and keys."""
-        widths = {value for _, value in reading.build} & {"E", "C", "D", "I"}
+        """Whether it is built with one width for x and context, for query and keys, or for x and its keys and values."""
+        widths = {value for _, value in reading.build} & {"E", "C", "D", "I", "V"}
+        if self.contract.has_own_sizes:
+            return len(widths | ({value for _, value in reading.globals} & {"I", "D", "V"})) == 1
         return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths
 
     def mask_untried(self, reading: Reading) -> str:
@@ -155,6 +157,8 @@ class DefinitionSearch:
         if "conventions" not in self.given and contract.conventions:
             sets = conventions.ways(contract.conventions, self.text)
             called = [replace(one, conventions=each) for one in called for each in sets]
+        if self.contract.has_own_sizes:  # one size of the code's can stand for all three only where they are equal
+            called = [replace(one, alike=self._has_one_width(one)) for one in called]
         of_calls = {key: value for key, value in self.given.items() if key not in OF_MASKS}
         return list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
 

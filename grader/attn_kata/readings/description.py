@@ -232,6 +232,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["returns the weights alone"] * reading.returns_weights
     wide = "only a context as wide as x" if contract.is_cross else "only values as wide as keys"
     wide = "only keys as wide as the query" if contract.has_score else wide
+    wide = "one size for x, keys and values" if contract.has_own_sizes else wide
     found += [wide] * reading.alike
     found += ["only one key-value head"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries

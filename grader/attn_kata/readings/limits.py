@@ -166,7 +166,10 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
-        if self.reading.alike and (self.contract.is_cross or self.contract.has_score):
+        if self.reading.alike and self.contract.has_own_sizes:
+            of_sizes = limited.probes
+            limited = replace(limited, probes=lambda: [_of_one_size(one) for one in of_sizes()])
+        elif self.reading.alike and (self.contract.is_cross or self.contract.has_score):
             of_cross = limited.probes
             limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
         elif self.reading.alike:
@@ -203,6 +206,15 @@ def _is_square(args: tuple[Any, ...]) -> bool:
     """Whether a call has as many queries as keys."""
     first, second = args[:2]
     return bool(first.shape[-2] == second.shape[-2])
+
+
+def _of_one_size(probe: Probe) -> Probe:
+    """The probe of a module built with (I, D, V), for one that has a single size: that of the keys."""
+    size = probe.build[1]
+    x = probe.args[0]  # (..., T, I)
+    wide = x.repeat(*[1] * (x.dim() - 1), -(-size // x.shape[-1]))[..., :size].contiguous()
+    sizes = {**probe.sizes, **dict.fromkeys({"Din", "E", "Dv"} & set(probe.sizes), size)}
+    return replace(probe, args=(wide, *probe.args[1:]), build=(size,) * 3, sizes=sizes)
 
 
 def _is_of_one_width(args: tuple[Any, ...]) -> bool:

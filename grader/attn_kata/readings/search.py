@@ -130,8 +130,10 @@ class Search:
         with_mask = self.contract.with_mask
         entry = with_mask.entry if with_mask is not None else self.contract.entry
         limits = limits.of_masked_function()
-        pipelines = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
-        return self.ask(reading, limits, [some_probes(one, masked_probe, most=5) for one in pipelines])
+        of_entry = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
+        pipelines = [some_probes(one, masked_probe, most=5) for one in of_entry]
+        # The calls of a block have no mask.
+        return self.ask(reading, limits, [one for one in pipelines if one.probes()])
 
     def _unmasked_probe(self, probe: Probe) -> Probe | None:
         place = self.contract.place_of_mask

@@ -1,0 +1,128 @@
+"""What stands for a name that could not be imported, so that the code around it can be defined.
+
+It may be an annotation, a base class, a decorator or a default. What computes with it raises NameError, as if it were not there.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+import typing
+from typing import Any, NoReturn
+
+# What a module of a project's own imports gives under these names, wherever `from … import *` is used.
+_USUAL = {
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "optim": "torch.optim",
+    "math": "math",
+    "np": "numpy",
+    "torch": "torch",
+}
+_OF_TORCH = ("Tensor", "einsum")
+_OF_TYPING = ("Optional", "Tuple", "List", "Dict", "Union", "Any", "Callable")
+_PROCESSOR = ("device", "DEVICE")
+_CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
+
+
+class Missing:
+    """A name that could not be imported; `missing_root` is how the source calls it. Until `close` it may be called."""
+
+    open = True  # while the definitions of the source run
+
+    def __init__(self, missing_root: str) -> None:
+        self.missing_root = missing_root
+
+    def __getattr__(self, name: str) -> Missing:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Missing(self.missing_root)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """As a decorator it gives back what it decorates; as what makes a decorator, itself."""
+        if not Missing.open:
+            self._fail()
+        decorated = given[0] if len(given) == 1 and not named else None
+        return decorated if isinstance(decorated, (types.FunctionType, type)) else self
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (_base(),)
+
+    def __getitem__(self, key: object) -> Missing:
+        return self
+
+    def __or__(self, other: object) -> Missing:
+        return self
+
+    __ror__ = __or__
+
+    def __iter__(self) -> NoReturn:
+        self._fail()
+
+    def _fail(self) -> NoReturn:
+        raise NameError(f"name '{self.missing_root}' is not defined", name=self.missing_root)
+
+
+def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> None:
+    """Give the names of an import that has failed what stands for them."""
+    for alias in statement.names:
+        if alias.name == "*":
+            for name, value in _usual().items():
+                namespace.setdefault(name, value)
+            continue
+        name = alias.asname or alias.name.partition(".")[0]
+        namespace.setdefault(name, Missing(name))
+
+
+def close(namespace: dict[str, Any]) -> None:
+    """The definitions have run: from now on a missing name fails when it is called.
+
+    But a missing device is the processor, and the well-known function that copies a module is there.
+    """
+    import torch
+
+    Missing.open = False
+    for name in _PROCESSOR:
+        if isinstance(namespace.get(name), Missing):
+            namespace[name] = torch.device("cpu")
+    for name in _CLONES:
+        if isinstance(namespace.get(name, Missing(name)), Missing):
+            namespace[name] = _copies
+
+
+def _copies(module: Any, count: int) -> Any:
+    """As many copies of a module, in a list."""
+    import copy
+
+    from torch import nn
+
+    return nn.ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
+def _usual() -> dict[str, Any]:
+    import importlib
+
+    import torch
+
+    found: dict[str, Any] = {name: getattr(torch, name) for name in _OF_TORCH}
+    found |= {name: getattr(typing, name) for name in _OF_TYPING}
+    for name, module in _USUAL.items():
+        try:
+            found[name] = importlib.import_module(module)
+        except ImportError:  # numpy may not be there
+            continue
+    return found
+
+
+def _base() -> type:
+    """In the place of a base class: a module whose constructor takes anything, as those of training libraries do."""
+    from torch import nn
+
+    class Base(nn.Module):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__()
+
+        def save_hyperparameters(self, *given: Any, **named: Any) -> None:
+            """As a LightningModule has it."""
+
+    return Base
