@@ -1,6 +1,6 @@
 """What stands for a name that could not be imported, so that the code around it can be defined.
 
-It may be an annotation, a base class, a decorator or a default. What computes with it raises NameError, as if it were not there.
+It may be an annotation, a base class, a decorator or a default. What computes with it raises NameError.
 """
 
 from __future__ import annotations

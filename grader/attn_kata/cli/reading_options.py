@@ -43,15 +43,22 @@ class ReadingOptions:
         found = syntax.of_source(source)
         from attn_kata import definitions
 
-        for kata in definitions.katas(source):
+        katas = definitions.katas(source)
+        by_contract = []
+        for kata in katas:
             known = contract.of_kata(kata.folder)
-            if known is None:
-                says = origin.has_layers_of(source, kata.solution.read_bytes())
-            else:
+            if known is not None:
                 says = origin.is_by_contract(source, found, kata.entries, known)
-            if says:
-                return None  # its definitions say it
-        return inference.kata_of(source, *(self.entry or (None,)))
+            else:  # beside an attention, a function such as softmax is a part of it
+                says = len(katas) == 1 and origin.has_layers_of(source, kata.solution.read_bytes())
+            by_contract += [kata] if says else []
+        if not by_contract:
+            return inference.kata_of(source, *(self.entry or (None,)))
+        if len(by_contract) > 1 or len(katas) == 1:
+            return None  # its definitions say it, or say too much
+        others = " or ".join(f"--kata {kata.slug}" for kata in katas if kata not in by_contract)
+        slug = by_contract[0].slug
+        return slug, f"It has the names of {slug}, so it is graded as {slug}. {others} grades its other code."
 
     def check(self, kata: Kata) -> None:
         """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""

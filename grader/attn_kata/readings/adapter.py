@@ -25,10 +25,16 @@ _theirs = {entry}
 _CONFIG = '''
 
 class _Config:
-    """Answers the names that the code asks of its config."""
+    """Answers the names that the code asks of its config, also of a part of it; the others as the code's own config does."""
 
-    def __init__(self, **values):
-        self.__dict__.update(values)
+    def __init__(self, _own=None, **values):
+        self.__dict__.update({name: self if value is _Config else value for name, value in values.items()})
+        self._own = _own
+
+    def __getattr__(self, name):
+        if name.startswith("_") or self._own is None:
+            raise AttributeError(name)
+        return None if type(self._own).__name__ == "Missing" else getattr(self._own, name)
 
     def __getitem__(self, name):
         return self.__dict__[name]
@@ -46,7 +52,7 @@ def source_of(reading: Reading, contract: Contract) -> str:
     parts = [_HEAD.format(entry=reading.entry)]
     if contract.rotation:
         return parts[0] + rotation_adapter.source(reading)
-    if any("." in name for name, _ in reading.build):
+    if _has_config(reading):
         parts.append(_CONFIG)
     if reading.unturned:
         parts.append(positions.HEAD)
@@ -62,9 +68,13 @@ def source_of(reading: Reading, contract: Contract) -> str:
     return "".join(parts)
 
 
+def _has_config(reading: Reading) -> bool:
+    return any("." in name for name, _ in (*reading.build, *reading.globals))
+
+
 def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
-    config = _CONFIG if any("." in name for name, _ in reading.build) else ""
+    config = _CONFIG if _has_config(reading) else ""
     turns = positions.HEAD if reading.unturned else ""
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
 

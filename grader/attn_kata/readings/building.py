@@ -26,6 +26,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
     sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G"))
+    globals_ += _of_global_configs(reach, structure, contract)
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
     if contract.is_module:
         caches = positions.caches(definition)
@@ -46,6 +47,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         if parameter.name in {definition.config, *(one.config for one in reach if one.config)}:
             asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
             known += [(f"{parameter.name}.{name}", _config_value(name, text, contract)) for name in asked]
+            parts = sorted({name for one in (definition, *reach) for name in one.config_parts})
+            known += [(f"{parameter.name}.{name}", "config") for name in parts]
             continue
         if parameter.name.startswith("*"):
             continue
@@ -71,6 +74,17 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         yield replace(common, build=_in_order(definition, whole))
         for other in _otherwise(whole, of_one_head="ModuleList" in text):
             yield replace(common, build=_in_order(definition, other))
+
+
+_OF_CONFIGS = ("E", "H", "D", "G", "H//G", "M", "C", "I", "V", "L", "p", "0.0")
+
+
+def _of_global_configs(reach: list[Definition], structure: Structure, contract: Contract) -> Pairs:
+    """The sizes that the code asks of config objects at module level: Config.n_embd. What else it asks, these know."""
+    asked = dict.fromkeys(pair for one in reach for pair in one.global_configs)
+    text = "\n".join(one.text for one in reach)
+    given = [(f"{name}.{attribute}", _config_value(attribute, text, contract)) for name, attribute in asked]
+    return tuple((name, value) for name, value in given if value in _OF_CONFIGS)
 
 
 def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[list[tuple[str, str]]]:

@@ -122,6 +122,8 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
         elif contract.is_module and (about := positions.given(name, needed=parameter.default is None)) is not None:
             if about != "0" or parameter.default is None:
                 pairs.append((name, about))
+        elif parameter.default == "True" and re.search(r"flash|sdpa|fused|efficient", name.lower()):
+            pairs.append((name, "False"))  # another path, which calls what is ready-made
         elif "p" not in contract.inputs and _is_callers_dropout(parameter, definition):
             pairs.append((name, "nothing_dropped"))
         elif not contract.is_module and _splits_heads(name, definition):

@@ -17,15 +17,15 @@ _KEPT = (
     r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
-    r"(?:masked|mask(?:s|ing)? out|hide|hidden|ignor|block|\bpad|exclude|forbid|"
+    r"(?:masked|mask(?:s|ing)? out|\bto mask\b|hide|hidden|ignor|block|\bpad|exclude|forbid|"
     r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
-    r"disallow|may not|cannot|must not|no attention|屏蔽|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
+    r"disallow|may not|cannot|must not|no attention|屏蔽|被 ?mask|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
 )
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
 # "real tokens, 0 for padding": the flag belongs to what comes after it.
-_ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|means?|where|if|is|at|on|marks?|indicates?)\b))"
+_ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?)\b))"
 _GIVEN_BEFORE = re.compile(r"(?:=|\b(?:is|are|where|when|if))\s*$")  # "attend where it is 1, ignore …"
 _SHAPE = re.compile(
     r"[\[(]\s*[\w*/+.-]+(?:\s*[,x×]\s*[\w*/+.-]+)+,?\s*[\])]"
@@ -34,7 +34,7 @@ _RESULT = re.compile(
     r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"
 )  # "masked weights are set to 0": a weight, no flag
 _NO_PADDING = re.compile(r"\bno[nt][- ]?(?:a )?pad(?:ding|ded|s)?\b")
-_ADDED = r"additive|added to (?:the )?(?:attention )?(?:scores|logits)"
+_ADDED = r"additive(?![ -]*(?:attention|score|energy|model|style))|added to (?:the )?(?:attention )?(?:scores|logits)"
 _MINUS = r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
 
 

@@ -29,7 +29,8 @@ def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...]
     if not known.is_module:
         # `scaled_dot_product_attention` is what many call theirs; with the contract's own parameters it is meant for it.
         return [one.name for one in entry.call] == list(known.inputs) and not entry.returned
-    return _takes(entry, known) and not missing_layers(source, known)
+    # Layers of another definition are not its own.
+    return _takes(entry, known) and not missing_layers(structure.text(entry).encode(), known)
 
 
 def _takes(entry: Definition, known: Contract) -> bool:

@@ -21,8 +21,8 @@ def builder(reading: Reading) -> str:
     )
     lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256, G=1, M=8):"]
     if reading.globals:
-        values = ", ".join(f"{name}={_size(value)}" for name, value in reading.globals)
-        lines.append(f"    sizes = dict({values})")
+        lines.append("    known = _theirs.__init__.__globals__")
+        lines.append(f"    sizes = dict({', '.join(_globals(reading))})")
         lines.append("    _theirs.forward.__globals__.update(sizes)")
     if (
         reading.off
@@ -61,7 +61,22 @@ def builder(reading: Reading) -> str:
     return "\n\n\n" + "\n".join(lines) + "\n"
 
 
+def _globals(reading: Reading) -> list[str]:
+    """The names at module level with their values; a config object answers what it is not told as the code's own does."""
+    plain = [f"{name}={_size(value)}" for name, value in reading.globals if "." not in name]
+    asked: dict[str, list[str]] = {}
+    for name, value in reading.globals:
+        whole, dot, part = name.partition(".")
+        if dot:
+            asked.setdefault(whole, []).append(f"{part}={_size(value)}")
+    return plain + [
+        f"{whole}=_Config(_own=known.get('{whole}'), {', '.join(values)})" for whole, values in asked.items()
+    ]
+
+
 def _size(value: str) -> str:
+    if value == "config":
+        return "_Config"
     return value.replace("sqrt(D)", "_math.sqrt(D)").replace("nothing_dropped", "_nn.Identity()")
 
 

@@ -72,7 +72,7 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
+    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
     r"|positions|places(?:_of_sample)?|like|base|turns|device|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")

@@ -31,7 +31,9 @@ class Definition:
     build: tuple[Parameter, ...]  # of __init__, without self
     call: tuple[Parameter, ...]  # of forward, without self; of the function itself
     config: str  # the constructor's parameter that is a config object, or ""
-    config_names: tuple[str, ...]  # what is asked of it
+    config_names: tuple[str, ...]  # what is asked of it; of what is asked of a part of it, also that part
+    config_parts: tuple[str, ...]  # the parts of it that are asked in turn: config.model.n_embd
+    global_configs: tuple[tuple[str, str], ...]  # config objects at module level, and what is asked of them
     layers: dict[str, str]  # the attributes that __init__ sets, in order: name -> the function that makes it
     reads: frozenset[str]  # every name in it
     unpacked: tuple[tuple[str, ...], ...]  # the targets of each unpacking of three or two, in order

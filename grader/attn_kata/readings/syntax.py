@@ -13,6 +13,10 @@ from attn_kata.readings.structure import Definition, Parameter, Structure
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
 _CONFIGS = re.compile(r"^(?:config|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
+_GLOBAL_CONFIGS = re.compile(
+    r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
+    re.IGNORECASE,
+)
 _LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
 _CONTAINERS = (
     "ModuleList",
@@ -129,6 +133,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         build = _parameters(init)[1:]
     config = next((one.name for one in build if _CONFIGS.match(one.name) or "onfig" in one.annotation), "")
     names = [name for one in family for name in _asked_of(one, config)] if config else []
+    parts = {name for one in family for name in _parts_asked(one, config)} if config else set()
     return _definition(
         node,
         lines,
@@ -137,7 +142,8 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         build=build,
         call=_parameters(forward)[1:] if forward is not None else (),
         config=config if names else "",
-        config_names=tuple(dict.fromkeys(names)),
+        config_names=tuple(name for name in dict.fromkeys(names) if name not in parts),
+        config_parts=tuple(sorted(parts)),
         layers={name: made for one in reversed(family) for name, made in _attributes(one)},
         forward=forward,
     )
@@ -153,6 +159,7 @@ def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
         call=_parameters(node),
         config="",
         config_names=(),
+        config_parts=(),
         layers={},
         forward=node,
     )
@@ -168,6 +175,7 @@ def _definition(
     call: tuple[Parameter, ...],
     config: str,
     config_names: tuple[str, ...],
+    config_parts: tuple[str, ...],
     layers: dict[str, str],
     forward: ast.FunctionDef | None,
 ) -> Definition:
@@ -182,6 +190,8 @@ def _definition(
         call=call,
         config=config,
         config_names=config_names,
+        config_parts=config_parts,
+        global_configs=_global_configs(every),
         layers=layers,
         reads=frozenset(part.id for part in every if isinstance(part, ast.Name)),
         unpacked=tuple(
@@ -232,13 +242,37 @@ def _parameters(node: ast.FunctionDef) -> tuple[Parameter, ...]:
     )
 
 
+def _global_configs(every: list[ast.AST]) -> tuple[tuple[str, str], ...]:
+    """What is asked of config objects that are no parameters: (Config, n_embd) of `Config.n_embd`."""
+    parameters = {part.arg for part in every if isinstance(part, ast.arg)}
+    called = {part.func.id for part in every if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
+    found = [
+        (part.value.id, part.attr)
+        for part in every
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and _GLOBAL_CONFIGS.match(part.value.id)
+    ]
+    return tuple(dict.fromkeys(pair for pair in found if pair[0] not in parameters | called))
+
+
+def _parts_asked(node: ast.ClassDef, config: str) -> list[str]:
+    """The parts of a config that are asked in turn: `model` of `config.model.n_embd`."""
+    return [
+        part.value.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.value, ast.Attribute)
+        and _is_config(part.value.value, config)
+        and part.value.attr not in ("device", "dtype")
+    ]
+
+
 def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
     """What a class asks of its config: `config.x`, `config["x"]`, `self.config.x`. Not what it asks only if it is there."""
     found = []
     for part in ast.walk(node):
         if (
             isinstance(part, ast.Attribute)
-            and _is_config(part.value, config)
+            and (_is_config(part.value, config) or _is_part(part.value, config))
             and part.attr not in ("get", "to_dict", "copy")
         ):
             found.append((part.lineno, part.col_offset, part.attr))
@@ -256,6 +290,10 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
         ):
             found.append((part.lineno, part.col_offset, str(part.args[0].value)))
     return [name for _, _, name in sorted(found) if name.isidentifier()]
+
+
+def _is_part(node: ast.expr, config: str) -> bool:
+    return isinstance(node, ast.Attribute) and _is_config(node.value, config)
 
 
 def _is_config(node: ast.expr, config: str) -> bool:
