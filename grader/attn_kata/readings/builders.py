@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from attn_kata.readings import masks, vocabulary
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.structure import Definition, Parameter, Structure
+from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
 
 _NAMED = re.compile(r"mask|causal|triang|future|subsequent|look_?ahead|attend", re.IGNORECASE)
 _MAKES = re.compile(r"\btri[lu]\b|arange|range\(")
@@ -19,13 +19,13 @@ _LENGTH = re.compile(
     r"^(?:n|m|t|s|l|tq|tk|q|k|sz|size|len|dim|seq|length|steps|tokens|context|block_size|长度)$"
     r"|len|size|length|num_|^n_|steps|queries|keys|seq|sz$"
 )
-_LOWEST = re.compile(r"inf\b|-\s*1e|-\s*10000|finfo")
+LOWEST = re.compile(r"inf\b|-\s*1e|-\s*10000|finfo")
 
 
 def find(structure: Structure) -> Definition | None:
     """The function of a source that builds a causal mask of one length or two, or None."""
     for one in structure.definitions:
-        if one.is_class or not _NAMED.search(one.name) or not _MAKES.search(one.text) or "softmax" in one.text:
+        if one.is_class or not _NAMED.search(one.name) or not _MAKES.search(one.text) or "softmax" in code_of(one.text):
             continue
         if lengths(one) in (1, 2):
             return one
@@ -65,7 +65,7 @@ def documented(builder: Definition) -> str | None:
 def readings(reading: Reading, builder: Definition) -> Iterator[Reading]:
     """The reading with the mask that it builds, once for each meaning that words leave open, the likeliest first."""
     said = documented(builder)
-    meanings = ["additive", "keep", "hide"] if _LOWEST.search(builder.text) else ["keep", "hide", "additive"]
+    meanings = ["additive", "keep", "hide"] if LOWEST.search(builder.text) else ["keep", "hide", "additive"]
     one = replace(reading, builder=builder.name, lengths=lengths(builder))
     ways = [one]
     if takes_tokens(builder):  # (B, T), or (B, T, E)

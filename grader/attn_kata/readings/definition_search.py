@@ -14,7 +14,7 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
 from attn_kata.readings.reading import Reading, with_flags
 from attn_kata.readings.search import MOST_MISTAKES, Search
-from attn_kata.readings.structure import Definition, Parameter
+from attn_kata.readings.structure import Definition, Parameter, code_of
 
 MOST_CANDIDATES = 32  # readings that are asked
 _SIZES = ("E", "H", "D", "C", "I", "V")
@@ -52,7 +52,7 @@ class DefinitionSearch:
     @property
     def _code(self) -> str:
         """The same without comments and docstrings."""
-        return re.sub(r"(?s)(\"{3}|'{3}).*?\1|#[^\n]*", "", self.text)
+        return code_of(self.text)
 
     @property
     def parameter(self) -> Parameter | None:

@@ -121,6 +121,7 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         return lines + _rotation(reading)
     if reading.builder:
         given = "T" if reading.lengths == 1 else "Tq, Tk"
+        given = ", ".join(name for name, _ in reading.call) if contract.mask == "keys" else given
         lines.append(("its mask", f"{reading.builder}({given}): {_MEANINGS[reading.mask]}"))
         return lines[1:] if reading.entry == reading.builder else lines
     lines.append(("mask", _mask(reading)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from attn_kata.readings import padding_builders
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.given_masks import as_taken, where_given
 from attn_kata.readings.own_code import BUILDER, arguments
@@ -12,6 +13,8 @@ from attn_kata.readings.reading import Reading
 
 def mask_builder(reading: Reading, contract: Contract) -> str:
     """The contract's function that builds a mask, True = keep, by theirs."""
+    if contract.mask == "keys":
+        return padding_builders.source(reading, contract.builder)
     meant = {"keep": "mask.bool()", "hide": "~mask.bool()", "additive": "mask == 0"}[reading.mask]
     if reading.lengths == 1:  # the queries are the last positions
         made, rows = "_their_mask(num_keys)", "[num_keys - num_queries :]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from attn_kata import catalog
 from attn_kata.readings import (
@@ -11,6 +12,7 @@ from attn_kata.readings import (
     building,
     calls,
     contract,
+    padding_builders,
     rotations,
     scores,
     structure,
@@ -37,18 +39,17 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
                 around = [one.name for one in whole if one is not definition and one.uses(definition)]
                 more = f" {around[0]}, which uses it, is not graded: --class {around[0]} grades it." if around else ""
                 return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}.{more}"
-    mask = builders.find(found)
-    if mask is not None and not every and "causal_mask" in catalog.slugs():
+    only = found if name is None or not every else replace(found, definitions=tuple(every))
+    mask = builders.find(only)
+    if mask is not None and (not every or name is not None) and "causal_mask" in catalog.slugs():
         return "causal_mask", f"The function {mask.name} builds a causal mask, so it is read as causal_mask."
+    padding = padding_builders.find(only)
+    if padding is not None and (not every or name is not None) and "padding_mask" in catalog.slugs():
+        return "padding_mask", f"The function {padding.name} builds a mask of padding, so it is read as padding_mask."
     turning = rotations.find(found)
     if turning and not every and mask is None and "rope" in catalog.slugs():
         return "rope", f"{turning[0].name} turns vectors by their positions, so it is read as rope."
     return None
-
-
-def _code(text: str) -> str:
-    """The text without comments and docstrings: `1 / n_heads of it` in a comment makes no heads."""
-    return re.sub(r"(?s)(?:^|(?<=\n))\s*[rR]?(\"{3}|'{3}).*?\1|#[^\n]*", "", text)
 
 
 def _scores(definition: Definition, text: str) -> list[str]:
@@ -73,7 +74,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
 
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
-    text = _code(found.text(definition))
+    text = structure.code_of(found.text(definition))
     inputs = calls.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
     layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attn_kata.readings import attention_search, blocks, builders, calls, mask_search, rotation_search
+from attn_kata.readings import attention_search, blocks, builders, calls, mask_search, padding_builders, rotation_search
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.search import Search
 from attn_kata.readings.structure import attention_like
@@ -25,12 +25,14 @@ def read(search: Search) -> Chosen | NotRead:
             others = ", ".join(one.name for one in structure.definitions[:MOST_NAMED])
             has = f"; it defines {others}" if others else ""
             search.tried.append(f"there is no '{given['entry']}' in the file{has}")
-    builder = builders.find(structure) if search.contract.builder else None
+    builds_padding = search.contract.mask == "keys"
+    rules = padding_builders if builds_padding else builders
+    builder = rules.find(structure) if search.contract.builder else None
     if "builder" in given:
         builder = structure.find(str(given["builder"]))
     if builder is not None and (not tried or given.get("entry") == builder.name):
         return mask_search.run(search, builder, tuple(one.name for one in fitting))
-    if builder is not None and builders.takes_tokens(builder):
-        builder = None  # an attention is given no tokens to hand on
+    if builder is not None and (builds_padding or builders.takes_tokens(builder)):
+        builder = None  # an attention is given a mask of padding, and no tokens to hand on
     mask_of = mask_search.built_mask(search, builder) if builder is not None else None
     return attention_search.run(search, tried, mask_of, candidates=tuple(one.name for one in fitting))

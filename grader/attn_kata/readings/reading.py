@@ -31,7 +31,7 @@
                or a context as wide as x, or keys as wide as the query
     float32    whether it computes in float32 whatever it is given     float32=yes
     hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
-    builder    the function that builds its causal mask                builder=subsequent_mask
+    builder    the function that builds its mask                       builder=subsequent_mask
     lengths    how many lengths that takes                             lengths=1
     table      what makes the angles of a rotation                     table=precompute_freqs_cis
                how that is built, and how it is called                 table_call=dim=D,end=L,theta=base
@@ -72,7 +72,7 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
+    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
     r"|positions|places(?:_of_sample)?|like|base|turns|device|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")

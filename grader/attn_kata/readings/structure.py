@@ -85,12 +85,19 @@ class Structure:
         return "\n".join(one.text for one in self.reach(definition))
 
 
+def code_of(text: str) -> str:
+    """The text without comments and docstrings: `1 / n_heads of it` in a comment makes no heads."""
+    return re.sub(r"(?s)(?:^|(?<=\n))\s*[rR]?(\"{3}|'{3}).*?\1|#[^\n]*", "", text)
+
+
 def attention_like(structure: Structure) -> list[Definition]:
     """The definitions that may be an attention, the likeliest first: those named so and using the others lead."""
     found = []
     for place, one in enumerate(structure.definitions):
         if not one.call or (one.is_class and not one.layers and not one.call):
             continue
+        if not one.is_class and "mask" in one.name.lower() and "softmax" not in code_of(one.text):
+            continue  # it makes a mask
         whole = structure.text(one)
         own = len(_MARKS.findall(one.text))
         if not re.search(
