@@ -29,6 +29,13 @@ def scaled_dot_product_attention(q, k, v):
     scores = q @ k.transpose(-2, -1) / q.shape[-1]
     return scores.softmax(-1) @ v
 """
+BY_CONTRACT = """
+class SelfAttention(torch.nn.Module):
+    def __init__(self, input_dim, key_dim, value_dim):
+        super().__init__()
+        self.q_proj, self.k_proj = torch.nn.Linear(input_dim, key_dim), torch.nn.Linear(input_dim, key_dim)
+        self.v_proj = torch.nn.Linear(input_dim, value_dim)
+"""
 
 
 @pytest.fixture
@@ -230,7 +237,7 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["some/where.py"], "There is no file 'some/where.py'."),
         (["a_folder"], "'a_folder' is a folder."),
         (["other.py"], "attn-kata grade other.py --kata KATA"),
-        (["both.py"], "'both.py' defines what several katas ask for: sdpa, mha and qkv_attention."),
+        (["both.py"], "'both.py' defines what several katas ask for: sdpa and self_attention."),
         (["my notes.ipynb"], "The notebook 'my notes.ipynb' has no code in it."),
         (["broken.ipynb", "--kata", "sdpa"], "'broken.ipynb' is not a notebook: it is not valid JSON."),
         (["-", "--kata", "sdap"], "Did you mean 'sdpa'?"),
@@ -256,7 +263,7 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
 def test_a_usage_error_has_one_sentence_the_next_command_and_nothing_on_stdout(run, folder, arguments, said):
     (folder / "something.py").write_text(WRONG)
     (folder / "other.py").write_text("def attention(q, k, v): ...\n")
-    (folder / "both.py").write_text(f"{WRONG}\nclass MultiHeadAttention: ...\n")
+    (folder / "both.py").write_text(WRONG + BY_CONTRACT)
     (folder / "my notes.ipynb").write_text('{"cells": []}')
     (folder / "broken.ipynb").write_text('{"cells": [')
     (folder / "a_folder").mkdir()
@@ -270,6 +277,15 @@ def test_a_usage_error_has_one_sentence_the_next_command_and_nothing_on_stdout(r
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert (folder / "something.py").read_text() == WRONG
+
+
+def test_a_file_with_the_names_of_several_katas_is_graded_by_the_one_whose_contract_it_has(run, folder):
+    (folder / "both.py").write_text(f"{WRONG}\nclass MultiHeadAttention: ...\n")
+    done = run("grade", "both.py")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("FAILED  sdpa")
+    assert "--kata mha or --kata qkv_attention grades its other code." in done.stderr
 
 
 def test_a_file_without_permission_is_said(run, folder):
