@@ -38,6 +38,23 @@ def several(source: bytes, asked: Iterable[str]) -> dict[str, list[int]]:
     return {name: found for name, found in lines.items() if len(found) > 1}
 
 
+def syntax_error(source: bytes) -> str | None:
+    """What makes `source` no Python, with its line; None for Python, and for what cannot be told."""
+    import ast
+
+    if len(source) > MOST_BYTES:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except SyntaxError as error:
+        return f"{error.msg}, line {error.lineno}"
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    return None
+
+
 def _body(source: bytes) -> list[ast.stmt]:
     """The statements at the top level; none for what is no Python or too long."""
     import ast

@@ -265,6 +265,12 @@ def _kata_of(path: Path, attempt: Source, nearest: Callable[[bytes], tuple[str, 
             f"'{name}' defines what several katas ask for: {slugs}.",
             next_step=f"attn-kata grade {shlex.quote(name)} --kata {found[-1].slug}",
         )
+    broken = definitions.syntax_error(source)
+    if broken is not None:
+        raise UsageError(
+            f"'{name}' is not valid Python, so it cannot be told which kata it is: {printable(broken)}.",
+            next_step=f"Mend it, then attn-kata grade {shlex.quote(name)}",
+        )
     raise UsageError(
         f"The name, the first lines and the definitions of '{name}' do not say which kata it is.",
         next_step=f"attn-kata grade {shlex.quote(name)} --kata KATA (the katas: attn-kata list)",

@@ -238,6 +238,10 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["a_folder"], "'a_folder' is a folder."),
         (["other.py"], "attn-kata grade other.py --kata KATA"),
         (["both.py"], "'both.py' defines what several katas ask for: sdpa and self_attention."),
+        (
+            ["unclosed.py"],
+            "'unclosed.py' is not valid Python, so it cannot be told which kata it is: '(' was never closed",
+        ),
         (["my notes.ipynb"], "The notebook 'my notes.ipynb' has no code in it."),
         (["broken.ipynb", "--kata", "sdpa"], "'broken.ipynb' is not a notebook: it is not valid JSON."),
         (["-", "--kata", "sdap"], "Did you mean 'sdpa'?"),
@@ -264,6 +268,7 @@ def test_a_usage_error_has_one_sentence_the_next_command_and_nothing_on_stdout(r
     (folder / "something.py").write_text(WRONG)
     (folder / "other.py").write_text("def attention(q, k, v): ...\n")
     (folder / "both.py").write_text(WRONG + BY_CONTRACT)
+    (folder / "unclosed.py").write_text("scores = (1,\n")
     (folder / "my notes.ipynb").write_text('{"cells": []}')
     (folder / "broken.ipynb").write_text('{"cells": [')
     (folder / "a_folder").mkdir()

@@ -63,7 +63,7 @@ def test_flags_read_back_give_the_same_reading():
         ("q=a b", "is no path of a parameter"),
         ('q=x"];import os;["', "is no path of a parameter"),
         ("off=flash;x", "is one name or several"),
-        ("returns=last", "the place of the output"),
+        ("returns=last-1", "the place of the output"),
         ("entry=1x", "the name of a class"),
     ],
 )

@@ -27,7 +27,7 @@ def checked_parts(output: Any, returns: tuple[str, ...]) -> tuple[list[Tensor], 
         return [checked_tensor(output)], []
     if not isinstance(output, (tuple, list)) or len(output) != len(returns):
         names = ", ".join(name.removeprefix(OPAQUE) for name in returns)
-        raise BadResult(f"returned {describe_type(output)}; the contract asks for ({names})")
+        raise BadResult(f"returned {_describe_result(output)}; the contract asks for ({names})")
     named = list(zip(returns, output, strict=True))
     tensors = [checked_tensor(part, name) for name, part in named if not name.startswith(OPAQUE)]
     return tensors, [part for name, part in named if name.startswith(OPAQUE)]
@@ -37,13 +37,25 @@ def checked_tensor(output: Any, name: str = "") -> Tensor:
     """The result of a call, or its part `name`, if it is one ordinary tensor. Raises BadResult."""
     part = f" as {name}" if name else ""
     if type(output) not in (Tensor, nn.Parameter):
-        raise BadResult(f"returned {describe_type(output)}{part}; the contract asks for one torch.Tensor")
+        raise BadResult(f"returned {_describe_result(output)}{part}; the contract asks for one torch.Tensor")
     if output.layout is not torch.strided or output.is_quantized or output.is_nested:
         raise BadResult(f"returned a tensor of layout {output.layout}{part}; the contract asks for an ordinary one")
     if output.dtype not in wire.DTYPES or output.dim() > wire.MAX_RANK:
         raise BadResult(f"returned a {output.dim()}-dimensional tensor of {output.dtype}{part}")
     result: Tensor = output
     return result
+
+
+def _describe_result(value: Any) -> str:
+    """What a call returned, in words; of a dict or a dataclass with the names of its parts: "a dict with out, weights"."""
+    names = _names_of_parts(value)
+    if not names:
+        return (
+            f"a tuple of {len(value)}"
+            if isinstance(value, tuple) and hasattr(value, "_fields")
+            else describe_type(value)
+        )
+    return f"a {'dict' if isinstance(value, dict) else 'dataclass'} with {', '.join(names)}"[:200]
 
 
 def describe_type(value: Any) -> str:
@@ -55,6 +67,12 @@ def describe_type(value: Any) -> str:
     if type(value) in (tuple, list, dict):
         return f"a {type(value).__name__} of {len(value)}"
     return f"an object of type {type(value).__module__}.{type(value).__qualname__}"[:200]
+
+
+def _names_of_parts(value: Any) -> list[str]:
+    """The keys of a dict, or the fields of a dataclass, where each of them is a name."""
+    names = list(value) if isinstance(value, dict) else list(getattr(type(value), "__dataclass_fields__", ()))
+    return names if all(isinstance(name, str) and name.isidentifier() for name in names) else []
 
 
 def with_sharing(result: Tensor, given: list[Tensor]) -> tuple[Tensor, int]:

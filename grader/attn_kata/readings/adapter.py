@@ -22,6 +22,13 @@ from torch import nn as _nn
 _theirs = {entry}
 """
 
+_PART = '''
+
+def _part(result, name):
+    """A part of a dict, or of an object such as a dataclass."""
+    return result[name] if isinstance(result, dict) else getattr(result, name)
+'''
+
 _CONFIG = '''
 
 class _Config:
@@ -54,6 +61,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         return parts[0] + rotation_adapter.source(reading)
     if _has_config(reading):
         parts.append(_CONFIG)
+    if not all(place.isdecimal() for place in reading.places):
+        parts.append(_PART)
     if reading.unturned:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):

@@ -220,7 +220,11 @@ def _config_value(name: str, text: str, contract: Contract) -> str:
 
 def _off(reach: list[Definition]) -> tuple[str, ...]:
     """Attributes that choose a ready-made attention where there is one."""
-    return ("flash",) if any(re.search(r"self\.flash\s*=", one.text) for one in reach) else ()
+    text = "\n".join(one.text for one in reach)
+    names = dict.fromkeys(
+        re.findall(r"self\.(\w*(?:flash|sdpa|fused_att|efficient_att)\w*)\s*(?::\s*\w+\s*)?=(?!=)", text)
+    )
+    return tuple(name for name in names if re.search(rf"\bif\s[^\n]*self\.{name}\b(?!\()", text))
 
 
 def _bypassed(definition: Definition, structure: Structure, contract: Contract) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from attn_kata.readings import positions, scores, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
-from attn_kata.readings.structure import Definition, Parameter, Structure
+from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
 
 
 def fits(definition: Definition, contract: Contract) -> bool:
@@ -97,10 +97,18 @@ def _lean(call: Pairs, definition: Definition) -> Pairs:
     return tuple((name, value) for name, value in call if name in needed or name == first or value != "x")
 
 
+def _has_no_other(scale: str, definition: Definition) -> bool:
+    """Whether a function has no scale of its own, which one that is handed in would hide."""
+    code = re.sub(r"(?s)\bdef \w+\(.*?\).*?:\n", "", code_of(definition.text))
+    of_its_own = rf"sqrt|\*\*|\bpow\(|(?:\belse|\bor)\b[^\n]*[/*]|\b{re.escape(scale)}\s*[*/]?=(?!=)"
+    return re.search(of_its_own, code) is None
+
+
 def _with_scale(reading: Reading, definition: Definition) -> Reading:
-    """The reading with a scale that the caller of a function may set, and that is a number where none is given."""
-    numbers = {one.name: one.default for one in definition.call if re.fullmatch(r"[\d.]+", one.default or "")}
-    scales = [(name, vocabulary.size_in(name, definition.text)) for name in numbers]
+    """The reading with a scale that the caller of a function may set: a number, or none at all, where none is given."""
+    names = [one.name for one in definition.call if re.fullmatch(r"[\d.]+", one.default or "")]
+    names += [one.name for one in definition.call if one.default == "None" and _has_no_other(one.name, definition)]
+    scales = [(name, vocabulary.size_in(name, definition.text)) for name in names]
     passed = {name for name, _ in reading.call}
     more = tuple((name, symbol) for name, symbol in scales if symbol in ("sqrt(D)", "1/sqrt(D)") and name not in passed)
     return replace(reading, call=(*reading.call, *more))

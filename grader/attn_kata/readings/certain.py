@@ -1,11 +1,14 @@
 """Exceptions that are the code's own mistakes however it is read.
 
-A name that nothing sets, a view that cannot be, the root of a size, a product with keys that nothing has transposed.
+A name that nothing sets, or that is set too late, a view that cannot be, the root of a size, a product with keys that
+nothing has transposed, layers before `super().__init__()`.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 
 import torch
 
@@ -19,6 +22,8 @@ _LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 _OF_THE_CODE = re.compile(
     r"view size is not compatible with input tensor's size and stride|is a view and is being modified inplace"
 )
+_TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
+_UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
 _OF_A_CALL = re.compile(r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument")
 
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
@@ -37,14 +42,23 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
     found = search.exceptions(reading, search.unmasked)
     found += search.exceptions(reading, search.masked) if reading.mask != "none" else []
     text = search.structure.text(definition)
-    return bool(found) and all(one.frames and _is_certain(one, text, search.structure) for one in found)
+    return bool(found) and all(is_own_mistake(one, text, search.structure) for one in found)
 
 
-def _is_certain(raised: Raised, text: str, structure: Structure) -> bool:
+def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
+    """Whether an exception in lines of the source would be raised however the code is read. `text`: all that it uses."""
+    if not raised.frames:
+        return False
+    if raised.types[0] == "UnboundLocalError":
+        return _is_set_too_late(raised, structure)
     if raised.types[0] == "AttributeError":
+        if _TOO_EARLY.search(raised.text) is not None:
+            return True
         lacks = _LACKS.search(raised.text)
         if lacks is not None and lacks[1] == "Tensor":
             return not hasattr(torch.Tensor, lacks[2])
+        if lacks is not None and _is_set_below(lacks[2], raised, structure):
+            return True
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":
         root = _ROOT_OF_A_NUMBER.search(raised.text)
@@ -52,6 +66,57 @@ def _is_certain(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] != "RuntimeError":
         return False
     return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text)
+
+
+def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
+    """Whether nothing sets a local name before the line that raises, so that no argument could."""
+    found = _UNBOUND.search(raised.text)
+    line, _ = raised.frames[-1]
+    around = _around(line, structure)
+    if found is None or around is None:
+        return False
+    first = around.lines[0] - 1  # of the source, before the definition
+    for function in ast.walk(ast.parse(textwrap.dedent(around.text))):
+        if isinstance(function, ast.FunctionDef) and function.lineno <= line - first <= (function.end_lineno or 0):
+            inside = [one for one in ast.walk(function) if isinstance(one, ast.stmt)]
+            loops = [one for one in inside if isinstance(one, (ast.For, ast.While))]
+            repeated = any(one.lineno <= line - first <= (one.end_lineno or 0) for one in loops)
+            before = [
+                one for one in inside if _sets(one, found[1] or found[2]) and (one.end_lineno or 0) < line - first
+            ]
+            return not before and not repeated
+    return False
+
+
+def _around(line: int, structure: Structure) -> Definition | None:
+    return next((one for one in structure.definitions if one.lines[0] <= line <= one.lines[1]), None)
+
+
+def _sets(statement: ast.stmt, name: str) -> bool:
+    """Whether this statement itself, and none inside of it, sets the name."""
+    if isinstance(statement, ast.Assign):
+        targets: list[ast.expr] = statement.targets
+    elif isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+        targets = [statement.target]
+    elif isinstance(statement, (ast.For, ast.With)):
+        of_with = [one.optional_vars for one in statement.items] if isinstance(statement, ast.With) else []
+        targets = [statement.target] if isinstance(statement, ast.For) else [one for one in of_with if one is not None]
+    else:
+        return False
+    return any(isinstance(one, ast.Name) and one.id == name for target in targets for one in ast.walk(target))
+
+
+def _is_set_below(attribute: str, raised: Raised, structure: Structure) -> bool:
+    """Whether a constructor uses an attribute above the first line of its class that sets it."""
+    line, function = raised.frames[-1]
+    around = _around(line, structure)
+    if around is None or function.rpartition(".")[2] != "__init__":
+        return False
+    sets = re.compile(
+        rf"\bself\.{re.escape(attribute)}\b[^=\n()]*=(?!=)|[\"']{re.escape(attribute)}[\"']|setattr|__dict__"
+    )
+    where = [around.lines[0] + place for place, text in enumerate(around.text.split("\n")) if sets.search(text)]
+    return bool(where) and min(where) > line and "__getattr__" not in around.text
 
 
 def _is_of_sizes(root: str, text: str) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from attn_kata.properties.failures import Raised
 from attn_kata.properties.handle import read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, blocks, building, layers
+from attn_kata.readings import adapter, blocks, building, certain, layers
 from attn_kata.readings.own_code import BUILDER
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.search import Search
@@ -21,7 +22,8 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
 
     Without any, what was tried is noted.
     """
-    reasons = []
+    reasons: list[str] = []
+    raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     for one in dict.fromkeys(
@@ -30,6 +32,12 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
         if not search.contract.is_module:
             return [with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})], True
         shapes = _shapes(search, one)
+        if isinstance(shapes, Raised):
+            how = ", ".join(f"{name}={value}" for name, value in one.build)
+            reasons.append(f"{one.entry}({how}) raises {shapes.types[0]}: {shapes.text}"[:300] + shapes.where)
+            if certain.is_own_mistake(shapes, search.structure.text(definition), search.structure):
+                raising.append(one)
+            continue
         if isinstance(shapes, str):
             reasons.append(shapes)
             continue
@@ -54,6 +62,8 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
         reasons.append(f"its parameters do not say which are q, k and v ({_listed(shapes)})")
     if fallback:
         return fallback, False
+    if raising and len(raising) == len(reasons):
+        return raising[:1], True
     search.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
     return [], False
 
@@ -72,8 +82,8 @@ def _listed(shapes: layers.Shapes) -> str:
     return ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[:12]) or "none"
 
 
-def _shapes(search: Search, reading: Reading) -> layers.Shapes | str:
-    """The shapes of the code's own parameters, or why it cannot be built."""
+def _shapes(search: Search, reading: Reading) -> layers.Shapes | Raised | str:
+    """The shapes of the code's own parameters, or what its constructor raises, or why else it cannot be built."""
     reply = search.attempt.adapt(adapter.builder(reading))
     if reply.status == wire.OK:
         look = building.LOOK
@@ -82,9 +92,7 @@ def _shapes(search: Search, reading: Reading) -> layers.Shapes | str:
         )
         reply = search.attempt.ask(Build(name=BUILDER, module=0, seed=0, args=args))
     if reply.status == wire.RAISED:
-        raised = read_raised(reply.texts)
-        how = ", ".join(f"{name}={value}" for name, value in reading.build)
-        return f"{reading.entry}({how}) raises {raised.types[0]}: {raised.text}"[:300] + raised.where
+        return read_raised(reply.texts)
     if reply.status != wire.OK:
         return (reply.texts[0] if reply.texts else "it cannot be built")[:300]
     told = zip(reply.texts, reply.tensors, strict=True)

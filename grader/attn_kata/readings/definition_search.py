@@ -13,11 +13,13 @@ from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
 from attn_kata.readings.reading import Reading, with_flags
+from attn_kata.readings.returned import parts_of
 from attn_kata.readings.search import MOST_MISTAKES, Search
 from attn_kata.readings.structure import Definition, Parameter, code_of
 
 MOST_CANDIDATES = 32  # readings that are asked
 _SIZES = ("E", "H", "D", "C", "I", "V")
+MOST_PLACES = 4  # of a tuple; the output is never further behind
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
 
@@ -91,6 +93,8 @@ class DefinitionSearch:
         if ranked is None:
             self._refuse(f": every call that was tried raises{self.search.why(readings)}")
             return None
+        if not ranked.answers and ranked.reading.off and "off" not in self.given:  # there is no other path
+            ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
         ranked = self._of_any_rank(self._as_it_is_built(ranked))
         if parameter is None or self.contract.is_block:
             return ranked
@@ -242,36 +246,32 @@ class DefinitionSearch:
         """Each reading, and where the code returns a tuple the readings of its places instead."""
         for one in readings:
             raised = self.search.raised(one, self.search.unmasked)
-            found = next(
-                (text for text in raised if "returned a tuple of" in text or "returned a list of" in text), None
-            )
-            if found is None or "returns" in self.given:
+            found = next((parts for text in raised if (parts := parts_of(text))), ())
+            if not found or "returns" in self.given:
                 yield one
                 if self.contract.has_score and "returns" not in self.given:
                     yield replace(one, returns="weights")
                 continue
-            count = int(
-                "".join(letter for letter in found.partition(" of ")[2].partition(";")[0] if letter.isdecimal())[:2]
-                or 1
+            has_names = not found[0].isdecimal()
+            names = (
+                found if has_names else next((each for each in self.definition.returned if len(each) == len(found)), ())
             )
-            names = next((names for names in self.definition.returned if len(names) == count), ())
-            named = [
-                place for place in range(min(count, 4)) if not names or names[place]
-            ]  # not the None of (out, None)
+            first = range(min(len(found), MOST_PLACES))
+            named = [place for place in first if not names or names[place]]  # not the None of (out, None)
             places = sorted(named, key=lambda place: bool(names and vocabulary.is_beside(names[place])))
             beside = [place for place in places[1:] if names and vocabulary.is_beside(names[place])] or places[1:]
             if self.contract.returns and beside:  # weights that are returned are asked for
-                both = replace(one, returns=f"{places[0]},{beside[0]}")
+                both = replace(one, returns=f"{found[places[0]]},{found[beside[0]]}")
                 yield both
                 asked = self.search.unmasked(both)
                 if averages(asked):  # a convention, and no mistake
-                    yield replace(one, returns=str(places[0]))
+                    yield replace(one, returns=found[places[0]])
                 elif not answers(asked):  # no weights, but a cache; or names that say it the other way round
-                    yield from (replace(one, returns=str(place)) for place in places)
+                    yield from (replace(one, returns=found[place]) for place in places)
                 continue
-            yield from (replace(one, returns=str(place)) for place in places)
+            yield from (replace(one, returns=found[place]) for place in places)
             if self.contract.has_score:
-                yield from (replace(one, returns=f"weights:{place}") for place in reversed(places))
+                yield from (replace(one, returns=f"weights:{found[place]}") for place in reversed(places))
 
     # ----------------------------------------------------------------------------------------------------- the mask
 

@@ -126,7 +126,8 @@ def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         return lines[1:] if reading.entry == reading.builder else lines
     lines.append(("mask", _mask(reading)))
     what = "the weights of the keys" if reading.returns_weights else "the output"
-    returned = f"a tuple; its part {reading.places[0]} is {what}" if reading.places else "one tensor"
+    whole = "a tuple" if all(place.isdecimal() for place in reading.places) else "parts with names"
+    returned = f"{whole}; its part {reading.places[0]} is {what}" if reading.places else "one tensor"
     returned = what if reading.returns_weights and not reading.places else returned
     returned += f", its part {reading.places[1]} the weights" if len(reading.places) > 1 else ""
     lines.append(("returns", returned + (", with the input added" if reading.residual else "")))
@@ -157,13 +158,19 @@ def _rotates(reading: Reading) -> list[str]:
     return [*found, "only the rotation: the attention around it is the kata's"]
 
 
+def _lacks_output(reading: Reading, contract: Contract) -> bool:
+    """Whether it has the layers of an attention but the last; code that could not be built has none that is known."""
+    known = any(reading.layer(role).weight for role in ROLES) or bool(reading.fused)
+    return "o" in contract.layers and not reading.o.weight and known
+
+
 def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     lines = []
     shown: set[str] = set()
     for role in ROLES:
         layer = reading.layer(role)
         if not layer.weight:
-            if role == "o" and "o" in contract.layers:
+            if role == "o" and _lacks_output(reading, contract):
                 lines.append(("o", "none: the result of the heads is compared"))
             continue
         if layer.weight in shown:
@@ -214,7 +221,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["lengths in the place of a mask"] * (reading.mask == "lengths")
     found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops and not reading.own_rate)
     found += ["a dropout rate that nobody sets, and that is not graded"] * reading.own_rate
-    found += ["no output layer"] * ("o" in contract.layers and not reading.o.weight)
+    found += ["no output layer"] * _lacks_output(reading, contract)
     found += ["no bias"] * bool(chosen.limits.zeroed)
     found += ["time first"] * (reading.order == "time")
     merged = not contract.is_module and any(value == "H" for _, value in reading.call)
@@ -238,7 +245,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["only one key-value head"] * reading.one_group
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
-    found += ["returns a tuple"] * (bool(reading.places) and not contract.returns)
+    if reading.places and not contract.returns:
+        found.append("returns a tuple" if reading.places[0].isdecimal() else "returns parts with names")
     found += ["returns no weights of each head"] * chosen.limits.without_weights
     found += ["adds the input to the output"] * reading.residual
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)

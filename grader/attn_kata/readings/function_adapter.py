@@ -69,7 +69,6 @@ def source(reading: Reading, contract: Contract) -> str:
     if merged:  # (B, H, T, D) as (B, T, H D): the code splits the heads itself
         lines += ["    H = q.shape[1]", "    q, k, v = (part.transpose(1, 2).flatten(2) for part in (q, k, v))"]
     if reading.dims == 2:  # one sample and head at a time
-        part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
         each = (
             "for q, k, v in zip(q, k, v)"
             if reading.mask == "none" or reading.builder
@@ -77,11 +76,11 @@ def source(reading: Reading, contract: Contract) -> str:
         )
         if reading.mask != "none" and not reading.builder:
             lines.append("    masks = [None] * len(q) if mask is None else mask")
-        lines.append(f"    out = _torch.stack([{called}({arguments(reading)}){part} {each}])")
+        lines.append(f"    out = _torch.stack([{reading.part(f'{called}({arguments(reading)})')} {each}])")
     else:
         lines.append(f"    out = {called}({arguments(reading)})")
     if reading.returns != "tensor" and reading.dims != 2:
-        lines.append(f"    out = out[{reading.returns}]")
+        lines.append(f"    out = {reading.part('out')}")
     elif reading.dims:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")

@@ -66,9 +66,12 @@ def _scores(definition: Definition, text: str) -> list[str]:
     # A query and keys, and one matrix alone: no layer for each of q, k and v.
     made = [one for one in definition.layers.values() if one in ("Linear", "Parameter", "Bilinear")]
     alone = len(made) == 1 and "softmax" in text.lower()
-    if not crosses or not (named or squashes or alone):
+    joined = has_vector and re.search(r"\bcat\(", text) is not None  # a query and a key side by side
+    if not crosses or not (named or squashes or alone or joined):
         return []
-    additive = has_vector and (squashes or (named is not None and re.search("bahd|addi", named[0], re.IGNORECASE)))
+    additive = has_vector and (
+        squashes or joined or (named is not None and re.search("bahd|addi", named[0], re.IGNORECASE))
+    )
     return ["additive_attention"] if additive else ["multiplicative_attention"]
 
 

@@ -136,10 +136,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
     lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
-        part = "" if reading.returns == "tensor" else f"[{reading.returns}]"
         each = f"{first}, {keys} in zip({first}, {keys})" if contract.is_cross else f"{first} in {first}"
         lines += [
-            f"outs = [self.theirs({arguments(reading)}){part} for {each}]",
+            f"outs = [{reading.part(f'self.theirs({arguments(reading)})')} for {each}]",
             "if not isinstance(outs[0], _torch.Tensor):",
             "    return outs[0]",
             "out = _torch.stack(outs)",
@@ -147,14 +146,11 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     else:
         lines.append(f"out = self.theirs({arguments(reading)})")
     if len(reading.places) > 1:
-        lines.append(f"weights = out[{reading.places[1]}]")
+        lines.append(f"weights = {reading.part('out', 1)}")
     if reading.places and reading.dims != 2:
-        lines.append(f"out = out[{reading.places[0]}]")
+        lines.append(f"out = {reading.part('out')}")
     elif contract.returns:
-        lines += [
-            "if not isinstance(out, _torch.Tensor):",
-            "    raise TypeError(f'returned a {type(out).__name__} of {len(out)}; one tensor was expected')",
-        ]
+        lines += ["if not isinstance(out, _torch.Tensor):", "    return out, weights"]
     elif (
         reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
     ):
@@ -181,8 +177,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
 
 def _scored(reading: Reading) -> list[str]:
     """The call of a learned score, once for each query where the code takes one at a time."""
-    part = f"[{reading.places[0]}]" if reading.places else ""
-    called = f"self.theirs({arguments(reading)}){part}"
+    called = reading.part(f"self.theirs({arguments(reading)})")
     lines = ["values = v"]
     if reading.order == "time":
         lines += ["k, v = k.transpose(0, 1).contiguous(), v.transpose(0, 1).contiguous()"]

@@ -16,6 +16,7 @@
     dims       how many dimensions q, k and v of a function have       dims=4
     query      the shape of the query of a learned score               query=(B, E)
     returns    tensor, or the places in a tuple: output, weights       returns=0 or returns=0,1
+               in a dict or a dataclass, their names                   returns=out or returns=out,attn
                where a learned score returns its weights alone         returns=weights, returns=weights:1
     bypassed   submodules that are no part of the attention            bypassed=layer_norm
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
@@ -75,6 +76,7 @@ _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
     r"|positions|places(?:_of_sample)?|like|base|turns|device|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
+_PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
 
@@ -172,7 +174,15 @@ class Reading:
     @property
     def places(self) -> tuple[str, ...]:
         """The places in the tuple of what is taken, and of the weights where it has them; () for one tensor."""
-        return tuple(re.findall(r"\d+", self.returns))
+        found = self.returns.removeprefix("weights:")
+        return () if found in ("", "tensor", "weights") else tuple(found.split(","))
+
+    def part(self, result: str, place: int = 0) -> str:
+        """The text that takes one of its places out of a result; the result itself where it is one tensor."""
+        if not self.places:
+            return result
+        name = self.places[place]
+        return f"{result}[{name}]" if name.isdecimal() else f"_part({result}, {name!r})"
 
     @property
     def returns_weights(self) -> bool:
@@ -277,10 +287,10 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {key: _one_of(text, choices[key])}
     if key == "dims":
         return {key: int(_one_of(text, ("0", "2", "3", "4")))}
-    if key == "returns" and re.fullmatch(r"tensor|\d{1,2}(?:,\d{1,2})?|weights(?::\d{1,2})?", text) is None:
+    if key == "returns" and re.fullmatch(rf"{_PLACE}(?:,{_PLACE})?|weights:{_PLACE}", text) is None:
         raise ValueError(
             "it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1; "
-            "or weights, weights:0, weights:1, …"
+            "or weights, weights:0, weights:1, …; of a dict or a dataclass, a name instead of the place"
         )
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}

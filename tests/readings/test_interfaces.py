@@ -1,0 +1,159 @@
+"""How code is built, called and answered: each way is read without a flag, and hides no mistake."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_search import read
+
+from attn_kata.readings import inference
+from attn_kata.readings.choice import Chosen
+from attn_kata.readings.reading import parse
+
+ATTEND = """
+class SelfAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, float("-inf"))
+        weights = F.softmax(scores, dim=-1)
+        out = self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+        return out
+"""
+NAMED_PARTS = {
+    "a_dict": ("", 'return {"attn": weights, "output": out}'),
+    "a_dataclass": (
+        "from dataclasses import dataclass\n\n@dataclass\nclass Answer:\n    hidden: torch.Tensor\n    p: torch.Tensor\n",
+        "return Answer(out, weights)",
+    ),
+    "a_named_tuple": (
+        "from typing import NamedTuple\n\nclass Answer(NamedTuple):\n    weights: torch.Tensor\n    out: torch.Tensor\n",
+        "return Answer(weights, out)",
+    ),
+}
+SWITCHED = ATTEND.replace(
+    "        scores = q @",
+    "        if self.has_sdpa:\n"
+    "            fast = F.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else mask.bool())\n"
+    "            return self.w_o(fast.transpose(1, 2).reshape(B, T, E))\n"
+    "        scores = q @",
+).replace("self.h, self.d =", 'self.has_sdpa = hasattr(F, "scaled_dot_product_attention")\n        self.h, self.d =')
+
+SCALED_BY_ITS_CALLER = """
+def attend(q, k, v, scale=None):
+    scores = q @ k.transpose(-2, -1)
+    if scale is not None:
+        scores = scores * scale
+    return scores.softmax(dim=-1) @ v
+"""
+
+JOINED = """
+class Align(nn.Module):
+    def __init__(self, enc_dim, dec_dim, hidden):
+        super().__init__()
+        self.energy = nn.Linear(enc_dim + dec_dim, hidden)
+        self.v = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, state, encoder_outputs):
+        state = state[:, None].expand(-1, encoder_outputs.size(1), -1)
+        energy = torch.tanh(self.energy(torch.cat([state, encoder_outputs], dim=-1)))
+        weights = F.softmax(self.v(energy).squeeze(-1), dim=-1)
+        return (weights[:, None] @ encoder_outputs)[:, 0]
+"""
+
+KINDS = {
+    **{
+        name: (f"{more}{ATTEND.replace('return out', answer)}", "mha", set(), (" / math.sqrt(self.d)", ""))
+        for name, (more, answer) in NAMED_PARTS.items()
+    },
+    "a_ready_made_path": (SWITCHED, "mha", {"off=has_sdpa"}, ("scores, dim=-1", "scores, dim=-2")),
+    "a_wrong_ready_made_path": (SWITCHED, "mha", set(), ("fast.transpose(1, 2)", "fast")),
+    "a_scale_of_the_caller": (
+        SCALED_BY_ITS_CALLER,
+        "sdpa",
+        set(),
+        (" * scale", " / scale * k.shape[-1] ** -0.5 * scale"),
+    ),
+    "joined": (JOINED, "additive_attention", {"fused=beside:q,k"}, ("torch.tanh(", "(")),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interface_is_read_without_a_flag_and_hides_no_mistake(kind):
+    text, slug, said, (old, new) = KINDS[kind]
+    source = HEAD + text
+    nearest = [inference.kata_of(each.encode()) for each in (source, source.replace(old, new))]
+    right, wrong = read(source, slug), read(source.replace(old, new), slug)
+
+    assert old in source
+    assert [each and each[0] for each in nearest] == [slug, slug]
+    assert isinstance(right, Chosen), right
+    assert isinstance(wrong, Chosen), wrong
+    assert right.mistakes == 0, right.reading.flags()
+    assert said <= set(right.reading.flags())
+    assert parse(tuple(right.reading.flags()))  # a person can hand it back
+    assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+@pytest.mark.parametrize(
+    "fallback",
+    ["scores = scores / k.shape[-1]", "scale = k.shape[-1] ** -1", "scores = scores * (scale or 1 / k.shape[-1])"],
+)
+def test_a_scale_of_the_caller_hides_no_wrong_scale_of_its_own(fallback):
+    text = SCALED_BY_ITS_CALLER.replace("        scores = scores * scale\n", "        pass\n")
+    text = text.replace("    return", f"    {fallback}\n    return")
+    text = text.replace("    if scale is not None:\n        pass\n", "") if "scale" in fallback else text
+
+    found = read(HEAD + text, "sdpa")
+
+    assert isinstance(found, Chosen), found
+    assert found.mistakes > 0, found.reading.flags()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("self.h, self.d =", "self.scale = self.d**-0.5\n        self.h, self.d ="), "has no attribute 'd'"),
+        (("        super().__init__()\n", ""), "cannot assign module before Module.__init__() call"),
+        (("self.w_q, self.w_k = nn.Linear(width, width)", "self.w_q, self.w_k = nn.Linear(width)"), "'out_features'"),
+        (("scores = q @", "scores = scores + q @"), "'scores'"),
+    ],
+    ids=["never_set", "no_super", "a_layer_without_a_size", "set_too_late"],
+)
+def test_what_raises_however_it_is_built_is_a_verdict_with_its_line(shared_engine, edit, said):
+    text = HEAD + ATTEND.replace(*edit)
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    failed = next(one for one in report.findings if one.outcome == "failed")
+    assert edit[0] in ATTEND
+    assert report.outcome == "failed", report.ungraded_because
+    assert said in str(failed.message)
+    assert ", line " in str(failed.message)
+
+
+def test_what_raises_for_the_sizes_that_were_tried_is_no_verdict(shared_engine):
+    text = HEAD + ATTEND.replace("self.h, self.d =", "assert width % 64 == 0\n        self.h, self.d =")
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "AssertionError" in str(report.ungraded_because)
+
+
+def test_a_local_name_that_a_branch_may_set_is_no_certain_mistake(shared_engine):
+    text = HEAD + ATTEND.replace("(self, width, n_heads)", "(self, width, n_heads, kind)")
+    text = text.replace("        weights = F", '        if self.kind == "soft":\n            weights = F')
+    text = text.replace("self.h, self.d =", "self.kind = kind\n        self.h, self.d =")
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
