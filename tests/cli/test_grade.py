@@ -90,7 +90,7 @@ def test_what_the_file_defines_is_read_and_not_run(run, folder):
     done = run("grade", "mine.py")
 
     assert done.returncode == 2
-    assert "do not say which kata it is" in done.stderr
+    assert "it cannot be told which kata it is" in done.stderr
     assert not (folder / "ran").exists()
 
 

@@ -47,6 +47,9 @@ SWITCHED = ATTEND.replace(
     "        scores = q @",
 ).replace("self.h, self.d =", 'self.has_sdpa = hasattr(F, "scaled_dot_product_attention")\n        self.h, self.d =')
 
+RATE_OF_THE_CALL = ATTEND.replace("mask=None)", "mask=None, dropout=0.1)").replace(
+    "F.softmax(scores, dim=-1)", "F.dropout(F.softmax(scores, dim=-1), dropout, self.training)"
+)
 SCALED_BY_ITS_CALLER = """
 def attend(q, k, v, scale=None):
     scores = q @ k.transpose(-2, -1)
@@ -81,6 +84,12 @@ KINDS = {
         "sdpa",
         set(),
         (" * scale", " / scale * k.shape[-1] ** -0.5 * scale"),
+    ),
+    "a_rate_of_the_call": (
+        RATE_OF_THE_CALL,
+        "mha",
+        {"own_rate=yes"},
+        ("scores, dim=-1), drop", "scores, dim=-2), drop"),
     ),
     "joined": (JOINED, "additive_attention", {"fused=beside:q,k"}, ("torch.tanh(", "(")),
 }
@@ -125,8 +134,9 @@ def test_a_scale_of_the_caller_hides_no_wrong_scale_of_its_own(fallback):
         (("        super().__init__()\n", ""), "cannot assign module before Module.__init__() call"),
         (("self.w_q, self.w_k = nn.Linear(width, width)", "self.w_q, self.w_k = nn.Linear(width)"), "'out_features'"),
         (("scores = q @", "scores = scores + q @"), "'scores'"),
+        (("        return out\n", ""), "returned None"),
     ],
-    ids=["never_set", "no_super", "a_layer_without_a_size", "set_too_late"],
+    ids=["never_set", "no_super", "a_layer_without_a_size", "set_too_late", "no_return"],
 )
 def test_what_raises_however_it_is_built_is_a_verdict_with_its_line(shared_engine, edit, said):
     text = HEAD + ATTEND.replace(*edit)
@@ -137,7 +147,7 @@ def test_what_raises_however_it_is_built_is_a_verdict_with_its_line(shared_engin
     assert edit[0] in ATTEND
     assert report.outcome == "failed", report.ungraded_because
     assert said in str(failed.message)
-    assert ", line " in str(failed.message)
+    assert ", line " in str(failed.message) or "None" in said
 
 
 def test_what_raises_for_the_sizes_that_were_tried_is_no_verdict(shared_engine):

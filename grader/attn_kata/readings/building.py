@@ -288,9 +288,11 @@ def _rates(definition: Definition, structure: Structure, reading: Reading) -> tu
 
 
 def _has_own_rate(definition: Definition, structure: Structure) -> bool:
-    """Whether a dropout that minds the mode has a rate that no argument and no name at module level sets."""
-    names = {parameter.name for parameter in definition.build}
-    names |= {name for one in structure.reach(definition) for name in (*one.config_names, *one.reads) if name != "p"}
+    """Whether a dropout that minds the mode has a rate that no argument of the constructor and no name at module level sets."""
+    names = {name for one in structure.reach(definition) for name in (*one.config_names, *one.reads) if name != "p"}
+    # A default of the call, which nobody has to set: forward(self, x, dropout=0.1).
+    names -= {parameter.name for parameter in definition.call if re.fullmatch(r"0?\.\d+", parameter.default or "")}
+    names |= {parameter.name for parameter in definition.build}
     text = structure.text(definition)
     minding = re.findall(r"dropout\w*\([^\n]*\bself\.training\b", text)
     alone = bool(minding) and len(minding) == len(re.findall(r"\bself\.training\b", text))

@@ -45,6 +45,15 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
     return bool(found) and all(is_own_mistake(one, text, search.structure) for one in found)
 
 
+def returns_nothing(definition: Definition) -> bool:
+    """Whether the call of a definition never returns a value; what another class gives it is not known."""
+    name = "forward" if definition.is_class else definition.name
+    trees = ast.walk(ast.parse(textwrap.dedent(definition.text)))
+    called = [one for one in trees if isinstance(one, ast.FunctionDef) and one.name == name]
+    answers = [one for each in called for one in ast.walk(each) if isinstance(one, (ast.Return, ast.Raise))]
+    return bool(called) and all(isinstance(one, ast.Return) and one.value is None for one in answers)
+
+
 def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     """Whether an exception in lines of the source would be raised however the code is read. `text`: all that it uses."""
     if not raised.frames:

@@ -90,6 +90,8 @@ class DefinitionSearch:
                 readings = [each for one in readings[:MOST_FORMS] for each in self._with_forms(one)]
                 parameter = None
         ranked = self._unmasked(readings, needs_mask=parameter is not None)
+        if ranked is None and certain.returns_nothing(self.definition):
+            return Ranked(mistakes=MOST_MISTAKES + 1, reading=readings[0], answers=False)
         if ranked is None:
             self._refuse(f": every call that was tried raises{self.search.why(readings)}")
             return None
@@ -109,7 +111,7 @@ class DefinitionSearch:
         """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
         if not ranked.answers:
             masked = ranked.reading.mask != "none"
-            if certain.raises(ranked.reading, self.search, self.definition):
+            if certain.returns_nothing(self.definition) or certain.raises(ranked.reading, self.search, self.definition):
                 return ""
             why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
             return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
