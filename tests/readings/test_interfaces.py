@@ -72,7 +72,100 @@ class Align(nn.Module):
         return (weights[:, None] @ encoder_outputs)[:, 0]
 """
 
+# A rotation that is made outside and handed to the call.
+HANDED_ROTATION = ATTEND.replace("mask=None):", "rotary_emb, mask=None):").replace(
+    "        scores = q", "        q, k = rotary_emb(q), rotary_emb(k)\n        scores = q"
+)
+HANDED_TABLES = ATTEND.replace("mask=None):", "position_embeddings, mask=None):").replace(
+    "        scores = q",
+    "        cos, sin = position_embeddings\n"
+    "        q, k = q * cos + other(q) * sin, k * cos + other(k) * sin\n"
+    "        scores = q",
+)
+HANDED_TABLES_AND_THEIR_TURN = (
+    "def other(x):\n    first, last = x.chunk(2, dim=-1)\n    return torch.cat((-last, first), dim=-1)\n"
+    + HANDED_TABLES
+)
+
+A_CONFIG_OF_THE_FILE = "class Config:\n    n_embd = 768\n    n_head = 12\n    eps = 1e-5\n\n" + ATTEND.replace(
+    "(self, width, n_heads)", "(self)"
+).replace("n_heads, width // n_heads", "Config.n_head, Config.n_embd // Config.n_head").replace(
+    "width", "Config.n_embd"
+)
+PARTS_OF_A_CONFIG = (
+    ATTEND.replace("(self, width, n_heads)", "(self, config)")
+    .replace("n_heads, width // n_heads", "config.model.n_head, config.model.n_embd // config.model.n_head")
+    .replace("width", "config.model.n_embd")
+)
+SIZES_OF_ONE = """
+class SelfAttend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v = (nn.Parameter(torch.rand(1, n_heads, width, width // n_heads)) for _ in range(3))
+        self.w_o = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (x[:, None] @ w for w in (self.w_q, self.w_k, self.w_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+MISSING_IMPORTS = (
+    "from some_toolkit.registry import register, Base\nfrom some_toolkit import *\n\n@register('attend')"
+    + ATTEND.replace("SelfAttend(nn.Module)", "SelfAttend(Base)").replace("mask=None)", "mask: Base | None = None)")
+)
+OF_TOKENS = """
+def make_src_mask(src, pad_idx=0):
+    return (src != pad_idx).unsqueeze(1).unsqueeze(2)
+"""
+OF_LENGTHS = """
+def lengths_to_padding_mask(lens, max_len):
+    places = torch.arange(max_len, device=lens.device)
+    return places.unsqueeze(0) >= lens.unsqueeze(1)
+"""
+
+OF_ONE_SIZE = """
+class Attend(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.query, self.key = nn.Linear(hidden_dim, hidden_dim), nn.Linear(hidden_dim, hidden_dim)
+        self.value = nn.Linear(hidden_dim, hidden_dim)
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).transpose(-2, -1) / math.sqrt(self.hidden_dim)
+        return F.softmax(scores, dim=-1) @ self.value(x)
+"""
+A_FLAG_OF_THE_CALL = ATTEND.replace("mask=None)", "mask=None, use_flash=True)").replace(
+    "        scores = q @",
+    "        if use_flash and mask is None:\n"
+    "            fast = F.scaled_dot_product_attention(q, k, v)\n"
+    "            return self.w_o(fast.transpose(1, 2).reshape(B, T, E))\n"
+    "        scores = q @",
+)
+
 KINDS = {
+    "one_size": (OF_ONE_SIZE, "self_attention", set(), (" / math.sqrt(self.hidden_dim)", "")),
+    "a_flag_of_the_call": (
+        A_FLAG_OF_THE_CALL,
+        "mha",
+        {"call=x=x,mask=mask,use_flash=False"},
+        ("scores, dim=-1", "scores, dim=1"),
+    ),
+    "a_handed_rotation": (HANDED_ROTATION, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "handed_tables": (HANDED_TABLES_AND_THEIR_TURN, "mha", set(), ("scores, dim=-1", "scores, dim=-2")),
+    "a_config_of_the_file": (A_CONFIG_OF_THE_FILE, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "parts_of_a_config": (PARTS_OF_A_CONFIG, "mha", set(), ("(weights @ v).transpose(1, 2)", "(weights @ v)")),
+    "sizes_of_one": (SIZES_OF_ONE, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "missing_imports": (MISSING_IMPORTS, "mha", set(), (" / math.sqrt(self.d)", " / self.d")),
+    "a_mask_of_tokens": (
+        OF_TOKENS,
+        "padding_mask",
+        {"builder=make_src_mask"},
+        (".unsqueeze(1).unsqueeze(2)", "[:, :, None]"),
+    ),
+    "a_mask_of_lengths": (OF_LENGTHS, "padding_mask", {"mask=hide"}, (">=", ">")),
     **{
         name: (f"{more}{ATTEND.replace('return out', answer)}", "mha", set(), (" / math.sqrt(self.d)", ""))
         for name, (more, answer) in NAMED_PARTS.items()
@@ -167,3 +260,17 @@ def test_a_local_name_that_a_branch_may_set_is_no_certain_mistake(shared_engine)
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded"
+
+
+def test_scores_that_are_dropped_fail_and_weights_that_are_dropped_pass(shared_engine):
+    dropped = ATTEND.replace("n_heads):", "n_heads, dropout=0.1):").replace(
+        "self.h, self.d =", "self.drop = nn.Dropout(dropout)\n        self.h, self.d ="
+    )
+    right = dropped.replace("F.softmax(scores, dim=-1)", "self.drop(F.softmax(scores, dim=-1))")
+    wrong = dropped.replace("F.softmax(scores, dim=-1)", "F.softmax(self.drop(scores), dim=-1)")
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (right, wrong)
+    ]
+
+    assert [one.outcome for one in reports] == ["passed", "failed"]
+    assert [mistake.id for one in reports[1].diagnosis for mistake in one.mistakes] == ["dropout.before_softmax"]
