@@ -145,7 +145,31 @@ A_FLAG_OF_THE_CALL = ATTEND.replace("mask=None)", "mask=None, use_flash=True)").
     "        scores = q @",
 )
 
+AN_IMPORTED_ROTATION = "from .rope import apply_rotary_emb\n" + ATTEND.replace(
+    "mask=None):", "freqs_cos, freqs_sin):"
+).replace(
+    "        scores = q",
+    "        q, k = apply_rotary_emb(q, freqs_cos, freqs_sin), apply_rotary_emb(k, freqs_cos, freqs_sin)\n"
+    "        mask = torch.ones(T, T, device=x.device).tril()\n        scores = q",
+)
+AN_IMPORTED_ROTATION_OF_BOTH = "from rotations import RotaryEmbedding\n" + ATTEND.replace(
+    "self.h, self.d =", "self.rotary = RotaryEmbedding(width // n_heads)\n        self.h, self.d ="
+).replace("        scores = q", "        q, k = self.rotary.turn(q, k)\n        scores = q")
+
 KINDS = {
+    "an_imported_rotation": (
+        AN_IMPORTED_ROTATION,
+        "mha",
+        {"unturned=apply_rotary_emb", "causal=yes"},
+        (".tril()", ".tril(-1)"),
+    ),
+    "an_imported_rotation_of_both": (AN_IMPORTED_ROTATION_OF_BOTH, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "a_number_in_a_text": (
+        ATTEND.replace('float("-inf")', 'float("-1e20")'),
+        "mha",
+        {"mask=keep"},
+        ('float("-1e20")', 'float("1e20")'),
+    ),
     "one_size": (OF_ONE_SIZE, "self_attention", set(), (" / math.sqrt(self.hidden_dim)", "")),
     "a_flag_of_the_call": (
         A_FLAG_OF_THE_CALL,
@@ -228,8 +252,9 @@ def test_a_scale_of_the_caller_hides_no_wrong_scale_of_its_own(fallback):
         (("self.w_q, self.w_k = nn.Linear(width, width)", "self.w_q, self.w_k = nn.Linear(width)"), "'out_features'"),
         (("scores = q @", "scores = scores + q @"), "'scores'"),
         (("        return out\n", ""), "returned None"),
+        (("F.softmax", "softmax"), "name 'softmax' is not defined"),
     ],
-    ids=["never_set", "no_super", "a_layer_without_a_size", "set_too_late", "no_return"],
+    ids=["never_set", "no_super", "a_layer_without_a_size", "set_too_late", "no_return", "never_imported"],
 )
 def test_what_raises_however_it_is_built_is_a_verdict_with_its_line(shared_engine, edit, said):
     text = HEAD + ATTEND.replace(*edit)
@@ -274,3 +299,43 @@ def test_scores_that_are_dropped_fail_and_weights_that_are_dropped_pass(shared_e
 
     assert [one.outcome for one in reports] == ["passed", "failed"]
     assert [mistake.id for one in reports[1].diagnosis for mistake in one.mistakes] == ["dropout.before_softmax"]
+
+
+def test_a_name_that_another_file_may_give_is_no_verdict(shared_engine):
+    text = HEAD + ATTEND.replace("F.softmax(scores, dim=-1)", "masked_softmax(scores)")
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "masked_softmax" in str(report.ungraded_because)
+
+
+def test_parameters_that_the_kata_does_not_have_are_no_mistake(shared_engine):
+    """Heads that talk to one another: other attention by design."""
+    text = HEAD + ATTEND.replace(
+        "self.h, self.d =", "self.mix = nn.Parameter(torch.randn(n_heads, n_heads))\n        self.h, self.d ="
+    ).replace("F.softmax(scores", 'F.softmax(torch.einsum("bhij,hg->bgij", scores, self.mix)')
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "it computes with mix, which the kata does not have" in str(report.ungraded_because)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class PositionalEncoding(nn.Module):\n    def __init__(self, d_model, max_len=50):\n        super().__init__()\n"
+        "        pe = torch.zeros(max_len, d_model)\n        places = torch.arange(max_len)[:, None]\n"
+        "        rates = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))\n"
+        "        pe[:, 0::2], pe[:, 1::2] = torch.sin(places * rates), torch.cos(places * rates)\n"
+        "        self.register_buffer('pe', pe)\n\n"
+        "    def forward(self, x):\n        return x + self.pe[: x.size(1)]\n",
+        "def create_attention_mask(input_ids, pad_id):\n    T = input_ids.shape[1]\n"
+        "    later = torch.triu(torch.ones(T, T), diagonal=1) * -1e9\n"
+        "    return later + (input_ids == pad_id).float()[:, None, None] * -1e9\n",
+    ],
+    ids=["added_positions", "a_mask_of_both"],
+)
+def test_what_is_neither_a_rotation_nor_a_mask_of_padding_is_not_taken_for_one(text):
+    assert inference.kata_of((HEAD + text).encode()) is None

@@ -96,10 +96,13 @@ class Read:
         return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
 
     def explains(self, diagnosed: Diagnosed) -> bool:
-        """Whether the diagnosis names what the code does; not what only a guess at how it is called looks like."""
+        """Whether the diagnosis names what the code does.
+
+        Not what only a guess at how it is called looks like, nor numbers in which unknown parameters have a part.
+        """
         ids = [mistake.id for one in diagnosed.diagnoses for mistake in one.mistakes]
         of_a_guess = self.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
-        return bool(ids) and not of_a_guess
+        return bool(ids) and not of_a_guess and not self.chosen.further
 
     @property
     def code(self) -> bytes:

@@ -43,6 +43,7 @@ def run(
         layout_open=search.contract.has_score and not ranked.answers,
         untried=calls.untried(of_definition.definition, ranked.reading),
         mask_untried=of_definition.mask_untried(ranked.reading),
+        further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )
 
 

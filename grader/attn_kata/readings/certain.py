@@ -24,6 +24,8 @@ _OF_THE_CODE = re.compile(
 )
 _TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
 _UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
+_UNDEFINED = re.compile(r"^name '(\w+)' is not defined")
+_USUAL = ("torch", "nn", "F", "math", "np", "einsum", "rearrange", "sqrt", "softmax", "Tensor", "Optional")
 _OF_A_CALL = re.compile(r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument")
 
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
@@ -58,6 +60,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     """Whether an exception in lines of the source would be raised however the code is read. `text`: all that it uses."""
     if not raised.frames:
         return False
+    if raised.types[0] == "NameError":
+        return _is_never_imported(raised, structure)
     if raised.types[0] == "UnboundLocalError":
         return _is_set_too_late(raised, structure)
     if raised.types[0] == "AttributeError":
@@ -75,6 +79,12 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] != "RuntimeError":
         return False
     return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text)
+
+
+def _is_never_imported(raised: Raised, structure: Structure) -> bool:
+    """Whether a usual name of torch or Python is imported by nothing; any other name may be another file's."""
+    found = _UNDEFINED.search(raised.text)
+    return found is not None and found[1] in _USUAL and found[1] not in structure.imports
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:

@@ -22,6 +22,9 @@ class Chosen:
     layout_open: bool = False  # whether only its answers could tell how its inputs are laid out, and it gave none
     untried: tuple[str, ...] = ()  # parameters of the call that take a cache, and are left out
     mask_untried: str = ""  # the parameter of the call that takes a mask, where it is left out
+    further: bool = (
+        False  # whether it computes with parameters that the kata does not have, and no set of mistakes explains it
+    )
     doubt: str = ""  # why a failure would be no verdict: nothing explains it, and names and sizes do not bear it out
 
 

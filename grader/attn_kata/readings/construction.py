@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
+
 from attn_kata.properties.failures import Raised
 from attn_kata.properties.handle import read_raised
 from attn_kata.protocol import wire
@@ -17,11 +20,20 @@ _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
 _OF_BUILD = ("build", "globals", "off", "bypassed")
 
 
-def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
-    """Readings that build, with every place of the parameters that the names leave open; and whether their sizes fit.
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """Readings that build, with every place of the parameters that the names leave open.
 
-    Without any, what was tried is noted.
+    `sizes_fit`: whether the layers have the sizes of the contract's. `further`: parameters that are none of the contract's.
     """
+
+    readings: list[Reading] = field(default_factory=list)
+    sizes_fit: bool = True
+    further: tuple[str, ...] = ()
+
+
+def built(search: Search, definition: Definition) -> Built:
+    """What builds. Without any, what was tried is noted."""
     reasons: list[str] = []
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
@@ -30,7 +42,9 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
         with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)
     ):
         if not search.contract.is_module:
-            return [with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})], True
+            return Built(
+                readings=[with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})]
+            )
         shapes = _shapes(search, one)
         if isinstance(shapes, Raised):
             how = ", ".join(f"{name}={value}" for name, value in one.build)
@@ -55,17 +69,32 @@ def built(search: Search, definition: Definition) -> tuple[list[Reading], bool]:
             readings = [one]
         readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
         if readings and (of_build or layers.plausible(readings[0], shapes, search.contract)):
-            return readings, True
+            return Built(readings=readings, further=_further(readings[0], shapes, definition))
         if readings:
             fallback = fallback or readings
             continue
         reasons.append(f"its parameters do not say which are q, k and v ({_listed(shapes)})")
     if fallback:
-        return fallback, False
+        return Built(readings=fallback, sizes_fit=False)
     if raising and len(raising) == len(reasons):
-        return raising[:1], True
+        return Built(readings=raising[:1])
     search.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
-    return [], False
+    return Built()
+
+
+def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) -> tuple[str, ...]:
+    """The parameters that are no part of a layer of the contract, and that more than the constructor names."""
+    places = [reading.layer(role) for role in ROLES]
+    placed = {path for layer in places for path in (layer.weight, layer.bias) if path}
+    owners = {path.rpartition(".")[0] for path in placed} - {""}
+    return tuple(
+        path
+        for path in shapes
+        if re.sub(r"\.\d+\.", ".*.", path) not in placed
+        and re.sub(r"\.\d+(?=\.|$)", ".*", path.rpartition(".")[0]) not in owners
+        and path not in placed
+        and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", definition.text)) > 1
+    )
 
 
 def _strange(search: Search, shapes: layers.Shapes) -> str | None:

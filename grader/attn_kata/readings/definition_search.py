@@ -36,6 +36,7 @@ class DefinitionSearch:
     mask_of: Ranked | None = None
     several: bool = False  # whether other definitions may be meant
     sizes_fit: bool = field(default=True, init=False)  # whether the layers have the sizes of the contract's
+    further: tuple[str, ...] = field(default=(), init=False)  # parameters that are none of the contract's
 
     @property
     def contract(self) -> Contract:
@@ -68,10 +69,11 @@ class DefinitionSearch:
 
     def run(self) -> Ranked | None:
         """The reading that needs the fewest mistakes; None where it cannot be built or called."""
-        built, self.sizes_fit = construction.built(self.search, self.definition)
-        if not built:
+        built = construction.built(self.search, self.definition)
+        if not built.readings:
             return None
-        readings = self._called(built)
+        self.sizes_fit, self.further = built.sizes_fit, built.further
+        readings = self._called(built.readings)
         if self.contract.is_cross and all(one.causal for one in readings):
             self._refuse(" always hides later keys, and the kata's cross-attention hides none by itself")
             return None
@@ -118,6 +120,8 @@ class DefinitionSearch:
         one_width = self.contract.is_cross and self._has_one_width(ranked.reading)
         if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
             return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
+        if self.further:
+            return f"it computes with {', '.join(self.further[:3])}, which the kata does not have"
         if _PLACES.search(self._code) and not ranked.reading.unturned:
             return "it seems to use positions inside, which the kata does not have"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]

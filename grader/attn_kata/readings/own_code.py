@@ -24,6 +24,7 @@ def builder(reading: Reading) -> str:
         lines.append("    known = _theirs.__init__.__globals__")
         lines.append(f"    sizes = dict({', '.join(_globals(reading))})")
         lines.append("    _theirs.forward.__globals__.update(sizes)")
+    lines += positions.lines_before(reading.unturned) if reading.unturned else []
     if (
         reading.off
     ):  # a ready-made attention is not there while it is built, so that the code makes what it needs without

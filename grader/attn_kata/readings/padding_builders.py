@@ -30,7 +30,8 @@ def find(structure: Structure) -> Definition | None:
 def _named_so(one: Definition) -> bool:
     named = not one.is_class and _NAMED.search(one.name) is not None
     code = code_of(one.text)
-    return named and _COMPARES.search(code) is not None and "softmax" not in code
+    of_padding = re.search(r"softmax|tri[lu]", code) is None  # a triangle beside it makes another mask
+    return named and _COMPARES.search(code) is not None and of_padding
 
 
 def call(builder: Definition) -> Pairs:

@@ -53,6 +53,24 @@ def _unturned(turn):
         return (both[0], both[1]) if pair else both[0]
 
     return unturned
+
+
+class _NoTurn:
+    """In the place of a rotation whose import is missing: what it is given, q and k both where both are given."""
+
+    def __call__(self, *given, **named):
+        both = [*given, *named.values()]
+        vectors = [one for one in both if isinstance(one, _torch.Tensor) and one.is_floating_point() and one.dim() > 2]
+        if not vectors:  # it is made, or asked for its angles
+            return self
+        tables = len(both) == 3 and getattr(both[1], "shape", 1) == getattr(both[2], "shape", 2)  # x, cos, sin
+        pair = len(vectors) > 1 and vectors[1] is both[1] and vectors[0].shape[0] == vectors[1].shape[0] and not tables
+        return (both[0], both[1]) if pair else vectors[0]
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
 '''
 
 
@@ -74,6 +92,9 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
         elif inner is not None and _TURNS.search(made):  # a table with a method that turns
             found += [f"{path}.{name}" for name in _methods(inner)]
     found += _methods(definition)
+    text = structure.text(definition)
+    imported = [name for name in structure.imports if _TURNS.search(name) and not _TABLES.search(name)]
+    found += [name for name in imported if re.search(rf"\b{re.escape(name)}\(", text)]
     return tuple(dict.fromkeys(found))
 
 
@@ -103,10 +124,19 @@ def caches(definition: Definition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def lines_before(names: tuple[str, ...]) -> list[str]:
+    """The lines of an adapter's builder that give rotations whose import is missing something to stand for them."""
+    return [
+        "    known = _theirs.forward.__globals__",
+        f"    for name in {names!r}:",
+        "        if type(known.get(name)).__name__ == 'Missing':",
+        "            known[name] = _NoTurn()",
+    ]
+
+
 def build_lines(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that switch rotations off."""
     return [
-        "    known = _theirs.forward.__globals__",
         f"    for name in {names!r}:",
         "        parts = [part for path, part in theirs.named_modules() if path",
         "                 and name == '.'.join('*' if one.isdecimal() else one for one in path.split('.'))]",
@@ -114,7 +144,7 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
         "            part.forward = _unturned(part.forward)",
         "        if not parts and hasattr(theirs, name):",
         "            setattr(theirs, name, _unturned(getattr(theirs, name)))",
-        "        elif not parts and name in known:",
+        "        elif not parts and name in known and type(known[name]).__name__ != '_NoTurn':",  # of this adapter or another
         "            known[name] = _unturned(known[name])",
         "        owner, _, last = name.rpartition('.')",
         "        for path, part in theirs.named_modules() if owner and not parts else ():",

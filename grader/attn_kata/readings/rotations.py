@@ -13,7 +13,7 @@ from typing import Any
 
 from attn_kata.readings import positions, vocabulary
 from attn_kata.readings.reading import Pairs, Reading
-from attn_kata.readings.structure import Definition, Parameter, Structure, attention_like
+from attn_kata.readings.structure import Definition, Parameter, Structure, attention_like, code_of
 
 _NAMED = re.compile(r"rot(?!ocol)|rope|freq|cos_?sin|sinusoid|pos(?:ition)?(?:al)?_?(?:emb|enc)", re.IGNORECASE)
 _TURNS_BY = re.compile(r"\bcos\b|\bsin\b|_cis|polar|complex|cos_|sin_|_cos|_sin", re.IGNORECASE)
@@ -46,6 +46,7 @@ def find(structure: Structure) -> list[Definition]:
         for one in structure.definitions
         if one.name not in attentions
         and _NAMED.search(one.name)
+        and not _adds(one, structure)
         and (_TURNS_BY.search(structure.text(one)) or (_tables(one) and not one.is_class))
     ]
     found = [one for one in named if _takes_vectors(one) and (one.is_class or not _is_maker(one))]
@@ -116,6 +117,14 @@ def layout(text: str) -> str | None:
 
 def _shapes(reading: Reading) -> tuple[str, ...]:
     return ("any", "(B, T)") if takes_positions(reading) else ("(T,)",) if reading.table else ("any",)
+
+
+def _adds(one: Definition, structure: Structure) -> bool:
+    """Whether it adds positions to what it is given, and turns nothing: no product with a cosine, and no complex number."""
+    code = code_of(structure.text(one))
+    adds = re.search(r"\+=?\s*(?:self\.)?\w*(?:pe|pos|enc|emb|weight|table)\w*\b", code, re.IGNORECASE) is not None
+    turned = r"\*\s*(?:\w+\.)*\w*(?:cos|sin)|(?:cos|sin)\w*(?:\([^()]*\))?(?:\[[^\]]*\])?\s*\*|complex|polar|cis|mul\(|einsum"
+    return adds and re.search(turned, code) is None
 
 
 def _takes_vectors(one: Definition) -> bool:

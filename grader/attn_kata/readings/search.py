@@ -72,6 +72,7 @@ class Search:
         layout_open: bool = False,
         untried: tuple[str, ...] = (),
         mask_untried: str = "",
+        further: bool = False,
     ) -> Chosen:
         """The reading as chosen, with its adapter."""
         return Chosen(
@@ -86,6 +87,7 @@ class Search:
             layout_open=layout_open,
             untried=untried,
             mask_untried=mask_untried,
+            further=further,
         )
 
     def best(self, readings: Iterable[Reading], ask: Asking, *, several: bool = False) -> Ranked | None:

@@ -51,7 +51,7 @@ def keyword(call: ast.Call, *names: str) -> ast.expr | None:
 
 
 def number(node: ast.expr | None) -> float | None:
-    """The value of a literal number: `-1`, `0.5`, `1 / 2`, `-1e9`, `float("-inf")`, `-math.inf`."""
+    """The value of a literal number: `-1`, `0.5`, `1 / 2`, `-1e9`, `float("-inf")`, `float("1e20")`, `-math.inf`."""
     if isinstance(node, ast.Constant):
         value = node.value
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -66,11 +66,18 @@ def number(node: ast.expr | None) -> float | None:
     if isinstance(node, ast.Call) and callee(node) == "float" and len(node.args) == 1:
         only = node.args[0]
         if isinstance(only, ast.Constant) and isinstance(only.value, str):
-            return {"inf": float("inf"), "-inf": float("-inf")}.get(
-                only.value.strip().lower().replace("infinity", "inf")
-            )
+            return _of_text(only.value)
         return number(only)
     return None
+
+
+def _of_text(text: str) -> float | None:
+    """What float() makes of a text: "-inf", "1e20"; None for no number, and for nan."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if value != value else value
 
 
 def position(node: ast.AST) -> tuple[int, int]:
