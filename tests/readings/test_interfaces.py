@@ -156,7 +156,129 @@ AN_IMPORTED_ROTATION_OF_BOTH = "from rotations import RotaryEmbedding\n" + ATTEN
     "self.h, self.d =", "self.rotary = RotaryEmbedding(width // n_heads)\n        self.h, self.d ="
 ).replace("        scores = q", "        q, k = self.rotary.turn(q, k)\n        scores = q")
 
+A_LIST_AND_AN_OUTPUT = """
+class Attend(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h, self.d = h, d_model // h
+        self.linear_layers = nn.ModuleList([nn.Linear(d_model, d_model) for _ in range(3)])
+        self.output_linear = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key, value):
+        B, T, E = query.shape
+        q, k, v = (
+            layer(x).view(B, -1, self.h, self.d).transpose(1, 2) for layer, x in zip(self.linear_layers, (query, key, value))
+        )
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.output_linear((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+ONE_OF_SOME_WORDS = """
+class Attend(nn.Module):
+    def __init__(self, d_token, n_heads, initialization):
+        super().__init__()
+        assert initialization in ["kaiming", "xavier"]
+        self.h, self.d = n_heads, d_token // n_heads
+        self.W_q, self.W_k = nn.Linear(d_token, d_token), nn.Linear(d_token, d_token)
+        self.W_v, self.W_out = nn.Linear(d_token, d_token), nn.Linear(d_token, d_token) if n_heads > 1 else None
+
+    def forward(self, x_q: torch.Tensor, x_kv: torch.Tensor, key_compression: nn.Linear | None):
+        B, T, E = x_q.shape
+        k, v = (layer(x_kv).view(B, -1, self.h, self.d).transpose(1, 2) for layer in (self.W_k, self.W_v))
+        k = k if key_compression is None else key_compression(k)
+        q = self.W_q(x_q).view(B, T, self.h, self.d).transpose(1, 2)
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        x = (weights @ v).transpose(1, 2).reshape(B, T, E)
+        return x if self.W_out is None else self.W_out(x)
+"""
+HEADS_THIRD = """
+def attend(q, k, v, mask=None):
+    scores = torch.einsum("nqhd,nkhd->nhqk", q, k) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    return torch.einsum("nhqk,nkhd->nqhd", scores.softmax(dim=-1), v)
+"""
+ONE_HEAD_ACROSS = """
+class CrossAttend(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.query, self.key, self.value = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.scale = dim**-0.5
+
+    def forward(self, x, context):
+        scores = self.query(x) @ self.key(context).transpose(-2, -1) * self.scale
+        return F.softmax(scores, dim=-1) @ self.value(context)
+"""
+A_TRIANGLE_BEHIND_A_FLAG = (
+    ATTEND.replace("width, n_heads)", "width, n_heads, causal=False)")
+    .replace("self.h, self.d =", "self.causal = causal\n        self.h, self.d =")
+    .replace(
+        "        if mask is",
+        "        if self.causal:\n"
+        "            later = torch.triu(torch.ones_like(scores), diagonal=1).bool()\n"
+        '            scores = scores.masked_fill(later, float("-inf"))\n'
+        "        if mask is",
+    )
+)
+A_LINEAR_OF_ITS_OWN = """
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(outputs, inputs))
+
+    def forward(self, x):
+        return x @ self.weight.T
+
+""" + ATTEND.replace("nn.Linear(", "Linear(")
+A_ROTATION_THAT_MAY_BE_LEFT_OUT = """
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim, length):
+        super().__init__()
+        self.length = length
+
+    def forward(self, x):
+        return x.roll(1, -1)
+
+""" + ATTEND.replace("width, n_heads)", "width, n_heads, max_seq_len=None, theta=None)").replace(
+    "self.h, self.d =",
+    "if (max_seq_len is None) != (theta is None):\n            raise ValueError('both or none')\n"
+    "        self.rope = RotaryEmbedding(width // n_heads, max_seq_len) if max_seq_len is not None else None\n"
+    "        self.h, self.d =",
+).replace(
+    "        scores = q @",
+    "        if self.rope is not None:\n            q, k = self.rope(q), self.rope(k)\n        scores = q @",
+)
+AN_OPEN_MASK_BY_DEFAULT = (
+    ATTEND.replace("mask=None)", "mask=torch.ones(0, 0, 0, dtype=torch.bool))")
+    .replace(
+        "        if mask is not None:\n            scores = scores.masked_fill(mask == 0",
+        "        if mask.size(-1) > 0:\n            scores = scores.masked_fill(mask.unsqueeze(1) == 0",
+    )
+    .replace(
+        "        B, T, E = x.shape",
+        '        """x (#batch, time, 1): see code below for zero-shaped tensors; mask (#batch, 1, time)."""\n'
+        "        B, T, E = x.shape",
+    )
+)
+
 KINDS = {
+    "a_list_and_an_output": (
+        A_LIST_AND_AN_OUTPUT,
+        "qkv_attention",
+        {"o=output_linear.weight+output_linear.bias"},
+        (" / math.sqrt(self.d)", ""),
+    ),
+    "one_of_some_words": (ONE_OF_SOME_WORDS, "cross_attention", set(), ("self.W_v)", "self.W_k)")),
+    "heads_third": (HEADS_THIRD, "sdpa", {"order=time", "dims=4"}, (" / math.sqrt(q.shape[-1])", "")),
+    "one_head_across": (ONE_HEAD_ACROSS, "cross_attention", {"one_head=yes"}, (" * self.scale", "")),
+    "a_triangle_behind_a_flag": (A_TRIANGLE_BEHIND_A_FLAG, "mha", set(), ("diagonal=1", "diagonal=0")),
+    "a_linear_of_its_own": (A_LINEAR_OF_ITS_OWN, "mha", {"q=w_q.weight"}, (" / math.sqrt(self.d)", "")),
+    "a_rotation_that_may_be_left_out": (
+        A_ROTATION_THAT_MAY_BE_LEFT_OUT,
+        "mha",
+        set(),
+        ("scores, dim=-1", "scores, dim=-2"),
+    ),
+    "an_open_mask_by_default": (AN_OPEN_MASK_BY_DEFAULT, "mha", {"needs_mask=yes"}, (" / math.sqrt(self.d)", "")),
     "an_imported_rotation": (
         AN_IMPORTED_ROTATION,
         "mha",

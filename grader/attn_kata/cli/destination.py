@@ -27,7 +27,7 @@ class Destination:
     ) -> None:
         self._path = path
         self._form = "folded" if form == "terminal" and path is None and not full else form
-        self._next = {"advice": advice, "options": options} if form == "terminal" else {}
+        self._advice, self.options = advice, options
         if path is not None:
             _check(path, attempt)
 
@@ -38,11 +38,13 @@ class Destination:
     def write(self, report: Report, source: bytes) -> None:
         """Print the report, or write it into the file; then stdout stays empty and stderr has the verdict."""
         render = renderer(self._form)
+        of_terminal = self._form in ("terminal", "folded")
+        following = {"advice": self._advice, "options": self.options} if of_terminal else {}
         if self._path is None:
-            emit(render(report, width=width(), color=color(), source=source, **self._next))
+            emit(render(report, width=width(), color=color(), source=source, **following))
             return
         try:
-            text = render(report, source=source, **self._next)
+            text = render(report, source=source, **following)
             self._path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
         except OSError as problem:
             raise UsageError(f"'{_shown(self._path)}' cannot be written: {why(problem)}.") from problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,7 +15,9 @@ from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import waiting, warn
 from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.history import History
+from attn_kata.readings import advice
 from attn_kata.report.formats import FORMATS
+from attn_kata.report.model import Report
 from attn_kata.report.untrusted import without_hidden_inputs
 from attn_kata.rounds import hunt
 from attn_kata.rounds.record import Record
@@ -118,9 +121,10 @@ def command(
     )
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
-        with waiting("Grading … (Ctrl-C stops)"):
-            report = running.grade(
-                target.kata.slug,
+
+        def graded(slug: str, flags: tuple[str, ...]) -> Report:
+            return running.grade(
+                slug,
                 source.code,
                 attempt=target.name,
                 seed=untrusted_file.seed(untrusted, seed),
@@ -128,8 +132,19 @@ def command(
                 properties=properties,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
                 reads=not (reading.strict or untrusted),
-                flags=reading.flags,
+                flags=flags,
             )
+
+        with waiting("Grading … (Ctrl-C stops)"):
+            report = graded(target.kata.slug, reading.flags)
+            others = reading.others(source.code, target.kata.slug) if target.told_by and not properties else []
+            for slug, name, why in others if advice.UNREAD in (report.ungraded_because or "") else []:
+                other = graded(slug, (f"entry={name}",))
+                if other.ungraded_because is None:
+                    report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
+                    destination.options = f"--kata {slug} --class {name}"
+                    warn(f"It could not be read so. {why}")
+                    break
     report = source.located(report)
     if untrusted:
         report = without_hidden_inputs(report)

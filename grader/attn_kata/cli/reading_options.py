@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attn_kata.catalog import Kata
     from attn_kata.report.model import Report
 
+MOST_OTHERS = 2  # katas that are tried after one that could not be read
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -59,6 +60,13 @@ class ReadingOptions:
         others = " or ".join(f"--kata {kata.slug}" for kata in katas if kata not in by_contract)
         slug = by_contract[0].slug
         return slug, f"It has the names of {slug}, so it is graded as {slug}. {others} grades its other code."
+
+    def others(self, source: bytes, slug: str) -> list[tuple[str, str, str]]:
+        """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence."""
+        if self.strict or self.flags:
+            return []
+        found = {kata: (kata, name, said) for kata, name, said in reversed(list(inference.katas_of(source)))}
+        return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
 
     def check(self, kata: Kata) -> None:
         """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""

@@ -276,7 +276,8 @@ def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
-    fixed = {"G": 1} if reading.one_group else {}
+    same |= {"D": "E"} if reading.one_head else {}
+    fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
     if not same and not fixed:
         return tests
     kept = []

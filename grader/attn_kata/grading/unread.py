@@ -11,7 +11,7 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.structure import Structure
 
-NOT_READ = "it could not be read as {kata}: {tried}. {say}"
+NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 
 
 def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:

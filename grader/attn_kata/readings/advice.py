@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+UNREAD = "it could not be read as"  # the beginning of what is said
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 
 # The first that is found in what was tried. What a stranger's code says is only looked at.

@@ -46,8 +46,9 @@ def block_like(structure: Structure) -> list[Definition]:
 
 
 def norms_of(definition: Definition) -> int:
-    """How many norms a class makes itself."""
-    return sum(_is_norm(maker) for maker in definition.layers.values())
+    """How many norms a class makes itself; those of queries and keys are a part of an attention."""
+    of_heads = re.compile(r"^(?:q|k|v|qk|query|key)_?(?:norm|ln|layer_?norm)|(?:norm|ln)_?(?:q|k|v|qk)$", re.IGNORECASE)
+    return sum(_is_norm(maker) for name, maker in definition.layers.items() if not of_heads.search(name))
 
 
 def _is_norm(maker: str) -> bool:

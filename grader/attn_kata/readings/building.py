@@ -10,7 +10,7 @@ from dataclasses import replace
 from attn_kata.readings import positions, scores, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
-from attn_kata.readings.structure import Definition, Parameter, Structure
+from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
 
 # The sizes for looking at parameters: all different, so that a shape says which is which.
 LOOK = {"E": 30, "H": 6, "D": 5, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256, "G": 2, "M": 44}
@@ -67,13 +67,28 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
+        headless = (
+            "H" not in {value for _, value in (*whole, *globals_)} and re.search(r"(?i)head", code_of(text)) is None
+        )
+        common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
+        values = {value for _, value in (*whole, *globals_)}
+        configured = "I" in [symbol for symbol, _ in contract.arguments]
         if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
             if not one_group(text):
                 continue  # as many key-value heads as heads: another kata
             common = replace(common, one_group=True)
+        if "E" not in values and not configured and contract.has_heads and {"D", "H"} <= values and _is_divided(text):
+            yield replace(
+                common, build=_in_order(definition, [(name, "E" if value == "D" else value) for name, value in whole])
+            )
         yield replace(common, build=_in_order(definition, whole))
         for other in _otherwise(whole, of_one_head="ModuleList" in text):
             yield replace(common, build=_in_order(definition, other))
+
+
+def _is_divided(text: str) -> bool:
+    """Whether the code divides a width among the heads, so that the width it is given is that of all of them."""
+    return re.search(r"//|chunk\(\s*(?:self\.)?\w*heads?|split\(", text) is not None
 
 
 _OF_CONFIGS = ("E", "H", "D", "G", "H//G", "M", "C", "I", "V", "L", "p", "0.0")
@@ -130,7 +145,10 @@ def one_group(text: str) -> bool:
     if beside is not None and vocabulary.size_of(beside[1]) == "D":
         return True
     of_keys, of_queries = (vocabulary.size_of(widths.get(role, "")) for role in ("k", "q"))
-    return of_keys == "D" and "q" in widths and of_queries != "D"
+    if widths.get("k") and re.sub("q(?:uery)?", "k", widths.get("q", "")) == re.sub("key", "k", widths["k"]):
+        return False  # dim_q and dim_k: one width by two names
+    of_all = of_queries not in ("D", None) or "*" in widths.get("q", "")
+    return of_keys == "D" and "q" in widths and of_all
 
 
 def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
@@ -141,8 +159,11 @@ def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
 def _symbol(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
     symbol = vocabulary.size_in(parameter.name, text)
-    if contract.has_score and re.search(r"method|mode|type|kind|align|^score|^attn$", parameter.name.lower()):
-        return scores.kind_of(contract)
+    allowed = _allowed(parameter.name, text)
+    if contract.has_score and re.search(r"method|mode(?!l)|type|kind|align|^score|^attn$", parameter.name.lower()):
+        return scores.kind_of(contract, allowed)
+    if allowed and parameter.default is None:
+        return allowed[0]
     if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
         return None  # a flag with the name of a size: talking_heads=False
     if symbol is None:
@@ -151,11 +172,19 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
     if symbol in ("sqrt(D)", "1/sqrt(D)") and parameter.default is not None:
         return None
+    if symbol == "L" and parameter.default == "None":
+        return None  # a table of that length that it can do without
     if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2"):
         return None  # an axis, with the name of a size: row_dim=0
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+def _allowed(name: str, text: str) -> list[str]:
+    """The texts that a source allows for an argument, in quotes: assert kind in ("dot", "general")."""
+    listed = re.search(rf"\b{re.escape(name)}\s+(?:not\s+)?in\s*[\[({{]([^\])}}]*)[\])}}]", text)
+    return re.findall(r"'[\w-]+'", listed[1].replace('"', "'")) if listed is not None else []
 
 
 def _end_of_layers(name: str, definition: Definition, text: str) -> str | None:

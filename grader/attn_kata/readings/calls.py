@@ -34,7 +34,7 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     for parameter in definition.call:
         # What an earlier call has left is no input: enc_attn_cache=None.
         of_state = parameter.default is not None and re.search(r"cache|past", parameter.name.lower())
-        what = None if of_state else vocabulary.input_of(parameter.name)
+        what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"
         if what == "mask" and (parameter.default in ("True", "False") or parameter.annotation == "bool"):
@@ -45,6 +45,12 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)
     return {name: what for name, what in found.items() if what != "mask" or name == kept}
+
+
+def _is_no_tensor(parameter: Parameter) -> bool:
+    """Whether the annotation of an input says that it is a module, a function, a text or a number."""
+    said = re.search(r"\b(?:Linear|Module|Callable|str|int|float|bool)\b", parameter.annotation) is not None
+    return said and "Tensor" not in parameter.annotation
 
 
 def untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
@@ -70,12 +76,29 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         merged = any(value == "H" for one in found for _, value in one.call)
         ranks = (4,) if merged else (0, 4, 3, 2)
         squares = (False, True) if always_causal(definition, structure) else (False,)
-        return [replace(one, dims=dims, square=square) for square in squares for dims in ranks for one in found]
+        orders = [("batch", dims) for dims in ranks] + [("time", 4)] * (not merged and _has_heads_third(definition))
+        return [
+            replace(one, dims=dims, order=order, square=square)
+            for square in squares
+            for order, dims in orders
+            for one in found
+        ]
     if "dims" in contract.left_out:
         found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
     elif time_first(definition):
         found = [replace(one, order="time") for one in found] + found
     return found
+
+
+def _has_heads_third(definition: Definition) -> bool:
+    """Whether a function may take (B, T, H, D): it exchanges the second and third dimension, or an einsum does."""
+    code = code_of(definition.text)
+    for one in re.findall(r"einsum\(\s*[\"']([^\"']+)[\"']", code):
+        given, _, result = re.sub(r"\s", "", one).partition("->")
+        first = given.partition(",")[0]
+        if len(first) == len(result) == 4 and (first[1], first[2]) == (result[2], result[1]):
+            return True
+    return re.search(r"transpose\(\s*1\s*,\s*2\s*\)|permute\(\s*\(?0\s*,\s*2\s*,\s*1", code) is not None
 
 
 def is_of_two_unnamed(definition: Definition) -> bool:
@@ -267,6 +290,31 @@ def is_switched_off(reading: Reading, definition: Definition) -> bool:
     flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
     off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
     return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.text) for name in off)
+
+
+def switched_on(reading: Reading, definition: Definition, structure: Structure) -> Reading | None:
+    """The reading with the triangle that the code makes under a flag which the reading leaves off; None without one."""
+    code = code_of(structure.text(definition))
+    if re.search(r"\btri[lu]_?\(", code) is None:
+        return None
+    guards = _guards(code)
+
+    def on(pairs: Pairs, flags: tuple[Parameter, ...]) -> Pairs:
+        given = dict(pairs) | {
+            one.name: "False" for one in flags if one.default == "False" and one.name not in dict(pairs)
+        }
+        last = {name: name.rpartition(".")[2] for name in given}
+        switched = {name for name in given if _SWITCH.search(last[name]) or last[name] in guards}
+        changed = {name for name in switched if given[name] == "False" and not re.search("cross", name, re.IGNORECASE)}
+        return tuple(
+            (name, "True" if name in changed else given[name])
+            for name in given
+            if name in dict(pairs) or name in changed
+        )
+
+    build, call = on(reading.build, definition.build), on(reading.call, definition.call)
+    same = (build, call) == (reading.build, reading.call)
+    return None if same else replace(reading, build=build, call=call, causal=True)
 
 
 def makes_triangle(definition: Definition, structure: Structure) -> bool:

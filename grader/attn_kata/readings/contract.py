@@ -26,6 +26,7 @@ values = [...]                       # where the keys are the values
 attention = [...]                    # where there is only a function that builds a mask
 builder = [...]                      # where there is none
 square = [...]                       # where it takes only as many queries as keys
+one_head = [...]                     # where it has one head
 positions = [...]                    # where nothing says how many positions the code takes
 
 builder = "name_of_a_function"       # the contract's function that builds a mask
@@ -43,7 +44,7 @@ from attn_kata.tables import Table
 FILE = "reading.toml"
 KINDS = (
     "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder",
-    "positions", "square"
+    "positions", "square", "one_head"
 )  # fmt: skip
 
 

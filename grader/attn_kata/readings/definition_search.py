@@ -99,7 +99,7 @@ class DefinitionSearch:
             return None
         if not ranked.answers and ranked.reading.off and "off" not in self.given:  # there is no other path
             ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
-        ranked = self._of_any_rank(self._as_it_is_built(ranked))
+        ranked = self._switched_on(self._of_any_rank(self._as_it_is_built(ranked)))
         if parameter is None or self.contract.is_block:
             return ranked
         masked = self._with_mask(ranked) or ranked
@@ -214,6 +214,17 @@ class DefinitionSearch:
         asked = self.search.unmasked(whole)
         differs = answers(asked) and mistakes(asked, 0) is None
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1) if differs else ranked
+
+    def _switched_on(self, ranked: Ranked) -> Ranked:
+        """The reading; but with the triangle that it leaves off, where that one is wrong in a known way."""
+        if ranked.mistakes or ranked.reading.causal or self.contract.is_block or self.contract.rotation:
+            return ranked
+        on = calls.switched_on(ranked.reading, self.definition, self.search.structure)
+        if on is None or {"build", "call", "causal"} & set(self.given):
+            return ranked
+        asked = self.search.unmasked(on)
+        count = mistakes(asked, 1) if answers(asked) else None
+        return replace(ranked, reading=on, mistakes=count) if count else ranked
 
     def _of_any_rank(self, ranked: Ranked) -> Ranked:
         """The reading; but of any number of dimensions for a function that raises for none.
@@ -330,6 +341,8 @@ class DefinitionSearch:
         assert self.parameter is not None
         said = str(self.given["mask"]) if "mask" in self.given else self.documented
         called = calls.with_mask_call(reading, self.definition, self.contract)
+        of_its_own = self.parameter.default not in (None, "None", "False")  # a default that None may not stand for
+        called = replace(called, needs_mask=called.needs_mask or of_its_own)
         forms = masks.forms(self.text, self.parameter.name, said)
         if self.contract.has_score:
             order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}

@@ -223,7 +223,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["a dropout rate that nobody sets, and that is not graded"] * reading.own_rate
     found += ["no output layer"] * _lacks_output(reading, contract)
     found += ["no bias"] * bool(chosen.limits.zeroed)
-    found += ["time first"] * (reading.order == "time")
+    of_function = not contract.is_module and not contract.rotation
+    found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
     merged = not contract.is_module and any(value == "H" for _, value in reading.call)
     found += ["the heads side by side, (B, T, H * D)"] * merged
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module and not merged)
@@ -243,6 +244,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     wide = "one size for x, keys and values" if contract.has_own_sizes else wide
     found += [wide] * reading.alike
     found += ["only one key-value head"] * reading.one_group
+    found += ["only one head"] * reading.one_head
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     if reading.places and not contract.returns:
@@ -283,6 +285,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
             "nothing says how many positions its tables have",
         ),
         "values": (reading.keys_are_values, "the keys are the values"),
+        "one_head": (reading.one_head, "the code has one head"),
         "square": (reading.square, "the code needs as many queries as keys"),
     }
     found: dict[str, str] = {}

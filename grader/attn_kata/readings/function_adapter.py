@@ -57,6 +57,9 @@ def source(reading: Reading, contract: Contract) -> str:
         ]
     elif reading.dims in (2, 3):
         lines += ["    q, k, v = (part.flatten(0, -3) if part.dim() > 2 else part[None] for part in (q, k, v))"]
+    heads_third = reading.dims == 4 and reading.order == "time"
+    if heads_third:
+        lines += ["    q, k, v = (part.transpose(1, 2) for part in (q, k, v))"]
     if reading.mask != "none" and not reading.builder:
         whole = "mask.expand(*lead, q.shape[-2], k.shape[-2])"
         if reading.dims in (2, 3):  # the heads are in the batch: (B H, Tq, Tk)
@@ -84,6 +87,8 @@ def source(reading: Reading, contract: Contract) -> str:
     elif reading.dims:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
+    if heads_third:
+        lines.insert(-1, "    out = out.transpose(1, 2)")
     if merged and reading.dims:
         lines.insert(-1, "    out = out.unflatten(-1, (H, -1)).transpose(1, 2) if out.dim() == 3 else out")
     roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}

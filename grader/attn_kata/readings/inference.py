@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from attn_kata import catalog
@@ -24,6 +25,11 @@ from attn_kata.readings.structure import Definition, Structure
 
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     """The kata's slug and a sentence that says why; None where nothing looks like an attention. `name` is the class to take."""
+    return next(((slug, said) for slug, _, said in katas_of(source, name)), None)
+
+
+def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str, str]]:
+    """For each definition that looks like an attention its kata, its name and a sentence, the likeliest first."""
     found = syntax.of_source(source)
     every = structure.attention_like(found)
     if name is not None:
@@ -38,25 +44,31 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
                 kind = "class" if definition.is_class else "function"
                 around = [one.name for one in whole if one is not definition and one.uses(definition)]
                 more = f" {around[0]}, which uses it, is not graded: --class {around[0]} grades it." if around else ""
-                return slug, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}.{more}"
+                yield (
+                    slug,
+                    definition.name,
+                    f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}.{more}",
+                )
+                break
     only = found if name is None or not every else replace(found, definitions=tuple(every))
     mask = builders.find(only)
     if mask is not None and (not every or name is not None) and "causal_mask" in catalog.slugs():
-        return "causal_mask", f"The function {mask.name} builds a causal mask, so it is read as causal_mask."
+        yield "causal_mask", mask.name, f"The function {mask.name} builds a causal mask, so it is read as causal_mask."
     padding = padding_builders.find(only)
     if padding is not None and (not every or name is not None) and "padding_mask" in catalog.slugs():
-        return "padding_mask", f"The function {padding.name} builds a mask of padding, so it is read as padding_mask."
+        said = f"The function {padding.name} builds a mask of padding, so it is read as padding_mask."
+        yield "padding_mask", padding.name, said
     turning = rotations.find(found)
-    if turning and not every and mask is None and "rope" in catalog.slugs():
-        return "rope", f"{turning[0].name} turns vectors by their positions, so it is read as rope."
-    return None
+    is_meant = (not every and mask is None) or name in [one.name for one in turning]
+    if turning and is_meant and "rope" in catalog.slugs():
+        yield "rope", turning[0].name, f"{turning[0].name} turns vectors by their positions, so it is read as rope."
 
 
 def _scores(definition: Definition, text: str) -> list[str]:
     """The katas with a learned score that it may be: one of a query and keys, without heads."""
     given = scores.inputs(definition)
     crosses = {"q", "k"} <= set(given.values()) and not re.search(
-        r"num_?heads|n_?heads?\b|nhead|self\.heads?\b|math\.sqrt", text
+        r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b|math\.sqrt", text
     )
     named = re.search(
         r"bahdanau|luong|additive|multiplicative|bilinear|[\"']general[\"']", definition.text, re.IGNORECASE
@@ -87,7 +99,11 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         return _scores(definition, text)
     sizes = [vocabulary.size_in(one.name, text) for one in definition.build]
     sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *found.globals)]
-    heads = "H" in sizes or re.search(r"num_?(?:\w+_)?heads|n_?heads?\b|self\.heads?\b|ModuleList|头", text) is not None
+    heads = (
+        "H" in sizes
+        or re.search(r"num_?(?:\w+_)?heads|n_?heads?\b|heads?_?(?:count|num)|self\.heads?\b|ModuleList|头", text)
+        is not None
+    )
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     crosses = crosses or "cross" in definition.name.lower()

@@ -33,6 +33,14 @@ def with_layers(
         role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")
     ]
     made = {one: maker for part in structure.reach(definition) for one, maker in part.layers.items()}
+    # A layer of the source's own, such as its own Linear, adds a bias only if it has one.
+    biased = {path.removesuffix("bias") for path in shapes if path.endswith("bias")}
+    unbiased = {
+        path
+        for path in weights
+        if structure.find(made.get(_bare(path).rpartition(".")[2], "")) is not None
+        and path.removesuffix("weight") not in biased
+    }
     fused: dict[str, tuple[str, ...]] = {}
     named: dict[str, str] = {}
     rest: list[str] = []
@@ -73,6 +81,7 @@ def with_layers(
         layers = {role: _layer(path, shapes, made, role) for role, path in places.items()}
         for path, kind in fused.items():
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
+        layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
         one = with_flags(reading, {role: _of_one_head(layer, shapes, contract) for role, layer in layers.items()})
         orders = _orders(fused, definition, structure)
         several = fused and contract.has_heads and not reading.one_group

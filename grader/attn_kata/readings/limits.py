@@ -6,6 +6,8 @@ reference gets the mask that the code makes by itself.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,9 +177,11 @@ class Limits:
         elif self.reading.alike:
             probes = limited.probes
             limited = replace(limited, probes=lambda: [replace(one, args=_alike(one.args)) for one in probes()])
-        if self.reading.one_group:
-            of_groups = limited.probes
-            limited = replace(limited, probes=lambda: [self._of_one_group(one) for one in of_groups()])
+        for symbol, fixed in (("G", self.reading.one_group), ("H", self.reading.one_head)):
+            if fixed:
+                limited = replace(limited, probes=functools.partial(self._with_one, symbol, limited.probes))
+        if self.reading.one_head:  # the number of heads is nowhere in it
+            limited = replace(limited, variants=tuple(one for one in limited.variants if one.id != "scale.heads"))
         if self.contract.is_block:
             return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:
@@ -186,11 +190,13 @@ class Limits:
             return causal.hidden_by_itself(limited)
         return replace(limited, variants=(*limited.variants, *causal.wrong_senses(limited)))
 
-    def _of_one_group(self, probe: Probe) -> Probe:
-        """The probe for a module with one key-value head."""
-        place = [symbol for symbol, _ in self.contract.arguments].index("G")
-        build = (*probe.build[:place], 1, *probe.build[place + 1 :])
-        return replace(probe, build=build, sizes={**probe.sizes, "G": 1})
+    def _with_one(self, symbol: str, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
+        """The probes for a module with one head, or with one key-value head."""
+        place = [each for each, _ in self.contract.arguments].index(symbol)
+        return [
+            replace(one, build=(*one.build[:place], 1, *one.build[place + 1 :]), sizes={**one.sizes, symbol: 1})
+            for one in probes()
+        ]
 
     def without_mask(self) -> Limits:
         """Limits for code that is called without a mask."""

@@ -10,10 +10,10 @@ from attn_kata.readings import vocabulary
 from attn_kata.readings.reading import SHAPES
 
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
-_UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b)"
+_UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
 _KEPT = (
     r"(?:keep|kept|attend|visible|valid|allow|real|un-?masked|not (?:be )?masked|not (?:be )?(?:pad|ignored|hidden)|"
-    r"\bsee\b|seen|"
+    r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|seen|"
     r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
@@ -28,7 +28,7 @@ _NEAR = r"[^.;\n\"']{0,40}?"
 _ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?)\b))"
 _GIVEN_BEFORE = re.compile(r"(?:=|\b(?:is|are|where|when|if))\s*$")  # "attend where it is 1, ignore …"
 _SHAPE = re.compile(
-    r"[\[(]\s*[\w*/+.-]+(?:\s*[,x×]\s*[\w*/+.-]+)+,?\s*[\])]"
+    r"[\[(]\s*[\w#*/+.-]+(?:\s*[,x×]\s*[\w#*/+.-]+(?: [*/+-] [\w.]+)?)+,?\s*[\])]"
 )  # (batch, 1, 1, T): its 1 is a size, and no flag
 _RESULT = re.compile(
     r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"

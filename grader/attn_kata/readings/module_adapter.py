@@ -162,7 +162,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     if "o" in contract.layers and not reading.o.weight and not contract.is_block:
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
     elif (
-        "o" in contract.layers and not contract.is_block and "." in reading.o.weight.removesuffix(".weight")
+        "o" in contract.layers and not contract.is_block and reading.o.weight.endswith(".weight")
     ):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
         lines += [

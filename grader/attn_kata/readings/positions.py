@@ -142,9 +142,9 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
         "                 and name == '.'.join('*' if one.isdecimal() else one for one in path.split('.'))]",
         "        for part in parts:",
         "            part.forward = _unturned(part.forward)",
-        "        if not parts and hasattr(theirs, name):",
+        "        if not parts and callable(getattr(theirs, name, None)):",
         "            setattr(theirs, name, _unturned(getattr(theirs, name)))",
-        "        elif not parts and name in known and type(known[name]).__name__ != '_NoTurn':",  # of this adapter or another
+        "        elif not parts and callable(known.get(name)) and type(known[name]).__name__ != '_NoTurn':",
         "            known[name] = _unturned(known[name])",
         "        owner, _, last = name.rpartition('.')",
         "        for path, part in theirs.named_modules() if owner and not parts else ():",

@@ -28,6 +28,7 @@
     conventions what it does otherwise than the contract            conventions=relu
     residual   whether the input is added to the output                residual=yes
     one_group  whether it has one key-value head only                  one_group=yes
+    one_head   whether it has one head only                            one_head=yes
     alike      whether it takes only values as wide as keys            alike=yes
                or a context as wide as x, or keys as wide as the query
     float32    whether it computes in float32 whatever it is given     float32=yes
@@ -73,7 +74,7 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'general'|'concat'"
+    r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'[\w-]+'"
     r"|positions|places(?:_of_sample)?|like|base|turns|device|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
@@ -156,6 +157,7 @@ class Reading:
     residual: bool = False
     alike: bool = False
     one_group: bool = False
+    one_head: bool = False
     float32: bool = False
     hides_queries: bool = False
     builder: str = ""
@@ -275,6 +277,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "square",
         "alike",
         "one_group",
+        "one_head",
         "float32",
         "hides_queries",
         "own_rate",

@@ -69,7 +69,7 @@ def readings(definition: Definition, structure: Structure, kata: str) -> list[Re
     layouts = [(4, "batch"), (4, "time"), (3, "batch")]
     said = layout(structure.text(definition))
     if said:
-        layouts = [(4, said)]
+        layouts = [(4, said), (3, "batch")]
     return [
         replace(one, dims=dims, order=order, pairs=pairs, positions=shape)
         for one in calls

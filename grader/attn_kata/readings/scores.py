@@ -76,9 +76,13 @@ def symbol_of(name: str, contract: Contract) -> str:
     return "D" if any(symbol == "D" for symbol, _ in contract.arguments) else "I"
 
 
-def kind_of(contract: Contract) -> str:
-    """What code that offers several scores calls this one."""
-    return "'concat'" if "v" in contract.layers else "'general'"
+_ADDITIVE, _PRODUCT = r"concat|bahdanau|addi|mlp|tanh|perceptron", r"general|luong|bilin|multi|matrix"
+
+
+def kind_of(contract: Contract, allowed: list[str]) -> str:
+    """What code that offers several scores calls this one: one of those that it allows, if it says which."""
+    usual, words = ("'concat'", _ADDITIVE) if "v" in contract.layers else ("'general'", _PRODUCT)
+    return next((one for one in allowed if re.search(words, one.lower())), usual)
 
 
 def ways(reading: Reading, definition: Definition) -> list[Reading]:

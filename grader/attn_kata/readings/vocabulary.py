@@ -124,6 +124,7 @@ def role_of(path: str) -> str | None:
     >>> [role_of(name) for name in ("W_q", "to_keys", "valueProj", "c_proj", "linears.0")]
     ['q', 'k', 'v', 'o', None]
     """
+    path = re.sub(r"\b\w*(?:layers|linears|projs|projections|fcs|lins)\.(?:\d+|\*)(?=\.|$)", "of_a_list", path)
     parts = [part for part in reversed(path.split(".")) if not part.isdecimal()]
     for part in parts:  # `query.linear` is q, though `linear` alone may be the output's
         said = {_LAYER[word] for word in _words(part) if word in _LAYER} - {"o"}
@@ -185,6 +186,8 @@ def input_of(name: str) -> str | None:
         r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
     ):
         return "mask"
+    if known is None and re.search(r"key_?(?:and_?)?val|^kv_|_kv$", name.lower()):
+        return "context"
     if known is None and role_of(name) in ("q", "k", "v"):
         return role_of(name)
     return known or ("context" if re.search(r"^enc|encoder|memory|context|^cond", name.lower()) else None)
