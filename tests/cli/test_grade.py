@@ -295,7 +295,7 @@ def test_a_file_with_the_names_of_several_katas_is_graded_by_the_one_whose_contr
 
 def test_where_a_definition_cannot_be_read_the_next_ones_kata_is_tried_and_that_is_said(run, folder):
     needs_a_helper = (
-        "class MultiHeadAttention(torch.nn.Module):\n    def __init__(self, width, n_heads):\n        super().__init__()\n"
+        "class SelfAttendWithHeads(torch.nn.Module):\n    def __init__(self, width, n_heads):\n        super().__init__()\n"
         "        self.q, self.k = torch.nn.Linear(width, width), helper(width)\n\n"
         "    def forward(self, x):\n        return (self.q(x) @ self.k(x).mT).softmax(-1) @ x\n"
     )
@@ -304,7 +304,7 @@ def test_where_a_definition_cannot_be_read_the_next_ones_kata_is_tried_and_that_
 
     assert done.returncode == 1
     assert done.stdout.startswith("FAILED  sdpa")
-    assert "The class MultiHeadAttention looks like mha" in done.stderr
+    assert "The class SelfAttendWithHeads looks like mha" in done.stderr
     assert "It could not be read so. The function attend looks like sdpa, so it is read as sdpa." in done.stderr
     assert "--kata sdpa --class attend" in done.stdout
 
