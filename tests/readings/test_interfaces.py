@@ -156,6 +156,30 @@ AN_IMPORTED_ROTATION_OF_BOTH = "from rotations import RotaryEmbedding\n" + ATTEN
     "self.h, self.d =", "self.rotary = RotaryEmbedding(width // n_heads)\n        self.h, self.d ="
 ).replace("        scores = q", "        q, k = self.rotary.turn(q, k)\n        scores = q")
 
+A_SWITCH_OF_THE_SCALE = (
+    ATTEND.replace("width, n_heads)", "width, n_heads, scale=False)")
+    .replace("self.h, self.d =", "self.scale = scale\n        self.h, self.d =")
+    .replace(" / math.sqrt(self.d)\n", "\n        if self.scale:\n            scores = scores / self.d**0.5\n")
+)
+A_WORD_THAT_IT_COMPARES = ATTEND.replace("(self, width, n_heads)", "(self, config)").replace(
+    "self.h, self.d = n_heads, width // n_heads",
+    "if config.attn_type == 'full':\n            self.scaled = True\n        elif config.attn_type == 'linear':\n"
+    "            self.scaled = False\n        else:\n            raise ValueError(config.attn_type)\n"
+    "        width, n_heads = config.n_embd, config.n_head\n        self.h, self.d = n_heads, width // n_heads",
+)
+A_SOURCE_BESIDE_THE_QUERY = """
+class KeyValueAttention(nn.Module):
+    def __init__(self, q_in_dim, qk_dim, kv_in_dim, v_dim, out_dim):
+        super().__init__()
+        self.q_proj, self.k_proj = nn.Linear(q_in_dim, qk_dim), nn.Linear(kv_in_dim, qk_dim)
+        self.v_proj, self.out = nn.Linear(kv_in_dim, v_dim), nn.Linear(v_dim, out_dim)
+        self.scale = qk_dim**0.5
+
+    def forward(self, q, s, mask):
+        q, k, v = self.q_proj(q), self.k_proj(s), self.v_proj(s)
+        weights = F.softmax((torch.einsum("bqh,bsh->bqs", q, k) / self.scale).masked_fill(mask == 0, -1e10), dim=-1)
+        return weights, self.out(torch.einsum("bqs,bsh->bqh", weights, v))
+"""
 A_LIST_AND_AN_OUTPUT = """
 class Attend(nn.Module):
     def __init__(self, h, d_model):
@@ -261,6 +285,9 @@ AN_OPEN_MASK_BY_DEFAULT = (
 )
 
 KINDS = {
+    "a_switch_of_the_scale": (A_SWITCH_OF_THE_SCALE, "mha", set(), ("/ self.d**0.5", "/ self.d")),
+    "a_word_that_it_compares": (A_WORD_THAT_IT_COMPARES, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "a_source_beside_the_query": (A_SOURCE_BESIDE_THE_QUERY, "cross_attention", {"returns=1"}, (" / self.scale", "")),
     "a_list_and_an_output": (
         A_LIST_AND_AN_OUTPUT,
         "qkv_attention",
@@ -401,7 +428,7 @@ def test_what_raises_for_the_sizes_that_were_tried_is_no_verdict(shared_engine):
 
 def test_a_local_name_that_a_branch_may_set_is_no_certain_mistake(shared_engine):
     text = HEAD + ATTEND.replace("(self, width, n_heads)", "(self, width, n_heads, kind)")
-    text = text.replace("        weights = F", '        if self.kind == "soft":\n            weights = F')
+    text = text.replace("        weights = F", '        if self.kind:\n            weights = F')
     text = text.replace("self.h, self.d =", "self.kind = kind\n        self.h, self.d =")
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
@@ -461,3 +488,16 @@ def test_parameters_that_the_kata_does_not_have_are_no_mistake(shared_engine):
 )
 def test_what_is_neither_a_rotation_nor_a_mask_of_padding_is_not_taken_for_one(text):
     assert inference.kata_of((HEAD + text).encode()) is None
+
+
+def test_a_view_of_an_input_is_said_and_a_view_of_what_the_code_has_transposed_fails(shared_engine):
+    of_x = ATTEND.replace("w(x).view(B", "w(x.view(B * T, E)).view(B")
+    of_the_heads = ATTEND.replace("transpose(1, 2).reshape(B", "transpose(1, 2).view(B")
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (of_x, of_the_heads)
+    ]
+
+    assert [one.outcome for one in reports] == ["passed", "failed"]
+    assert "layout.view_of_strided, and it is not graded" in " ".join((reports[0].reading or {})["notes"])
+    assert [mistake.id for one in reports[1].diagnosis for mistake in one.mistakes] == ["layout.view_of_strided"]

@@ -40,6 +40,8 @@ from attn_kata.report.model import Finding
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
+_STRIDES, _OF_A_VIEW = "non_contiguous_inputs", "view size is not compatible"
+_STRIDES_LEFT_OUT = "left out under this reading: that it needs inputs in one piece is said, and not graded"
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _SCORES_DROPPED = re.compile(r"none is 0, but several of one|sum to 1 in train\(\), and none is 0")
 _NOT_REACHED = "no weights reach it"  # of the output, which says nothing of the dropout
@@ -111,12 +113,13 @@ class Read:
         return description.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
 
     def settled(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
-        """The same, without the properties of dropout where the code drops something else, or nothing, and without the device.
+        """The same, without the properties of dropout where the code drops something else, or nothing, without the device, and
+        without inputs that are not in one piece.
 
         Dropout in train() is a convention of its author; that nothing is dropped in eval() is none, nor that it is weights
         that are dropped, and not the scores before the softmax.
         """
-        read = self._without_device(failures)
+        read = self._without_device(failures)._without_strides(findings, failures)
         if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
             return replace(read, left_out=read.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
         about = [name for name in self.source.contract.left_out.get("dropout", ()) if name != _EVAL]
@@ -142,6 +145,15 @@ class Read:
             return self
         note = f"By the contract this is device.default, and it is not graded: {failure.message}"
         return replace(self, left_out=self.left_out | {"device": _DEVICE_LEFT_OUT}, notes=(*self.notes, note))
+
+    def _without_strides(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
+        """Where a view of an input is all that raises, it is said and decides nothing: its callers give whole tensors."""
+        failure = failures.get(_STRIDES)
+        core = {one.property for one in findings if one.tier == "core" and one.property in failures}
+        if failure is None or core - self.left_out.keys() != {_STRIDES} or _OF_A_VIEW not in failure.message:
+            return self
+        note = f"By the contract this is layout.view_of_strided, and it is not graded: {failure.message}"
+        return replace(self, left_out=self.left_out | {_STRIDES: _STRIDES_LEFT_OUT}, notes=(*self.notes, note))
 
     def with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]

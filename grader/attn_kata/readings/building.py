@@ -82,7 +82,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
                 common, build=_in_order(definition, [(name, "E" if value == "D" else value) for name, value in whole])
             )
         yield replace(common, build=_in_order(definition, whole))
-        for other in _otherwise(whole, of_one_head="ModuleList" in text):
+        for other in (*_otherwise(whole, of_one_head="ModuleList" in text), *_with_words(whole, text)):
             yield replace(common, build=_in_order(definition, other))
 
 
@@ -164,6 +164,8 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return scores.kind_of(contract, allowed)
     if allowed and parameter.default is None:
         return allowed[0]
+    if parameter.default == "False" and _SCALES.fullmatch(parameter.name.lower()):
+        return "True"  # whether the scores are divided
     if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
         return None  # a flag with the name of a size: talking_heads=False
     if symbol is None:
@@ -181,10 +183,23 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
 
 
+def _with_words(pairs: list[tuple[str, str]], text: str) -> Iterator[list[tuple[str, str]]]:
+    """The same, with each of the words that the source compares an argument with, where it is left open."""
+    allowed = {name: _allowed(name.rpartition(".")[2], text) for name, value in pairs if value == "None"}
+    for place in range(min(max(map(len, allowed.values()), default=0), 3)):
+        words = {name: some[min(place, len(some) - 1)] for name, some in allowed.items() if some}
+        yield [(name, words.get(name, value)) for name, value in pairs]
+
+
+_SCALES = re.compile(r"(?:use_?|is_?|with_?|do_?)?scal(?:e|ed|ing)(?:_?attn\w*|_?att\w*|_?scores?)?")
+
+
 def _allowed(name: str, text: str) -> list[str]:
     """The texts that a source allows for an argument, in quotes: assert kind in ("dot", "general")."""
+    compared = re.findall(rf"\b{re.escape(name)}\s*==\s*([\"'][\w-]+[\"'])", text)
     listed = re.search(rf"\b{re.escape(name)}\s+(?:not\s+)?in\s*[\[({{]([^\])}}]*)[\])}}]", text)
-    return re.findall(r"'[\w-]+'", listed[1].replace('"', "'")) if listed is not None else []
+    every = listed[1] if listed is not None else ", ".join(compared)
+    return re.findall(r"'[\w-]+'", every.replace('"', "'"))
 
 
 def _end_of_layers(name: str, definition: Definition, text: str) -> str | None:

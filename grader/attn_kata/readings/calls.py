@@ -33,7 +33,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     found: dict[str, str] = {}
     for parameter in definition.call:
         # What an earlier call has left is no input: enc_attn_cache=None.
-        of_state = parameter.default is not None and re.search(r"cache|past", parameter.name.lower())
+        may_be_none = parameter.default is not None or re.search(r"Optional|None", parameter.annotation) is not None
+        of_state = may_be_none and re.search(r"cache|past", parameter.name.lower())
         what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"
@@ -41,6 +42,13 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             continue  # a flag, such as causal_mask=False
         if what is not None:
             found[parameter.name] = what
+    open_ = [
+        one.name
+        for one in definition.call
+        if one.default is None and one.name not in found and not one.name.startswith("*") and not _is_no_tensor(one)
+    ]
+    if len(open_) == 1 and "q" in found.values() and not {"k", "v", "context"} & set(found.values()):
+        found[open_[0]] = "context"  # what else could the queries attend to?
     taken = [name for name, what in found.items() if what == "mask"]
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)

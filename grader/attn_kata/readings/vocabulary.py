@@ -186,7 +186,7 @@ def input_of(name: str) -> str | None:
         r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
     ):
         return "mask"
-    if known is None and re.search(r"key_?(?:and_?)?val|^kv_|_kv$", name.lower()):
+    if known is None and re.search(r"key_?(?:and_?)?val|^kv_(?!cache|past)|_kv$", name.lower()):
         return "context"
     if known is None and role_of(name) in ("q", "k", "v"):
         return role_of(name)
