@@ -428,7 +428,7 @@ def test_what_raises_for_the_sizes_that_were_tried_is_no_verdict(shared_engine):
 
 def test_a_local_name_that_a_branch_may_set_is_no_certain_mistake(shared_engine):
     text = HEAD + ATTEND.replace("(self, width, n_heads)", "(self, width, n_heads, kind)")
-    text = text.replace("        weights = F", '        if self.kind:\n            weights = F')
+    text = text.replace("        weights = F", '        if self.kind is Ellipsis:\n            weights = F')
     text = text.replace("self.h, self.d =", "self.kind = kind\n        self.h, self.d =")
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)

@@ -111,7 +111,7 @@ def attention_like(structure: Structure) -> list[Definition]:
         score += 2 * sum(
             one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
         )
-        score += 3 * one.is_class
+        score += 3 * one.is_class + 2 * (re.search(r"multi_?head|mha", one.name, re.IGNORECASE) is not None)
         found.append((-score, place, one))
     # Whoever uses another one, and is no whole model, is meant rather than the part.
     for used in range(len(found)):
