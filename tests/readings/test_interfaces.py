@@ -428,7 +428,7 @@ def test_what_raises_for_the_sizes_that_were_tried_is_no_verdict(shared_engine):
 
 def test_a_local_name_that_a_branch_may_set_is_no_certain_mistake(shared_engine):
     text = HEAD + ATTEND.replace("(self, width, n_heads)", "(self, width, n_heads, kind)")
-    text = text.replace("        weights = F", '        if self.kind is Ellipsis:\n            weights = F')
+    text = text.replace("        weights = F", "        if self.kind is Ellipsis:\n            weights = F")
     text = text.replace("self.h, self.d =", "self.kind = kind\n        self.h, self.d =")
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
@@ -501,3 +501,48 @@ def test_a_view_of_an_input_is_said_and_a_view_of_what_the_code_has_transposed_f
     assert [one.outcome for one in reports] == ["passed", "failed"]
     assert "layout.view_of_strided, and it is not graded" in " ".join((reports[0].reading or {})["notes"])
     assert [mistake.id for one in reports[1].diagnosis for mistake in one.mistakes] == ["layout.view_of_strided"]
+
+
+A_TRIANGLE_BESIDE_A_MASK = ATTEND.replace("mask=None):", "attention_mask):").replace(
+    '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n',
+    "        scores = scores + attention_mask\n        causal = torch.tril(torch.ones(T, T))\n"
+    '        scores = scores.masked_fill(causal == 0, float("-inf"))\n',
+)
+
+
+@pytest.mark.parametrize(
+    ("edit", "mistake"),
+    [
+        (("torch.ones(T, T))", "torch.ones(T, T), 1)"), "mask.shifted"),
+        (("scores = scores.masked_fill(causal", "hidden = scores.masked_fill(causal"), "mask.lost"),
+        (("scores + attention_mask", "scores"), "mask.lost"),
+    ],
+    ids=["shifted", "its_own_is_lost", "the_callers_is_lost"],
+)
+def test_a_wrong_triangle_beside_a_mask_of_the_caller_is_named(shared_engine, edit, mistake):
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (A_TRIANGLE_BESIDE_A_MASK, A_TRIANGLE_BESIDE_A_MASK.replace(*edit))
+    )
+
+    assert edit[0] in A_TRIANGLE_BESIDE_A_MASK
+    assert right.outcome == "passed"
+    assert "causal=yes" in (right.reading or {})["flags"]
+    assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == [mistake]
+
+
+def test_a_mask_of_its_own_that_cannot_be_asked_is_said(shared_engine):
+    text = ATTEND.replace("width, n_heads)", "width, n_heads, seq_len, causal=False)").replace(
+        "self.h, self.d =",
+        "self.causal, self.later = causal, torch.ones(seq_len, seq_len).triu(1).bool()\n        self.h, self.d =",
+    )
+    text = text.replace(
+        "        if mask is",
+        "        if self.causal:\n"
+        '            scores = scores.masked_fill(self.later, float("-inf"))\n'
+        "        if mask is",
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert "its own mask is not tried (causal)" in (report.reading or {})["departures"]

@@ -362,14 +362,21 @@ def test_a_path_that_is_switched_off_hides_no_mistake():
     assert wrong.mistakes > 0
 
 
-@pytest.mark.parametrize("mistake", ["gpt_neo_like__mask_after_softmax", "gpt_neo_like__mask_shifted"])
-def test_a_wrong_triangle_beside_a_right_mask_is_explained_without_the_mask(mistake):
-    row = MISTAKES[mistake]
-    edits = [Edit(old=each["old"], new=each["new"], place=mistake) for each in row["edit"]]
-    found = read(apply(adapter.source(row["piece"]), edits), "mha")
+def test_a_wrong_triangle_beside_a_right_mask_is_explained_with_the_mask_or_without_it():
+    found = of_mistake("gpt_neo_like__mask_shifted")
+
+    assert (found.reading.causal, found.reading.mask, found.mistakes) == (True, "additive", 1)
+
+    found = of_mistake("gpt_neo_like__mask_after_softmax")
 
     assert (found.reading.causal, found.reading.mask, found.mistakes) == (True, "none", 1)
     assert "its mask is not tried (attention_mask)" in description.departures(found, known("mha")[0])
+
+
+def of_mistake(mistake):
+    row = MISTAKES[mistake]
+    edits = [Edit(old=each["old"], new=each["new"], place=mistake) for each in row["edit"]]
+    return read(apply(adapter.source(row["piece"]), edits), "mha")
 
 
 OF_FLAGS = """

@@ -41,6 +41,7 @@ def run(
         ties=_others(ranked),
         doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else "",
         layout_open=search.contract.has_score and not ranked.answers,
+        switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),
         mask_untried=of_definition.mask_untried(ranked.reading),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,

@@ -332,7 +332,22 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
     if any(_SWITCH.search(name) for name in flags) or flags & _guards(text):
         return False
     made = re.search(r"\btril\b|\btriu\b", text) is not None
-    return made and (mask_parameter(definition) is None or "register_buffer" in text)
+    return made and (mask_parameter(definition) is None or "register_buffer" in text or _is_unconditional(text))
+
+
+def _is_unconditional(text: str) -> bool:
+    """Whether a triangle of ones is made in every call: in no branch, and not where a mask is only looked at."""
+    lines = [line for line in code_of(text).split("\n") if line.strip()]
+    for place, line in enumerate(lines):
+        if not re.search(
+            r"\btri[lu]\(\s*(?:torch\.)?(?:ones|full|new_ones)|_(?:ones|full)\([^\n]*\)\.tri[lu]_?\(", line
+        ):
+            continue
+        depth = len(line) - len(line.lstrip())
+        outer = [before for before in lines[:place] if len(before) - len(before.lstrip()) < depth]
+        if not re.search(r"\bif\b", line) and outer and outer[-1].lstrip().startswith("def "):
+            return True
+    return False
 
 
 # "casual" is how causal is often misspelt.

@@ -54,11 +54,16 @@ def wrong_senses(pipeline: Pipeline) -> tuple[Variant, ...]:
     def moved(rule: Rule) -> Stage:
         def stage(state: State) -> None:
             queries, keys = state.keep.shape[-2:]
-            state.keep = (state.keep | ~lower(queries, keys)) & keeps(queries, keys, rule)
+            own = keeps(queries, keys, rule)
+            state.keep = own if state.handed is None else state.handed & own
 
         return stage
 
-    return tuple(one for id, rule in _WRONG if id != "mask.lost" for one in variants(id, {"sense": moved(rule)}))
+    def alone(state: State) -> None:
+        state.keep = lower(*state.keep.shape[-2:])
+
+    wrong = [one for id, rule in _WRONG for one in variants(id, {"sense": moved(rule)})]
+    return (*wrong, *variants("mask.lost", {"sense": alone}))
 
 
 def wrong_triangles(pipeline: Pipeline) -> tuple[Variant, ...]:

@@ -21,6 +21,7 @@ class Chosen:
     ties: tuple[Reading, ...] = ()  # others that need as many mistakes
     layout_open: bool = False  # whether only its answers could tell how its inputs are laid out, and it gave none
     untried: tuple[str, ...] = ()  # parameters of the call that take a cache, and are left out
+    switch_untried: tuple[str, ...] = ()  # flags that switch a mask of its own on, and are left off
     mask_untried: str = ""  # the parameter of the call that takes a mask, where it is left out
     further: bool = (
         False  # whether it computes with parameters that the kata does not have, and no set of mistakes explains it

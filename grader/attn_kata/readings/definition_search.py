@@ -36,6 +36,9 @@ class DefinitionSearch:
     mask_of: Ranked | None = None
     several: bool = False  # whether other definitions may be meant
     sizes_fit: bool = field(default=True, init=False)  # whether the layers have the sizes of the contract's
+    switch_untried: tuple[str, ...] = field(
+        default=(), init=False
+    )  # flags of a mask of its own that no known way explains
     further: tuple[str, ...] = field(default=(), init=False)  # parameters that are none of the contract's
 
     @property
@@ -222,9 +225,14 @@ class DefinitionSearch:
         on = calls.switched_on(ranked.reading, self.definition, self.search.structure)
         if on is None or {"build", "call", "causal"} & set(self.given):
             return ranked
-        asked = self.search.unmasked(on)
-        count = mistakes(asked, 1) if answers(asked) else None
-        return replace(ranked, reading=on, mistakes=count) if count else ranked
+        for way in (on, replace(on, square=True)) if self.contract.takes_qkv else (on,):
+            asked = self.search.unmasked(way)
+            count = mistakes(asked, 1) if answers(asked) else None
+            if count is not None:
+                return replace(ranked, reading=way, mistakes=count) if count else ranked
+        before = {*ranked.reading.build, *ranked.reading.call}
+        self.switch_untried = tuple(name for name, value in (*on.build, *on.call) if (name, value) not in before)
+        return ranked
 
     def _of_any_rank(self, ranked: Ranked) -> Ranked:
         """The reading; but of any number of dimensions for a function that raises for none.

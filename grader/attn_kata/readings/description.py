@@ -236,6 +236,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)
     found += [f"its cache is not tried ({', '.join(chosen.untried)})"] * bool(chosen.untried)
+    found += [f"its own mask is not tried ({', '.join(chosen.switch_untried)})"] * bool(chosen.switch_untried)
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -161,6 +161,10 @@ class Limits:
             if pipeline.module:
                 before = (self.parameters(before[0], self.heads(before[1])), *before[1:])
             state: State = begin(*before, *self.of_reference(given[skipped:]))
+            if self.reading.causal and self.place is not None:  # the mask that is handed in, without the code's own
+                mask = given[skipped + self.place] if len(given) > skipped + self.place else None
+                is_given = isinstance(mask, Tensor) and self.reading.mask != "none"
+                state.handed = self.narrowed(cast("Tensor", mask)) if is_given else None
             return state
 
         if self.without_weights:
@@ -188,7 +192,8 @@ class Limits:
             return limited
         if self.place is None:
             return causal.hidden_by_itself(limited)
-        return replace(limited, variants=(*limited.variants, *causal.wrong_senses(limited)))
+        others = tuple(one for one in limited.variants if one.id != "mask.causal")  # it is so by itself
+        return replace(limited, variants=(*others, *causal.wrong_senses(limited)))
 
     def _with_one(self, symbol: str, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
         """The probes for a module with one head, or with one key-value head."""

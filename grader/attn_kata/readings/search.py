@@ -72,6 +72,7 @@ class Search:
         layout_open: bool = False,
         untried: tuple[str, ...] = (),
         mask_untried: str = "",
+        switch_untried: tuple[str, ...] = (),
         further: bool = False,
     ) -> Chosen:
         """The reading as chosen, with its adapter."""
@@ -87,6 +88,7 @@ class Search:
             layout_open=layout_open,
             untried=untried,
             mask_untried=mask_untried,
+            switch_untried=switch_untried,
             further=further,
         )
 
