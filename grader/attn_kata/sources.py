@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import ast  # imported when it is used: `attn-kata start` does not need it
 
 SUFFIX = ".ipynb"
+FILE_ITSELF = "# Above is what the file imports from others. The file itself:"
 MOST_NOTEBOOK_BYTES = 100_000_000  # the outputs are in the file too: pictures, and prints of a training
 _SMALLER = "Clear its outputs in Jupyter (Edit, Clear Outputs of All Cells), and save it"
 _BLANK = b" \t\r\n\xef\xbb\xbf"  # a pipe on Windows puts a mark before text: EF BB BF

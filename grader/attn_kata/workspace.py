@@ -39,9 +39,14 @@ class Attempt:
     told_by: str = ""
     piped: Source | None = None
 
-    def source(self) -> Source:
-        """What is graded, as it is now. Raises UsageError."""
-        return notebooks.of_kata(self.piped or sources.read(self.path), self.kata)
+    def source(self, *, alone: bool = False) -> Source:
+        """What is graded, as it is now: the file, unless `alone` with what it imports from beside it. Raises UsageError."""
+        if self.piped or alone:
+            return notebooks.of_kata(self.piped or sources.read(self.path), self.kata)
+
+        from attn_kata import local_imports  # only here: `start` does not need it
+
+        return notebooks.of_kata(local_imports.read(self.path), self.kata)
 
 
 class StubExists(UsageError):
@@ -154,7 +159,7 @@ def resolve(
         return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by, piped=piped)
     elif _is_file(argument):
         path = Path(argument)
-        kata, told_by = (named, "") if named else _kata_of(path, sources.read(path), nearest)
+        kata, told_by = (named, "") if named else _kata_of(path, sources.read(path), _with_imports(path, nearest))
         return Attempt(kata=kata, path=_absolute(path), name=argument, told_by=told_by)
     else:
         kata = catalog.find(argument)
@@ -170,6 +175,15 @@ def resolve(
             next_step=f"attn-kata grade FILE --kata {kata.slug}, or for a new stub: attn-kata start {kata.slug}",
         )
     return Attempt(kata=kata, path=found, name=shown(found))
+
+
+def _with_imports(
+    path: Path, nearest: Callable[[bytes], tuple[str, str] | None]
+) -> Callable[[bytes], tuple[str, str] | None]:
+    """`nearest`, of a file with what it imports from files beside it."""
+    from attn_kata import local_imports
+
+    return lambda _: nearest(local_imports.read(path).code)
 
 
 def may_see_reference(kata: Kata, history: History, *, give_up: bool) -> bool:

@@ -435,3 +435,61 @@ def test_who_waits_at_a_terminal_is_told_what_for(folder, home, ready):
     child.expect("Grading … ".encode())
     child.expect("FAILED")
     child.expect(pexpect.EOF)
+
+
+HELPER = """\
+import torch
+
+
+def weights(q, k):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    return scores.softmax(-2)
+"""
+USES_IT = """\
+from helper import weights
+
+
+def scaled_dot_product_attention(q, k, v):
+    return weights(q, k) @ v
+"""
+
+
+def test_what_an_attempt_imports_from_a_file_beside_it_is_read_and_a_mistake_there_has_its_line(run, folder):
+    (folder / "sdpa.py").write_text(USES_IT, "utf-8")
+    (folder / "helper.py").write_text(HELPER, "utf-8")
+    wrong = run("grade", "sdpa.py")
+
+    assert wrong.returncode == 1, wrong.stdout
+    assert "(softmax.query_axis)" in wrong.stdout
+    assert "helper.py, line 6" in wrong.stdout
+    assert "> 6  return scores.softmax(-2)" in wrong.stdout
+    assert "Note: Read with what it imports from helper.py." in wrong.stdout
+
+    (folder / "helper.py").write_text(HELPER.replace("-2)\n", "-1)\n"), "utf-8")
+    right = run("grade", "sdpa.py")
+    assert right.returncode == 0, right.stdout
+
+    report = json.loads(run("grade", "sdpa.py", "--json").stdout)
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(report, SCHEMA)
+    assert {cell["name"] for cell in report["cells"]} == {"", "helper.py"}
+
+
+def test_a_mistake_in_the_file_itself_has_its_own_line_whatever_it_imports(run, folder):
+    (folder / "sdpa.py").write_text(USES_IT.replace("weights(q, k) @ v", "weights(q, k).softmax(-2) @ v"), "utf-8")
+    (folder / "helper.py").write_text(HELPER.replace(".softmax(-2)", ""), "utf-8")
+    wrong = run("grade", "sdpa.py", "--format", "github")
+
+    assert wrong.returncode == 1
+    assert "::error file=sdpa.py,line=5,title=" in wrong.stdout
+    assert "softmax.query_axis" in wrong.stdout
+
+
+def test_another_persons_file_reads_no_file_beside_it(run, folder):
+    (folder / "sdpa.py").write_text(USES_IT, "utf-8")
+    (folder / "helper.py").write_text(HELPER, "utf-8")
+    done = run("grade", "sdpa.py", "--untrusted")
+
+    assert done.returncode == 3, done.stdout
+    assert "No module named 'helper'" in done.stdout
+    assert "everything else takes one file" in " ".join(done.stdout.split())

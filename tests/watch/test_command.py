@@ -242,6 +242,34 @@ def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder
     assert History(print).passed_path("mha") is None
 
 
+def test_a_save_of_a_file_that_the_attempt_imports_is_graded_too(folder, environment, ready):
+    (folder / "sdpa.py").write_text(
+        "from attend import weights\n\n\ndef scaled_dot_product_attention(q, k, v):\n    return weights(q, k) @ v\n",
+        "utf-8",
+    )
+    helper = "def weights(q, k):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-2)\n"
+    (folder / "attend.py").write_text(helper, "utf-8")
+    process = subprocess.Popen(
+        ready.face("watch", "sdpa.py"),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    while "attend.py, line 2" not in (line := process.stdout.readline()):
+        assert line
+    save(folder / "attend.py", helper.replace("-2", "-1"))
+    while not (line := process.stdout.readline()).startswith("PASSED"):
+        assert line
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(15) == 143
+    assert first.startswith("FAILED  sdpa  sdpa.py")
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here; on Debian: apt-get install tmux")
 def test_in_tmux_the_screen_that_was_there_comes_back(folder, environment, tmp_path):
     (folder / "sdpa.py").write_text(WRONG, "utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from attn_kata import catalog, files, notebooks, sources
+from attn_kata import catalog, files, local_imports, notebooks, sources
 from attn_kata.api import session
 from attn_kata.api.report import Report
 from attn_kata.catalog import Kata
@@ -178,7 +178,7 @@ def _given(
         raise UsageError("Give one attempt.", next_step=_GIVE)
     if path is not None:
         file = Path(path)
-        return files.printable(str(file)), notebooks.of_kata(sources.read(file), kata), None
+        return files.printable(str(file)), notebooks.of_kata(local_imports.read(file), kata), None
     if isinstance(attempt, os.PathLike):
         raise UsageError(f"'{attempt}' is a path.", next_step=f"attn_kata.grade('{kata.slug}', path='{attempt}')")
     text = source if source is not None else attempt

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attn_kata import notebooks, sources
+from attn_kata import local_imports, notebooks, sources
 from attn_kata.api import statements
 from attn_kata.api.statements import Definition
 from attn_kata.catalog import Kata
@@ -73,7 +73,7 @@ def of_object(attempt: object, kata: Kata, *, reads: bool) -> tuple[str, Source,
     in_python = isinstance(own, (type, types.FunctionType))
     if in_python and module is not None and module.__name__ != "__main__" and getattr(module, "__file__", None):
         name = own.__name__
-        source = sources.read(Path(str(module.__file__)))
+        source = local_imports.read(Path(str(module.__file__)))
         return shown, *_called(source, name, kata, statements.defined_in(source), reads=reads)
     definition = statements.definition(own)
     session = statements.namespace(own)

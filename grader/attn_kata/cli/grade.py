@@ -102,7 +102,7 @@ def command(
     history = History(warn)
     target = workspace.resolve(attempt, kata, history, reading.nearest)
     reading.check(target.kata)
-    source = target.source()
+    source = target.source(alone=untrusted)  # another person's file reads no file of this machine
     if target.told_by:
         warn(target.told_by)
     for name in properties:

@@ -33,7 +33,10 @@ from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
 from attn_kata.report.plain import one_line
 
 STOPPED = "your file ends early with an exception, and what it defines before that is graded: {why}"
-ONE_FILE = "An attempt is one file: it can import what is installed, but no file beside it"
+ONE_FILE = (
+    "An attempt can import what is installed. `grade` and `watch` also read the files beside it; "
+    "everything else takes one file"
+)
 MOST_OF_AN_EXCEPTION = 300  # characters of a note
 DIAGNOSIS_SECONDS = 30.0  # far more than the bounded search needs: a hostile source may make looking at it slow
 MAX_SOURCE_FOR_LINES = 64 << 10  # bytes; no lines are looked for in more: parsing a megabyte can take half a minute

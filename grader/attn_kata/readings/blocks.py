@@ -24,7 +24,7 @@ _SHIFTS = ("bias", "beta", "b", "b_2", "b2", "shift")
 def block_like(structure: Structure) -> list[Definition]:
     """The classes that may be a block, the likeliest first: with norms and an attention, and no whole model."""
     found = []
-    for place, one in enumerate(structure.definitions):
+    for place, one in enumerate(structure.own):
         made = set(one.layers.values())
         normed = any(_is_norm(maker) for maker in made) or re.search(r"norm|\bln", one.text, re.IGNORECASE) is not None
         if not one.is_class or not one.call or not normed or _ATTENDS.search(structure.text(one)) is None:

@@ -24,7 +24,7 @@ LOWEST = re.compile(r"inf\b|-\s*1e|-\s*10000|finfo")
 
 def find(structure: Structure) -> Definition | None:
     """The function of a source that builds a causal mask of one length or two, or None."""
-    for one in structure.definitions:
+    for one in structure.own:
         if one.is_class or not _NAMED.search(one.name) or not _MAKES.search(one.text) or "softmax" in code_of(one.text):
             continue
         if lengths(one) in (1, 2):

@@ -37,6 +37,7 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
         every = [] if named is None else [named]
     # A file with an attention and a block is graded by its attention, unless the block is named.
     whole = [one for one in blocks.block_like(found) if blocks.norms_of(one) > 1]
+    every = every or whole[:1]  # the attention that it uses is in another file
     for definition in every:
         for slug in ["transformer_block"] if definition in whole else _nearest(definition, found):
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None

@@ -24,7 +24,7 @@ _OF_A_NUMBER = r"(?:!=|==|\.n?eq_?\(|\b(?:ne|eq)\(\s*\w+\s*,)\s*(?:(\d+)|((?:\w+
 
 def find(structure: Structure) -> Definition | None:
     """The function of a source that builds a mask of padding, or None."""
-    return next((one for one in structure.definitions if _named_so(one) and call(one)), None)
+    return next((one for one in structure.own if _named_so(one) and call(one)), None)
 
 
 def _named_so(one: Definition) -> bool:

@@ -43,7 +43,7 @@ def find(structure: Structure) -> list[Definition]:
     attentions = {one.name for one in attention_like(structure)}
     named = [
         one
-        for one in structure.definitions
+        for one in structure.own
         if one.name not in attentions
         and _NAMED.search(one.name)
         and not _adds(one, structure)

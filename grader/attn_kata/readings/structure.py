@@ -52,6 +52,12 @@ class Structure:
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()
     imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from
+    begins: int = 0  # the line above which everything comes from other files, which the source imports
+
+    @property
+    def own(self) -> tuple[Definition, ...]:
+        """The definitions of the file itself; all, where it has none but imports them."""
+        return tuple(one for one in self.definitions if one.lines[0] > self.begins) or self.definitions
 
     def find(self, name: str) -> Definition | None:
         """The definition with this name."""
@@ -93,7 +99,7 @@ def code_of(text: str) -> str:
 def attention_like(structure: Structure) -> list[Definition]:
     """The definitions that may be an attention, the likeliest first: those named so and using the others lead."""
     found = []
-    for place, one in enumerate(structure.definitions):
+    for place, one in enumerate(structure.own):
         if not one.call or (one.is_class and not one.layers and not one.call):
             continue
         if not one.is_class and "mask" in one.name.lower() and "softmax" not in code_of(one.text):

@@ -8,8 +8,10 @@ import io
 import re
 import symtable
 import tokenize
+from dataclasses import replace
 
 from attn_kata.readings.structure import Definition, Parameter, Structure
+from attn_kata.sources import FILE_ITSELF
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
 _CONFIGS = re.compile(r"^(?:config|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
@@ -59,7 +61,29 @@ def of_source(source: bytes) -> Structure:
         if isinstance(target, ast.Name)
     }
     sizes = frozenset(assigned | _unset(source))
-    return Structure(definitions=tuple(found.values()), globals=sizes, imports=_imports(tree))
+    also = _aliases(statements, found)
+    found = {name: _with_aliases(one, also) for name, one in found.items()}
+    begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
+    return Structure(definitions=tuple(found.values()), globals=sizes, imports=_imports(tree), begins=begins)
+
+
+def _aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[str, str]:
+    """Other names of definitions, as in `Attention = MultiHeadAttention`."""
+    return {
+        target.id: node.value.id
+        for node in statements
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id not in found
+    }
+
+
+def _with_aliases(one: Definition, also: dict[str, str]) -> Definition:
+    """The definition, which names others as they are defined."""
+    if not also.keys() & (one.reads | set(one.layers.values())):
+        return one
+    layers = {name: also.get(made, made) for name, made in one.layers.items()}
+    return replace(one, reads=one.reads | {also[name] for name in one.reads & also.keys()}, layers=layers)
 
 
 def _unset(source: bytes) -> set[str]:

@@ -38,11 +38,20 @@ def _mistakes(report: Report) -> list[str]:
             level,
             f"{lead}{plain(mistake.explanation)}\nAsk yourself: {plain(mistake.question)}",
             title=f"{mistake.title} ({mistake.id})" + (f", {mistake.place}" if mistake.place else ""),
-            line=None if mistake.place else mistake.line,  # a notebook is JSON: its lines are not those of its cells
+            line=_line(report, mistake.line),
         )
         for found in report.diagnosis
         for mistake in found.mistakes
     ]
+
+
+def _line(report: Report, line: int | None) -> int | None:
+    """The line in the attempt's file; None in a notebook, which is JSON, and in another file that the attempt imports."""
+    if not report.cells or line is None:
+        return line
+    cell = next((one for one in report.cells if one.first <= line <= one.last), None)
+    own = cell is not None and not cell.name and report.attempt.endswith(".py")
+    return line - cell.first + cell.starts_at if cell is not None and own else None
 
 
 def _finding(report: Report, finding: Finding) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attn_kata import sources
+from attn_kata import local_imports
 from attn_kata.errors import UsageError
 from attn_kata.sources import Source
 
@@ -103,6 +103,6 @@ class Watcher:
 def look(path: Path) -> Seen:
     """The file's content now."""
     try:
-        return Saved(source=sources.read(path))
+        return Saved(source=local_imports.read(path))
     except UsageError as problem:
         return Missing(why=problem.what)
