@@ -19,7 +19,12 @@ def begin(parameters, build, x):
     return State(parameters=parameters, stream=x, branch=x, start=x, H=H, p=(*p, 0.0)[0], keep=causal)
 
 
-def layer_norm(state, name, value, eps=1e-5, unbiased=False, outside=False, dims=(-1,), without=(), centres=True):
+def layer_norm(state, name, value):
+    used = state.which.get(name, name)
+    return value if used is None else norm_of(state, used, value, **state.norms)
+
+
+def norm_of(state, name, value, eps=1e-5, unbiased=False, outside=False, dims=(-1,), without=(), centres=True):
     """A norm as the contract's but for what is given. `outside`: eps is added to the deviation; `without`: weight, bias."""
     mean = value.mean(dims, keepdim=True) if centres else torch.zeros_like(value[..., :1])
     centred = value - mean
@@ -30,13 +35,31 @@ def layer_norm(state, name, value, eps=1e-5, unbiased=False, outside=False, dims
     return normed if "bias" in without else normed + state.parameters[f"{name}.bias"]
 
 
-def both_norms(**how):
-    return {"norm1": norm("norm1", **how), "norm2": norm("norm2", **how)}
+def norms(**how):
+    """What both norms do otherwise than those of the contract."""
 
-
-def norm(name, **how):
     def stage(state):
-        state.branch = layer_norm(state, name, state.stream, **how)
+        state.norms = how
+
+    return stage
+
+
+def which(**names):
+    """Which parameters a norm uses: another norm's, or None for no norm at all."""
+
+    def stage(state):
+        state.which = names
+
+    return stage
+
+
+def both_norms(**how):
+    return {"norms": norms(**how)}
+
+
+def norm(name):
+    def stage(state):
+        state.branch = layer_norm(state, name, state.stream)
 
     return stage
 
@@ -157,9 +180,9 @@ def upper_triangle(state):
     s.fill(state, state.keep.transpose(-2, -1))
 
 
-def add_and_norm(name):
+def norm_the_sum(name):
     def stage(state):
-        state.out = state.stream = layer_norm(state, name, state.stream + state.branch)
+        state.out = state.stream = layer_norm(state, name, state.stream)
 
     return stage
 
@@ -193,6 +216,8 @@ PIPELINES = (
         begin=begin,
         activated=True,
         stages={
+            "which": which(),
+            "norms": norms(),
             "norm1": norm("norm1"),
             "project": project,
             "split": s.split_heads,
@@ -207,17 +232,24 @@ PIPELINES = (
             "output": project_out,
             "drop1": drop,
             "add1": add,
+            "after1": s.nothing,
             "norm2": norm("norm2"),
             "mlp_in": mlp("mlp_in"),
             "gelu": activate(functional.gelu),
             "mlp_out": mlp("mlp_out"),
             "drop2": drop,
             "add2": add,
+            "after2": s.nothing,
         },
         variants=(
             *variants(
                 "block.post_norm",
-                {"norm1": unchanged, "add1": add_and_norm("norm1"), "norm2": unchanged, "add2": add_and_norm("norm2")},
+                {
+                    "norm1": unchanged,
+                    "after1": norm_the_sum("norm1"),
+                    "norm2": unchanged,
+                    "after2": norm_the_sum("norm2"),
+                },
             ),
             *variants("block.no_residual", {"add1": no_sum, "add2": no_sum}, {"add1": no_sum}, {"add2": no_sum}),
             *variants(
@@ -228,15 +260,15 @@ PIPELINES = (
             ),
             *variants(
                 "block.norm_shared",
-                {"norm2": norm("norm1")},
-                {"norm1": norm("norm2")},
-                {"norm1": norm("norm2"), "norm2": norm("norm1")},
+                {"which": which(norm2="norm1")},
+                {"which": which(norm1="norm2")},
+                {"which": which(norm1="norm2", norm2="norm1")},
             ),
             *variants(
                 "block.norm_missing",
-                {"norm1": unchanged},
-                {"norm2": unchanged},
-                {"norm1": unchanged, "norm2": unchanged},
+                {"which": which(norm1=None)},
+                {"which": which(norm2=None)},
+                {"which": which(norm1=None, norm2=None)},
             ),
             *variants("block.parallel", {"norm2": norm_of_the_start}),
             *variants("block.first_branch_lost", {"add2": add_to_the_start}),
@@ -247,6 +279,7 @@ PIPELINES = (
             *variants(
                 "block.eps",
                 *(both_norms(eps=eps) for eps in (1e-3, 1e-6, 1e-12)),
+                both_norms(eps=1e-6, outside=True),
             ),
             *variants(
                 "block.unbiased_variance", both_norms(unbiased=True), both_norms(unbiased=True, eps=1e-6, outside=True)

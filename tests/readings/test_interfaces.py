@@ -546,3 +546,78 @@ def test_a_mask_of_its_own_that_cannot_be_asked_is_said(shared_engine):
 
     assert report.outcome == "passed"
     assert "its own mask is not tried (causal)" in (report.reading or {})["departures"]
+
+
+# A layer of the first transformer: each norm after the sum, ReLU, rates of its own, and a mask of padding that must be given.
+POST_NORM = """
+class Norm(nn.Module):
+    def __init__(self, width, eps=1e-6):
+        super().__init__()
+        self.scale, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.eps = eps
+
+    def forward(self, x):
+        return self.scale * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + self.eps) + self.bias
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.attn = Attention(d_model, n_heads)
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.ff = nn.Sequential(nn.Linear(d_model, d_ff), nn.ReLU(), nn.Dropout(0.1), nn.Linear(d_ff, d_model))
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x, src_mask):
+        x = self.norm1(x + self.drop(self.attn(x, src_mask)))
+        return self.norm2(x + self.drop(self.ff(x)))
+"""
+LAYER = ATTEND.replace("class SelfAttend", "class Attention").replace("mask=None", "mask") + POST_NORM
+OWN_NORM = LAYER.replace("= nn.LayerNorm(d_model), nn.LayerNorm(d_model)", "= Norm(d_model), Norm(d_model)")
+PRE_NORM = LAYER.replace(
+    "self.norm1(x + self.drop(self.attn(x, src_mask)))", "x + self.drop(self.attn(self.norm1(x), src_mask))"
+)
+PRE_NORM = PRE_NORM.replace("self.norm2(x + self.drop(self.ff(x)))", "x + self.drop(self.ff(self.norm2(x)))")
+
+
+@pytest.mark.parametrize(
+    ("text", "conventions"),
+    [
+        (LAYER, ("post_norm", "relu", "not_causal")),
+        (OWN_NORM, ("post_norm", "relu", "sample_deviation", "not_causal")),
+        (OWN_NORM.replace(".std(-1,", ".std(-1, unbiased=False,"), ("post_norm", "relu", "deviation", "not_causal")),
+        (PRE_NORM, ("relu", "not_causal")),
+        (LAYER.replace("mask == 0", "mask"), ("post_norm", "relu", "not_causal")),
+        (LAYER.replace("src_mask", "src_padding_mask"), ("post_norm", "relu", "not_causal")),
+    ],
+    ids=["post_norm", "deviation_of_a_sample", "deviation", "pre_norm", "true_hides", "padding"],
+)  # fmt: skip
+def test_a_layer_of_an_encoder_is_read_as_it_is_meant(text, conventions):
+    found = read(HEAD + text, "transformer_block")
+
+    assert isinstance(found, Chosen)
+    assert (set(found.reading.conventions), found.mistakes) == (set(conventions), 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("/ math.sqrt(self.d)", "", "scale.missing"),
+        ("/ math.sqrt(self.d)", "/ math.sqrt(E)", "scale.embed_dim"),
+        ("dim=-1)\n        out", "dim=-2)\n        out", "softmax.query_axis"),
+        (".transpose(1, 2).reshape(B, T, E))", ".reshape(B, T, E))", "merge.no_transpose"),
+        ("for w in (self.w_q, self.w_k, self.w_v)", "for w in (self.w_q, self.w_k, self.w_k)", "project.key_for_value"),
+        ("self.norm2(x + self.drop(self.ff(x)))", "self.norm2(self.drop(self.ff(x)))", "block.no_residual"),
+        ("self.norm2(x + self.drop(self.ff(x)))", "self.norm1(x + self.drop(self.ff(x)))", "block.norm_shared"),
+        ("self.norm2(x + self.drop(self.ff(x)))", "x + self.drop(self.ff(x))", "block.norm_missing"),
+        ("nn.Linear(d_model, d_ff), nn.ReLU()", "nn.Linear(d_model, d_ff)", "block.activation"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_layer_of_an_encoder_is_reported(old, new, mistake, shared_engine):
+    assert old in LAYER
+    source = (HEAD + LAYER.replace(old, new)).encode()
+    report = shared_engine.grade("transformer_block", source, attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    named = {one.id for found in report.diagnosis for one in found.mistakes}
+    assert mistake in named, report.findings

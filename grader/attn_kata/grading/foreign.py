@@ -248,7 +248,7 @@ def read(
         names = set(also.properties)
         tests = [*tests, *(one for one in _tests(source.folder.parent / also.kata) if one.property.name in names)]
     left_out = description.left_out(chosen.reading, source.contract, limits)
-    tests = _possible(tests, chosen.reading)
+    tests = _possible(tests, chosen.reading, one_feature=all(one.one_feature for one in limits.conventions))
     hides = chosen.reading.causal and limits.place is None
     reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
     if chosen.reading.keys_are_values:
@@ -282,7 +282,7 @@ def _tests(folder: Path) -> list[HiddenTest]:
     return hidden_tests.load(folder / f"test_{folder.name}.py")
 
 
-def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
+def _possible(tests: list[HiddenTest], reading: Reading, *, one_feature: bool) -> list[HiddenTest]:
     """The tests, with the sizes of their cases as the code can take them."""
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
@@ -290,11 +290,13 @@ def _possible(tests: list[HiddenTest], reading: Reading) -> list[HiddenTest]:
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
-    if not same and not fixed:
+    if not same and not fixed and one_feature:
         return tests
     kept = []
     for test in tests:
-        cases = dict.fromkeys(_alike(case, same, fixed) for case in test.property.cases if not isinstance(case, Drawn))
+        every = [case for case in test.property.cases if not isinstance(case, Drawn)]
+        wide = [case for case in every if case is None or case.as_dict().get("E") != 1 or one_feature]
+        cases = dict.fromkeys(_alike(case, same, fixed) for case in wide)
         kept.append(replace(test, property=replace(test.property, cases=tuple(cases) or test.property.cases)))
     return kept
 

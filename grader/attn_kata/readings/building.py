@@ -31,9 +31,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
-    common = replace(
-        common, rates=_rates(definition, structure, common) if contract.has_dropout and not contract.is_block else ()
-    )
+    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
     common = replace(common, own_rate=_has_own_rate(definition, structure))
     of_weights = contract.is_block or not _drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:

@@ -176,15 +176,21 @@ def _convention(table: Table) -> Convention:
     found = Convention(
         mistake=table.text("mistake"),
         words=table.text("words"),
-        old=table.exact_text("old"),
-        new=table.exact_text("new"),
+        edits=tuple(_edit(one, table) for one in table.lists("edits")),
         variant=int(table.number("variant")) if table.has("variant") else 0,
         says=table.text("says", ""),
         unless=table.text("unless", ""),
         leaves_out=table.texts("leaves_out", at_least=0) if table.has("leaves_out") else (),
+        one_feature=table.truth("one_feature") if table.has("one_feature") else True,
     )
     table.nothing_else()
     return found
+
+
+def _edit(texts: tuple[str, ...], table: Table) -> tuple[str, str]:
+    if len(texts) != 2:
+        raise table.wrong("edits", "must be pairs of an old text and a new one")
+    return texts[0], texts[1]
 
 
 def _layer(texts: tuple[str, ...]) -> dict[str, str]:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:  # which loads torch; `inference` must not
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """One of them. `old` → `new` is the edit that makes the reference follow it; every place of `old` is changed."""
+    """One of them. `edits`, old text and new, make the reference follow it; every place of an old text is changed."""
 
     mistake: str
     words: str
-    old: str
-    new: str
+    edits: tuple[tuple[str, str], ...]
     variant: int = 0  # of the mistake's variants
     says: str = ""  # a regular expression that the source must have; "" for none
     unless: str = ""  # one that it must not have
     leaves_out: tuple[str, ...] = ()
+    one_feature: bool = True  # whether it gives numbers for a width of 1
 
     def is_said(self, text: str) -> bool:
         """Whether the words of a source say it."""
@@ -49,7 +49,7 @@ def ways(known: dict[str, Convention], text: str) -> list[tuple[str, ...]]:
 
 
 def _stages_meet(known: dict[str, Convention], way: tuple[str, ...], one: Convention) -> bool:
-    return any(known[name].old in one.old or one.old in known[name].old for name in way)
+    return any(old in other or other in old for name in way for old, _ in known[name].edits for other, _ in one.edits)
 
 
 def followed(pipeline: Pipeline, conventions: Iterable[Convention]) -> Pipeline:
@@ -65,8 +65,8 @@ def followed(pipeline: Pipeline, conventions: Iterable[Convention]) -> Pipeline:
 
 def reference(source: str, conventions: Iterable[Convention]) -> str:
     """The source of the reference with these conventions. Raises ValueError where an edit does not fit."""
-    for one in conventions:
-        if one.old not in source:
-            raise ValueError(f"the reference has nowhere {one.old!r}")
-        source = source.replace(one.old, one.new)
+    for old, new in (edit for one in conventions for edit in one.edits):
+        if old not in source:
+            raise ValueError(f"the reference has nowhere {old!r}")
+        source = source.replace(old, new)
     return source

@@ -86,10 +86,7 @@ class DefinitionSearch:
             return None
         parameter = self.parameter if self._may_have_mask else None
         if self.contract.is_block and parameter is not None:
-            if "pad" in parameter.name.lower():
-                if parameter.default is None:
-                    self._refuse(" needs a mask of padding, and a block of the kata is given none")
-                    return None
+            if "pad" in parameter.name.lower() and parameter.default is not None:
                 parameter = None  # it hides padding, and no later keys
             elif not calls.makes_triangle(self.definition, self.search.structure):
                 readings = [each for one in readings[:MOST_FORMS] for each in self._with_forms(one)]

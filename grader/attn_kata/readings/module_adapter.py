@@ -111,9 +111,13 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             f"lead = {first}.shape[:-2]",
             *(f"{name} = {name}.flatten(0, -3) if {name}.dim() > 2 else {name}[None]" for name in inputs),
         ]
-    if contract.is_block and reading.mask != "none":  # the caller's mask is what hides later keys
+    if (
+        contract.is_block and reading.mask != "none"
+    ):  # the caller's mask is what hides later keys; that of an encoder, none
+        open_mask = any("causal" in contract.conventions[name].leaves_out for name in reading.conventions)
+        hides = "" if open_mask else ".tril()"
         lines.append(
-            f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device).tril()"
+            f"mask = _torch.ones({first}.shape[-2], {first}.shape[-2], dtype=_torch.bool, device={first}.device){hides}"
         )
         lines += as_taken(reading, f"mask.expand({first}.shape[0], H, {first}.shape[-2], {first}.shape[-2])", first)
     if "mask" in contract.inputs and reading.mask != "none":
