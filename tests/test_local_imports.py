@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attn_kata import local_imports, sources
-from attn_kata.readings import inference
+from attn_kata.readings import inference, syntax
 from attn_kata.sources import Source
 
 NORM = """\
@@ -212,3 +212,17 @@ def test_what_is_graded_is_a_definition_of_the_file_itself(tmp_path):
     slug, entry, _ = next(inference.katas_of(local_imports.read(main).code))
 
     assert (slug, entry) == ("transformer_block", "Layer")
+
+
+def test_what_is_used_of_a_module_belongs_to_the_definition_that_uses_it(tmp_path):
+    main = written(
+        tmp_path,
+        main="import ops\n\n\nclass Layer:\n    def __init__(self):\n        self.ff = ops.Ff()\n",
+        ops="class Ff:\n    def forward(self, x):\n        return x.relu()\n",
+    )
+    found = syntax.of_source(local_imports.read(main).code)
+    layer = found.find("Layer")
+
+    assert layer is not None
+    assert ".relu()" in found.text(layer)
+    assert [one.name for one in found.own] == ["Layer"]

@@ -588,9 +588,14 @@ PRE_NORM = PRE_NORM.replace("self.norm2(x + self.drop(self.ff(x)))", "x + self.d
         (OWN_NORM.replace(".std(-1,", ".std(-1, unbiased=False,"), ("post_norm", "relu", "deviation", "not_causal")),
         (PRE_NORM, ("relu", "not_causal")),
         (LAYER.replace("mask == 0", "mask"), ("post_norm", "relu", "not_causal")),
+        (
+            LAYER.replace("d_ff)", "d_ff, eps=1e-6)", 1).replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps)"),
+            ("post_norm", "relu", "not_causal"),
+        ),
+        (LAYER.replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, 1e-6)"), ("post_norm", "relu", "eps_6", "not_causal")),
         (LAYER.replace("src_mask", "src_padding_mask"), ("post_norm", "relu", "not_causal")),
     ],
-    ids=["post_norm", "deviation_of_a_sample", "deviation", "pre_norm", "true_hides", "padding"],
+    ids=["post_norm", "deviation_of_a_sample", "deviation", "pre_norm", "true_hides", "eps_argument", "eps_number", "padding"],
 )  # fmt: skip
 def test_a_layer_of_an_encoder_is_read_as_it_is_meant(text, conventions):
     found = read(HEAD + text, "transformer_block")

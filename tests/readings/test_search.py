@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 from functools import cache
 
 import pytest
+import torch
 
 from attn_kata import catalog
+from attn_kata.diagnosis import outcomes
 from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading.local import Local, load_namespace
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Adapt, Load
-from attn_kata.readings import contract, description, origin, reader, syntax
+from attn_kata.readings import contract, conventions, description, origin, reader, syntax
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import parse
 from attn_kata.readings.search import Search
@@ -446,3 +449,27 @@ def test_three_inputs_that_are_all_x_are_said_with_the_kata_that_tells_them_apar
     assert said == "query, key and value are all x: --kata qkv_attention tries them apart"
     alone = description.departures(read(adapter.source("minimal_gpt"), "mha"), known("mha")[0])
     assert not any("qkv_attention" in one for one in alone)
+
+
+WITH_CONVENTIONS = [slug for slug in KATAS if contract.of_kata(catalog.find(slug).folder).conventions]
+
+
+@pytest.mark.parametrize("slug", WITH_CONVENTIONS)
+def test_a_convention_is_the_same_in_the_reference_and_in_the_pipeline(slug):
+    """Its edit of the reference, and its variant of a mistake, give equal numbers: alone, and with any other one."""
+    of_kata, pipelines, _ = known(slug)
+    source = catalog.find(slug).solution.read_text("utf-8")
+    pipeline = next(one for one in pipelines if one.entry == of_kata.entry)
+    every = list(of_kata.conventions.values())
+    pairs = [pair for pair in itertools.combinations(every, 2) if not conventions.exclude(*pair)]
+    assert pairs
+    for chosen in [*((one,) for one in every), *pairs]:
+        namespace = types.ModuleType("edited")
+        exec(conventions.reference(source, chosen), namespace.__dict__)
+        followed = conventions.followed(pipeline, chosen)
+        for probe in pipeline.probes():
+            module = getattr(namespace, of_kata.entry)(*probe.build).double().eval()
+            weights = probe.weights({name: tuple(one.shape) for name, one in module.named_parameters()})
+            module.load_state_dict(weights)
+            reached = outcomes.outcome(followed, followed.begin(weights, probe.build, *probe.args), ())
+            assert torch.allclose(module(*probe.args), reached.out, rtol=1e-9, atol=1e-9), chosen

@@ -238,7 +238,7 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     if symbol == "H" and not contract.has_heads:
         return "1"
     if symbol == "C" and not contract.is_cross:
-        return "I" if "I" in symbols else "E"
+        return "L" if vocabulary.plain(name) == "contextsize" else "I" if "I" in symbols else "E"
     if "I" not in symbols:
         if symbol == "E" and contract.is_cross and vocabulary.plain(name) in ("kdim", "vdim", "keysize", "valuesize"):
             return "C"
@@ -318,9 +318,11 @@ def _rates(definition: Definition, structure: Structure, reading: Reading) -> tu
         if made != "Dropout" or path in reading.bypassed:
             continue
         name = path.rpartition(".")[2]
-        constant = re.search(
-            rf"self\.{re.escape(name)}\s*=\s*(?:\w+\.)*Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", owner.text
-        )
+        # In a list of layers, any of them: its name is a number.
+        made_as = rf"{re.escape(name)}\s*=\s*(?:\w+\.)*"
+        if name.isdecimal():
+            made_as = rf"{re.escape(path.split('.')[-2])}\s*=\s*(?:\w+\.)*Sequential\((?:[^=]|p *=)*?"
+        constant = re.search(rf"self\.{made_as}Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", owner.text)
         made_by = re.search(rf"\b{owner.name}\(([^()]*(?:\([^()]*\)[^()]*)*)\)", definition.text)
         defaults = all(one.default is not None for one in owner.build if vocabulary.size_of(one.name) == "p")
         unset = owner is not definition and made_by is not None and "drop" not in made_by[1] and defaults

@@ -180,6 +180,7 @@ def _convention(table: Table) -> Convention:
         variant=int(table.number("variant")) if table.has("variant") else 0,
         says=table.text("says", ""),
         unless=table.text("unless", ""),
+        unless_built=table.text("unless_built", ""),
         leaves_out=table.texts("leaves_out", at_least=0) if table.has("leaves_out") else (),
         one_feature=table.truth("one_feature") if table.has("one_feature") else True,
     )

@@ -25,6 +25,7 @@ class Convention:
     variant: int = 0  # of the mistake's variants
     says: str = ""  # a regular expression that the source must have; "" for none
     unless: str = ""  # one that it must not have
+    unless_built: str = ""  # what the constructor must not be given: then the contract's value is chosen, not a default
     leaves_out: tuple[str, ...] = ()
     one_feature: bool = True  # whether it gives numbers for a width of 1
 
@@ -44,12 +45,13 @@ def ways(known: dict[str, Convention], text: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = [()]
     for name, one in known.items():
         if one.is_said(text):
-            found = [(*way, name) for way in found if not _stages_meet(known, way, one)] + found
+            found = [(*way, name) for way in found if not any(exclude(known[each], one) for each in way)] + found
     return sorted(found, key=lambda way: -len(way))[:8]
 
 
-def _stages_meet(known: dict[str, Convention], way: tuple[str, ...], one: Convention) -> bool:
-    return any(old in other or other in old for name in way for old, _ in known[name].edits for other, _ in one.edits)
+def exclude(one: Convention, other: Convention) -> bool:
+    """Whether a source can follow only one of the two: they change the same place of the reference."""
+    return any(old in another or another in old for old, _ in one.edits for another, _ in other.edits)
 
 
 def followed(pipeline: Pipeline, conventions: Iterable[Convention]) -> Pipeline:

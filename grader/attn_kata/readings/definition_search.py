@@ -166,7 +166,12 @@ class DefinitionSearch:
             called = [replace(one, residual=way) for one in called for way in (False, True)]
         if "conventions" not in self.given and contract.conventions:
             sets = conventions.ways(contract.conventions, self.text)
-            called = [replace(one, conventions=each) for one in called for each in sets]
+            called = [
+                replace(one, conventions=each)
+                for one in called
+                for each in sets
+                if not {contract.conventions[name].unless_built for name in each} & set(dict(one.build).values())
+            ]
         if self.contract.has_own_sizes:  # one size of the code's can stand for all three only where they are equal
             called = [replace(one, alike=self._has_one_width(one)) for one in called]
         of_calls = {key: value for key, value in self.given.items() if key not in OF_MASKS}

@@ -9,6 +9,12 @@ _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_do
 _WHOLE = re.compile(
     r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
 )
+# A function that does something beside an attention: `count_flops_attn`, `plot_attention`.
+_OTHER_WORK = re.compile(
+    r"^_?(?:test|count|plot|show|draw|visuali[sz]e|bench(?:mark)?|profile|demo|main|train|load|save|convert|check|compare|print"
+    r"|log|register|replace|patch)(?:_|$)|flops",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +107,8 @@ def attention_like(structure: Structure) -> list[Definition]:
     found = []
     for place, one in enumerate(structure.own):
         if not one.call or (one.is_class and not one.layers and not one.call):
+            continue
+        if not one.is_class and _OTHER_WORK.search(one.name):
             continue
         if not one.is_class and "mask" in one.name.lower() and "softmax" not in code_of(one.text):
             continue  # it makes a mask

@@ -62,7 +62,8 @@ def of_source(source: bytes) -> Structure:
     }
     sizes = frozenset(assigned | _unset(source))
     also = _aliases(statements, found)
-    found = {name: _with_aliases(one, also) for name, one in found.items()}
+    modules = _modules(statements)
+    found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
     begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
     return Structure(definitions=tuple(found.values()), globals=sizes, imports=_imports(tree), begins=begins)
 
@@ -76,6 +77,24 @@ def _aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[s
         for target in node.targets
         if isinstance(target, ast.Name) and target.id not in found
     }
+
+
+def _modules(statements: list[ast.stmt]) -> list[str]:
+    """The names of what stands for a module of another file: `layers = SimpleNamespace(Norm=Norm)`."""
+    return [
+        target.id
+        for node in statements
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if isinstance(node.value.func, ast.Attribute) and node.value.func.attr == "SimpleNamespace"
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+
+
+def _with_members(one: Definition, modules: list[str]) -> Definition:
+    """The definition, which reads what it takes of such a module: `Norm`, in `layers.Norm(width)`."""
+    found = [name for module in modules for name in re.findall(rf"\b{module}\.(\w+)", one.text)]
+    return replace(one, reads=one.reads | set(found)) if found else one
 
 
 def _with_aliases(one: Definition, also: dict[str, str]) -> Definition:
