@@ -169,6 +169,8 @@ PIPELINES = (
             "remask": remask,
             "mix": s.mix,
         },
+        # Without a step after the softmax, the fill decides what a key gets that is hidden from every query.
+        ways=({"remask": s.nothing}, {"mask": mask_with(-1e9), "remask": s.nothing}),
         variants=(
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
@@ -183,7 +185,11 @@ PIPELINES = (
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}, {"mask": mask_with(0.0)}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
-            *variants("mask.after_softmax", {"mask": only_noted}, {"mask": only_noted, "remask": s.fill_weights}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": only_noted, "remask": remask},
+                {"mask": only_noted, "remask": s.fill_weights},
+            ),
             *variants("mask.query_axis", {"shape": s.mask_transposed}),
             *variants("mask.broadcast", {"shape": s.mask_reshaped(lambda mask: mask.unsqueeze(1))}),
             *variants("mask.added", {"mask": s.mask_added}),

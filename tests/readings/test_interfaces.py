@@ -626,3 +626,48 @@ def test_a_mistake_in_a_layer_of_an_encoder_is_reported(old, new, mistake, share
     assert report.outcome == "failed"
     named = {one.id for found in report.diagnosis for one in found.mistakes}
     assert mistake in named, report.findings
+
+
+DOT_PRODUCT = """
+class DotProductAttention(nn.Module):
+    def forward(self, query, key, value, mask=None):
+        weights = torch.bmm(query, key.transpose(1, 2))
+        if mask is not None:
+            weights = weights.masked_fill(mask == 0, -1e9)
+        return torch.bmm(weights.softmax(-1), value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "conventions", "mistakes"),
+    [
+        (DOT_PRODUCT, ("unscaled",), 0),
+        (DOT_PRODUCT.replace("softmax(-1)", "softmax(-2)"), ("unscaled",), 1),
+        (DOT_PRODUCT.replace("key.transpose(1, 2))", "key.transpose(1, 2)) / query.size(-1) ** 0.5"), (), 0),
+        (DOT_PRODUCT.replace("class DotProduct", "class ScaledDotProduct"), (), 1),
+        (DOT_PRODUCT.replace("class DotProduct", "class Self"), (), 1),
+        (
+            DOT_PRODUCT.replace("        weights = torch", "        d_k = query.size(-1)\n        weights = torch"),
+            (),
+            1,
+        ),
+    ],
+    ids=["plain", "wrong_axis", "divided", "named_scaled", "not_named_so", "size_not_used"],
+)
+def test_a_plain_dot_product_is_no_mistake_where_its_name_says_so_and_nothing_speaks_of_a_scale(
+    text, conventions, mistakes
+):
+    found = read(HEAD + text, "sdpa")
+
+    assert isinstance(found, Chosen)
+    assert (found.reading.conventions, found.mistakes) == (conventions, mistakes)
+
+
+@pytest.mark.parametrize("hidden", ["-1e9", 'float("-inf")'])
+def test_a_softmax_over_the_queries_beside_a_mask_is_one_mistake_in_a_function(hidden):
+    """A key that is hidden from every query gets weights then, which depend on the fill."""
+    text = DOT_PRODUCT.replace("key.transpose(1, 2))", "key.transpose(1, 2)) / query.size(-1) ** 0.5")
+    found = read(HEAD + text.replace("softmax(-1)", "softmax(-2)").replace("-1e9", hidden), "sdpa")
+
+    assert isinstance(found, Chosen)
+    assert found.mistakes == 1

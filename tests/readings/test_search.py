@@ -462,14 +462,17 @@ def test_a_convention_is_the_same_in_the_reference_and_in_the_pipeline(slug):
     pipeline = next(one for one in pipelines if one.entry == of_kata.entry)
     every = list(of_kata.conventions.values())
     pairs = [pair for pair in itertools.combinations(every, 2) if not conventions.exclude(*pair)]
-    assert pairs
+    assert every
     for chosen in [*((one,) for one in every), *pairs]:
         namespace = types.ModuleType("edited")
         exec(conventions.reference(source, chosen), namespace.__dict__)
         followed = conventions.followed(pipeline, chosen)
         for probe in pipeline.probes():
-            module = getattr(namespace, of_kata.entry)(*probe.build).double().eval()
-            weights = probe.weights({name: tuple(one.shape) for name, one in module.named_parameters()})
-            module.load_state_dict(weights)
-            reached = outcomes.outcome(followed, followed.begin(weights, probe.build, *probe.args), ())
-            assert torch.allclose(module(*probe.args), reached.out, rtol=1e-9, atol=1e-9), chosen
+            called, given = getattr(namespace, of_kata.entry), ()
+            if pipeline.module:
+                called = called(*probe.build).double().eval()
+                weights = probe.weights({name: tuple(one.shape) for name, one in called.named_parameters()})
+                called.load_state_dict(weights)
+                given = (weights, probe.build)
+            reached = outcomes.outcome(followed, followed.begin(*given, *probe.args), ())
+            assert torch.allclose(called(*probe.args), reached.out, rtol=1e-9, atol=1e-9), chosen

@@ -319,7 +319,7 @@ def _reference(source: Source, limits: Limits | None = None, *, hides: bool = Fa
         text = path.read_text("utf-8")
         if hides and path == source.solution:
             text = causal.reference(text)
-        if limits is not None and path == source.solution:
+        if limits is not None:
             text = conventions.reference(text, limits.conventions)
         exec(compile(text, str(path), "exec", dont_inherit=True), namespace.__dict__)
     namespace.__file__ = str(source.solution)
