@@ -163,10 +163,11 @@ def test_what_the_other_file_does_not_have_is_said(tmp_path, monkeypatch):
         "def f(:\n",
         "from latin import x\n",
         "from . import (\n",
+        "if __name__ == '__main__':\n    from helpers import x\n",
     ],
 )
 def test_else_the_file_is_what_it_was(tmp_path, text):
-    main = written(tmp_path, main=text, math="sqrt = None\n", torch="x = 1\n", broken="def f(:\n")
+    main = written(tmp_path, main=text, math="sqrt = None\n", torch="x = 1\n", broken="def f(:\n", helpers="x = 1\n")
     (tmp_path / "latin.py").write_bytes(b"x = '\xe9'\n")
 
     assert local_imports.read(main) == sources.read(main)

@@ -107,13 +107,11 @@ class _Gathered:
             before, after = lines[first][: statement.col_offset], lines[last][statement.end_col_offset :]
             lines[first : last + 1] = [f"{before}{instead}{after}", *("" for _ in range(last - first))]
         read = ", ".join(dict.fromkeys(part.name for part in self.parts))
-        above = (
-            [Part(name="imports of other files", text="\n".join(dict.fromkeys(self._imports)))] if self._imports else []
-        )
-        head = "\n".join(
-            itertools.takewhile(lambda line: line.startswith("#"), lines)
-        )  # a stub says there what it is for
-        every = [Part(name="", text=head), *above, *self.parts]
+        # A stub says in its first lines what it is for.
+        every = [Part(name="", text="\n".join(itertools.takewhile(lambda line: line.startswith("#"), lines)))]
+        if self._imports:
+            every.append(Part(name="imports of other files", text="\n".join(dict.fromkeys(self._imports))))
+        every += self.parts
         every[-1] = replace(every[-1], text=f"{every[-1].text}\n{FILE_ITSELF}")
         made = sources.joined([*every, Part(name="", text="\n".join(lines))])
         said = [f"Read with what it imports from {read}."] if read else []
@@ -165,7 +163,8 @@ class _Gathered:
         """The same for a module as a whole: an object with what is used of it."""
         if file is None or "." in called:
             return None
-        bodies = [statement for one in self._files.values() if one is not None for statement in one.body]
+        users = [one for one in self._files.values() if one is not None and (one is self._main or called in one.given)]
+        bodies = [statement for one in users for statement in one.body]
         asked = sorted(name for name in _attributes(bodies, called) if not name.startswith("__"))
         names = [name for name in asked if self._meaning(file, name)]
         self.notes += [f"'{files.shown(file.path)}' has no '{name}'." for name in asked if name not in names]
@@ -295,9 +294,10 @@ def _called(alias: ast.alias) -> str:
 
 
 def _imports(body: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import, also in functions and conditions."""
+    """Every import, also in functions and conditions, but not in what runs for a script only."""
     for statement in body:
-        for node in ast.walk(statement):
+        is_script = isinstance(statement, ast.If) and "__name__" in _used([statement.test])
+        for node in () if is_script else ast.walk(statement):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 yield node
 
