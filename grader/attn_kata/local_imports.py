@@ -321,7 +321,7 @@ def _given_by(statement: ast.stmt) -> set[str]:
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _used(body: Iterable[ast.stmt]) -> set[str]:
+def _used(body: Iterable[ast.AST]) -> set[str]:
     return {node.id for one in body for node in ast.walk(one) if isinstance(node, ast.Name)}
 
 

@@ -671,3 +671,32 @@ def test_a_softmax_over_the_queries_beside_a_mask_is_one_mistake_in_a_function(h
 
     assert isinstance(found, Chosen)
     assert found.mistakes == 1
+
+
+TWO_LENGTHS = """
+def attention_mask(encoder_lengths: torch.LongTensor, decoder_lengths: torch.LongTensor, max_length: int):
+    one = torch.arange(max_length)[None] >= encoder_lengths[:, None]
+    other = torch.arange(max_length)[None] >= decoder_lengths[:, None]
+    return one[:, None] | other[:, :, None]
+"""
+TAKES_AN_OBJECT = """
+class Exported(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        width = module.w_q.weight.size(0)
+        self.w_q = nn.Linear(width, width)
+        self.softmax = nn.Softmax(-1)
+
+    def forward(self, x):
+        return self.softmax(self.w_q(x) @ x.transpose(1, 2)) @ x
+"""
+
+
+def test_a_mask_between_two_sequences_is_no_mask_of_padding():
+    assert inference.kata_of((HEAD + TWO_LENGTHS).encode()) is None
+
+
+def test_what_a_stand_in_for_an_object_lacks_is_no_mistake_of_the_code(shared_engine):
+    report = shared_engine.grade("self_attention", (HEAD + TAKES_AN_OBJECT).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded", report.findings

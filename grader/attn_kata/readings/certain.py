@@ -70,7 +70,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         lacks = _LACKS.search(raised.text)
         if lacks is not None and lacks[1] == "Tensor":
             return not hasattr(torch.Tensor, lacks[2])
-        if lacks is not None and _is_set_below(lacks[2], raised, structure):
+        own = lacks is not None and structure.find(lacks[1]) is not None  # and no number that it was built with
+        if lacks is not None and own and _is_set_below(lacks[2], raised, structure):
             return True
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":

@@ -43,8 +43,9 @@ def call(builder: Definition) -> Pairs:
             return ()
         if what is not None:
             pairs.append((parameter.name, what))
-    values = {value.partition("_")[0] for _, value in pairs}
-    return tuple(pairs) if values & {"tokens", "lengths"} else ()
+    values = [value.partition("_")[0] for _, value in pairs]
+    of_one = values.count("lengths") < 2  # the lengths of two sequences make a mask from one to the other
+    return tuple(pairs) if {"tokens", "lengths"} & set(values) and of_one else ()
 
 
 def _given(parameter: Parameter, builder: Definition) -> str | None:
