@@ -94,7 +94,8 @@ def command(
     """Grade your attempt at the current kata, at KATA, or in FILE.
 
     FILE is Python or a notebook (.ipynb). "-" is standard input: attn-kata grade - --kata mha < FILE
-    FILE may be any code with attention: code by other names is read as it is, and the report says how.
+    FILE may be any code with attention: code by other names is read as it is, and the report says how. What it imports from
+    files beside it is read with it.
 
     The exit code is 0 when all core properties hold, 1 when some do not, and 3 when the attempt could not be graded.
     """

@@ -89,7 +89,8 @@ class DefinitionSearch:
             if "pad" in parameter.name.lower() and parameter.default is not None:
                 parameter = None  # it hides padding, and no later keys
             elif not calls.makes_triangle(self.definition, self.search.structure):
-                readings = [each for one in readings[:MOST_FORMS] for each in self._with_forms(one)]
+                forms = self._forms_of_a_block(readings[0])
+                readings = [replace(one, **form) for one in readings for form in forms]
                 parameter = None
         ranked = self._unmasked(readings, needs_mask=parameter is not None)
         if ranked is None and certain.returns_nothing(self.definition):
@@ -311,6 +312,19 @@ class DefinitionSearch:
             for fields in self._open_forms(of_way[0]):
                 found += [replace(one, **fields) for one in of_way]
         return found
+
+    def _forms_of_a_block(self, reading: Reading) -> list[dict[str, Any]]:
+        """How a mask may be passed to a block: for each meaning of it the first form that the code takes, or all of them."""
+        every = list(self._with_forms(reading))
+        taken: dict[str, Reading] = {}
+        for one in every:
+            if one.mask in taken:
+                continue
+            asked = self.search.unmasked(one)
+            if fits(asked) or any("returned a" in text for text in self.search.raised(one, self.search.unmasked)):
+                taken[one.mask] = one
+        names = ("mask", "mask_type", "shape", "call", "needs_mask")
+        return [{name: getattr(one, name) for name in names} for one in taken.values() or every[:MOST_FORMS]]
 
     def _open_forms(self, reading: Reading) -> list[dict[str, Any]]:
         forms: list[dict[str, Any]] = []
