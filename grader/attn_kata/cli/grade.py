@@ -94,6 +94,7 @@ def command(
     """Grade your attempt at the current kata, at KATA, or in FILE.
 
     FILE is Python or a notebook (.ipynb). "-" is standard input: attn-kata grade - --kata mha < FILE
+
     FILE may be any code with attention: code by other names is read as it is, and the report says how. What it imports from
     files beside it is read with it.
 
