@@ -283,8 +283,33 @@ AN_OPEN_MASK_BY_DEFAULT = (
         "        B, T, E = x.shape",
     )
 )
+A_MASK_THAT_IT_NEEDS = (
+    ATTEND.replace("mask=None", "mask")
+    .replace("        if mask is not None:\n            scores", "        scores")
+    .replace("masked_fill(mask == 0", "masked_fill(mask")
+    .replace(
+        "        scores = q", "        mask = (mask == 0).view(B, 1, T, T).expand(B, self.h, T, T)\n        scores = q"
+    )
+)
+A_MASK_THAT_IT_CHANGES = (
+    ATTEND.replace("mask=None", "mask")
+    .replace("masked_fill(mask == 0", "masked_fill(mask")
+    .replace("            scores =", "            mask.unsqueeze_(1).eq_(0)\n            scores =")
+)
 
 KINDS = {
+    "a_mask_that_it_needs": (
+        A_MASK_THAT_IT_NEEDS,
+        "mha",
+        {"mask=keep", "needs_mask=yes"},
+        ("(weights @ v).transpose(1, 2)", "(weights @ v)"),
+    ),
+    "a_mask_that_it_changes": (
+        A_MASK_THAT_IT_CHANGES,
+        "mha",
+        {"mask=keep", "shape=(B, T, T)"},
+        ("(weights @ v).transpose(1, 2)", "(weights @ v)"),
+    ),
     "a_switch_of_the_scale": (A_SWITCH_OF_THE_SCALE, "mha", set(), ("/ self.d**0.5", "/ self.d")),
     "a_word_that_it_compares": (A_WORD_THAT_IT_COMPARES, "mha", set(), (" / math.sqrt(self.d)", "")),
     "a_source_beside_the_query": (A_SOURCE_BESIDE_THE_QUERY, "cross_attention", {"returns=1"}, (" / self.scale", "")),
@@ -376,6 +401,20 @@ def test_an_interface_is_read_without_a_flag_and_hides_no_mistake(kind):
     assert said <= set(right.reading.flags())
     assert parse(tuple(right.reading.flags()))  # a person can hand it back
     assert wrong.mistakes > 0, wrong.reading.flags()
+
+
+def test_code_without_its_imports_is_read_with_the_usual_ones(shared_engine):
+    right = shared_engine.grade("mha", ATTEND.encode(), attempt="mine.py", reads=True)
+    wrong = ATTEND.replace(" / math.sqrt(self.d)", "")
+    failed = shared_engine.grade("mha", wrong.encode(), attempt="mine.py", reads=True)
+    strict = shared_engine.grade("mha", ATTEND.encode(), attempt="mine.py", reads=False)
+
+    said = "The file imports nothing. These names are read as what they usually stand for: F, math, nn"
+    assert right.outcome == "passed", right.ungraded_because
+    assert said in right.reading["notes"]
+    assert [one.id for found in failed.diagnosis for one in found.mistakes] == ["scale.missing"]
+    assert said.replace(" math,", "") in failed.reading["notes"]
+    assert strict.outcome == "ungraded"
 
 
 @pytest.mark.parametrize(

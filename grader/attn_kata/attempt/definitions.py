@@ -21,7 +21,10 @@ _LAZY = __future__.annotations.compiler_flag  # an annotation may name what coul
 def run(source: bytes, filename: str, namespace: dict[str, Any]) -> None:
     """Run every definition of `source` that can run. Raises MemoryError; other exceptions of a statement are dropped."""
     missing.Missing.open = True
-    _run(ast.parse(source).body, filename, namespace)
+    body = ast.parse(source).body
+    if not any(isinstance(one, (ast.Import, ast.ImportFrom)) for statement in body for one in ast.walk(statement)):
+        missing.fill_usual(namespace)  # it was copied without its imports
+    _run(body, filename, namespace)
     missing.close(namespace)
 
 

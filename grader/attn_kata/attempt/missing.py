@@ -6,21 +6,13 @@ It may be an annotation, a base class, a decorator or a default. What computes w
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib
 import types
-import typing
 from typing import Any, NoReturn
 
-# What a module of a project's own imports gives under these names, wherever `from … import *` is used.
-_USUAL = {
-    "nn": "torch.nn",
-    "F": "torch.nn.functional",
-    "optim": "torch.optim",
-    "math": "math",
-    "np": "numpy",
-    "torch": "torch",
-}
-_OF_TORCH = ("Tensor", "einsum")
-_OF_TYPING = ("Optional", "Tuple", "List", "Dict", "Union", "Any", "Callable")
+from attn_kata.protocol.usual_names import USUAL_NAMES
+
 _PROCESSOR = ("device", "DEVICE")
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
@@ -67,11 +59,21 @@ def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> N
     """Give the names of an import that has failed what stands for them."""
     for alias in statement.names:
         if alias.name == "*":
-            for name, value in _usual().items():
-                namespace.setdefault(name, value)
+            fill_usual(namespace)
             continue
         name = alias.asname or alias.name.partition(".")[0]
         namespace.setdefault(name, Missing(name))
+
+
+def fill_usual(namespace: dict[str, Any]) -> None:
+    """Give the names that such code usually imports, where the namespace does not have them and they are installed.
+
+    For code without its imports, and for `from … import *` of a module that is not here.
+    """
+    for name, (module, part) in USUAL_NAMES.items():
+        with contextlib.suppress(ImportError):  # numpy and einops may not be there
+            whole = importlib.import_module(module)
+            namespace.setdefault(name, getattr(whole, part) if part else whole)
 
 
 def close(namespace: dict[str, Any]) -> None:
@@ -97,21 +99,6 @@ def _copies(module: Any, count: int) -> Any:
     from torch import nn
 
     return nn.ModuleList([copy.deepcopy(module) for _ in range(count)])
-
-
-def _usual() -> dict[str, Any]:
-    import importlib
-
-    import torch
-
-    found: dict[str, Any] = {name: getattr(torch, name) for name in _OF_TORCH}
-    found |= {name: getattr(typing, name) for name in _OF_TYPING}
-    for name, module in _USUAL.items():
-        try:
-            found[name] = importlib.import_module(module)
-        except ImportError:  # numpy may not be there
-            continue
-    return found
 
 
 def _base() -> type:

@@ -45,6 +45,7 @@ _STRIDES_LEFT_OUT = "left out under this reading: that it needs inputs in one pi
 _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _SCORES_DROPPED = re.compile(r"none is 0, but several of one|sum to 1 in train\(\), and none is 0")
 _NOT_REACHED = "no weights reach it"  # of the output, which says nothing of the dropout
+_NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
 _DROPPED_WEIGHTS = (
     "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
 )
@@ -86,7 +87,9 @@ class Read:
             self.source.text, self.source.structure, self.source.contract, self.chosen.reading
         )
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
-        return {**found, "notes": [*found["notes"], *self.notes]}
+        assumed = self.source.structure.assumed
+        without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
+        return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
     @property
     def no_verdict(self) -> str | None:

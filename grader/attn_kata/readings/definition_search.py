@@ -321,22 +321,34 @@ class DefinitionSearch:
             if one.mask in taken:
                 continue
             asked = self.search.unmasked(one)
-            if fits(asked) or any("returned a" in text for text in self.search.raised(one, self.search.unmasked)):
+            if fits(asked) or (not answers(asked) and self._takes(one)):
                 taken[one.mask] = one
         names = ("mask", "mask_type", "shape", "call", "needs_mask")
         return [{name: getattr(one, name) for name in names} for one in taken.values() or every[:MOST_FORMS]]
 
     def _open_forms(self, reading: Reading) -> list[dict[str, Any]]:
-        forms: list[dict[str, Any]] = []
-        unmasked = self.search.unmasked
-        for one in self._with_forms(replace(reading, needs_mask=True)):
-            if answers(unmasked(one)) or any("returned a" in text for text in self.search.raised(one, unmasked)):
-                forms.append(
-                    {name: getattr(one, name) for name in ("mask", "mask_type", "shape", "call", "needs_mask")}
-                )
-            if len(forms) == MOST_FORMS:
+        """How an open mask may be passed to code that needs one: the first forms that it takes, of each meaning at least one.
+
+        What hides nothing in one meaning hides everything in another.
+        """
+        every = list(self._with_forms(replace(reading, needs_mask=True)))
+        meanings = {one.mask for one in every}
+        taken: list[Reading] = []
+        for one in every:
+            alike = sum(other.mask == one.mask for other in taken)
+            if alike < MOST_FORMS and self._takes(one):
+                taken.append(one)
+            if len(taken) >= MOST_FORMS and {each.mask for each in taken} == meanings:
                 break
-        return forms
+        first = {one.mask: one for one in reversed(taken)}
+        likeliest = [*first.values(), *(one for one in taken if one is not first[one.mask])][:MOST_FORMS]
+        names = ("mask", "mask_type", "shape", "call", "needs_mask")
+        return [{name: getattr(one, name) for name in names} for one in taken if one in likeliest]
+
+    def _takes(self, reading: Reading) -> bool:
+        """Whether the code gives any answer; if only a tuple, whose parts are looked for later."""
+        unmasked = self.search.unmasked
+        return answers(unmasked(reading)) or any("returned a" in text for text in self.search.raised(reading, unmasked))
 
     def _with_mask(self, ranked: Ranked) -> Ranked | None:
         """The reading with the mask, in the form that needs the fewest mistakes."""

@@ -32,6 +32,8 @@ def as_taken(reading: Reading, whole: str, like: str) -> list[str]:
             found.append("mask = mask.long()")
         elif reading.mask_type == "float":
             found.append(f"mask = mask.to({like}.dtype)")
+        elif reading.shape != "any" and reading.mask == "keep":
+            found.append("mask = mask.clone(memory_format=_torch.contiguous_format)  # code may change it in place")
     return found
 
 

@@ -58,6 +58,7 @@ class Structure:
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()
     imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from
+    assumed: tuple[str, ...] = ()  # usual names, as torch and nn, that a source without any import uses
     begins: int = 0  # the line above which everything comes from other files, which the source imports
 
     @property

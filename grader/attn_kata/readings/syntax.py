@@ -10,6 +10,7 @@ import symtable
 import tokenize
 from dataclasses import replace
 
+from attn_kata.protocol.usual_names import USUAL_NAMES
 from attn_kata.readings.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
@@ -60,12 +61,16 @@ def of_source(source: bytes) -> Structure:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    sizes = frozenset(assigned | _unset(source))
+    unset = _unset(source)
+    imports = _imports(tree)
+    assumed = () if imports else tuple(sorted(_unset(source, top=True) & USUAL_NAMES.keys()))
+    sizes = frozenset(assigned | unset - set(assumed))
     also = _aliases(statements, found)
     modules = _modules(statements)
     found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
     begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
-    return Structure(definitions=tuple(found.values()), globals=sizes, imports=_imports(tree), begins=begins)
+    every = tuple(found.values())
+    return Structure(definitions=every, globals=sizes, imports=imports, assumed=assumed, begins=begins)
 
 
 def _aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[str, str]:
@@ -105,14 +110,17 @@ def _with_aliases(one: Definition, also: dict[str, str]) -> Definition:
     return replace(one, reads=one.reads | {also[name] for name in one.reads & also.keys()}, layers=layers)
 
 
-def _unset(source: bytes) -> set[str]:
-    """The names that its functions read and nothing sets: of code without the cell or the file that has its sizes."""
+def _unset(source: bytes, *, top: bool = False) -> set[str]:
+    """The names that its functions read and nothing sets: of code without the cell or the file that has its sizes.
+
+    `top`: also those that are read outside of all functions, as the `nn` of `class Attention(nn.Module)`.
+    """
     try:
         table = symtable.symtable(source.decode("utf-8"), "source", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return set()
     own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    found: set[str] = set()
+    found = {symbol.get_name() for symbol in table.get_symbols() if top and symbol.is_referenced()}
     waiting = list(table.get_children())
     while waiting:
         inner = waiting.pop()
