@@ -296,8 +296,121 @@ A_MASK_THAT_IT_CHANGES = (
     .replace("masked_fill(mask == 0", "masked_fill(mask")
     .replace("            scores =", "            mask.unsqueeze_(1).eq_(0)\n            scores =")
 )
+KEYS_BEFORE = """
+class LuongScore(nn.Module):
+    def __init__(self, hidden_size: int = 1, key_size: int = 1):
+        super().__init__()
+        self.key_layer = nn.Linear(key_size, hidden_size, bias=False)
+        self.projected = None
+
+    def forward(self, query, mask, values):
+        \"\"\"query (batch, 1, hidden), mask (batch, 1, src): 0 in invalid positions, 1 else\"\"\"
+        assert query.shape[1] == 1 == mask.shape[1]
+        assert values.shape[2] == self.key_layer.in_features
+        scores = query @ self.projected.transpose(1, 2)
+        scores = torch.where(mask > 0, scores, scores.new_full([1], float("-inf")))
+        weights = F.softmax(scores, dim=-1)
+        return weights @ values, weights
+
+    def project_keys(self, keys):
+        self.projected = self.key_layer(keys)
+"""
+TOKENS_FIRST = """
+class RelAttn(nn.Module):
+    def __init__(self, n_head, d_model, d_head):
+        super().__init__()
+        self.n_head, self.d_head = n_head, d_head
+        self.q_net = nn.Linear(d_model, n_head * d_head, bias=False)
+        self.kv_net = nn.Linear(d_model, 2 * n_head * d_head, bias=False)
+        self.o_net = nn.Linear(n_head * d_head, d_model, bias=False)
+
+    def forward(self, h, attn_mask=None):
+        # [qlen x klen x bsz x n_head]
+        q = self.q_net(h).view(h.size(0), h.size(1), self.n_head, self.d_head)
+        k, v = (one.view(h.size(0), h.size(1), self.n_head, self.d_head) for one in self.kv_net(h).chunk(2, -1))
+        score = torch.einsum("ibnd,jbnd->ijbn", q, k) / self.d_head**0.5
+        if attn_mask is not None:
+            if attn_mask.dim() == 2:
+                score = score.masked_fill(attn_mask[None, :, :, None], float("-inf"))
+            elif attn_mask.dim() == 3:
+                score = score.masked_fill(attn_mask[:, :, :, None], float("-inf"))
+        vec = torch.einsum("ijbn,jbnd->ibnd", F.softmax(score, dim=1), v)
+        return h + self.o_net(vec.reshape(h.size(0), h.size(1), -1))
+"""
+HEADS_BY_A_LETTER = """
+class ScaledDotProductAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v, h):
+        super().__init__()
+        self.fc_q, self.fc_k = nn.Linear(d_model, h * d_k), nn.Linear(d_model, h * d_k)
+        self.fc_v, self.fc_o = nn.Linear(d_model, h * d_v), nn.Linear(h * d_v, d_model)
+        self.d_k, self.d_v, self.h = d_k, d_v, h
+
+    def forward(self, queries, keys, values, attention_mask=None, attention_weights=None):
+        \"\"\"attention_mask (b, h, nq, nk): True indicates masking. attention_weights: multiplicative weights.\"\"\"
+        b, nq, nk = *queries.shape[:2], keys.shape[1]
+        q = self.fc_q(queries).view(b, nq, self.h, self.d_k).permute(0, 2, 1, 3)
+        k = self.fc_k(keys).view(b, nk, self.h, self.d_k).permute(0, 2, 3, 1)
+        v = self.fc_v(values).view(b, nk, self.h, self.d_v).permute(0, 2, 1, 3)
+        att = q @ k / self.d_k**0.5
+        if attention_weights is not None:
+            att = att * attention_weights
+        if attention_mask is not None:
+            att = att.masked_fill(attention_mask, float("-inf"))
+        att = torch.softmax(att, -1)
+        return self.fc_o((att @ v).permute(0, 2, 1, 3).reshape(b, nq, self.h * self.d_v))
+"""
+TURNED_BY_MATRICES = """
+def rope(pos, dim, theta):
+    omega = 1.0 / theta ** (torch.arange(0, dim, 2, dtype=pos.dtype) / dim)
+    out = torch.einsum("...n,d->...nd", pos, omega)
+    out = torch.stack([torch.cos(out), -torch.sin(out), torch.sin(out), torch.cos(out)], dim=-1)
+    b, n, d, _ = out.shape
+    return out.view(b, n, d, 2, 2).float()
+
+def apply_rope(xq, xk, freqs_cis):
+    xq_, xk_ = (x.float().reshape(*x.shape[:-1], -1, 1, 2) for x in (xq, xk))
+    xq_out = freqs_cis[..., 0] * xq_[..., 0] + freqs_cis[..., 1] * xq_[..., 1]
+    xk_out = freqs_cis[..., 0] * xk_[..., 0] + freqs_cis[..., 1] * xk_[..., 1]
+    return xq_out.reshape(*xq.shape).type_as(xq), xk_out.reshape(*xk.shape).type_as(xk)
+"""
+A_TABLE_OF_A_DTYPE = """
+def build_rope_cache(seq_len, n_elem, dtype, device, base=10000):
+    theta = 1.0 / base ** (torch.arange(0, n_elem, 2, dtype=dtype, device=device) / n_elem)
+    angles = torch.outer(torch.arange(seq_len, dtype=dtype, device=device), theta)
+    both = torch.cat([angles, angles], dim=1)
+    return torch.stack((both.cos()[None, None], both.sin()[None, None]), dim=0)
+
+def apply_rope(x, rope_cache):
+    cos, sin = rope_cache
+    half = x.shape[-1] // 2
+    turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+    return x * cos[:, :, : x.size(2)] + turned * sin[:, :, : x.size(2)]
+"""
+TURNED_IN_PAIRS = """
+def apply_rotary_emb_qk(xqk, freqs_cos, freqs_sin):
+    even, odd = xqk[..., 0::2], xqk[..., 1::2]
+    cos_part = even * freqs_cos - odd * freqs_sin
+    sin_part = even * freqs_sin + odd * freqs_cos
+    return torch.stack([cos_part, sin_part], dim=-1).flatten(-2)
+"""
 
 KINDS = {
+    "keys_before": (
+        KEYS_BEFORE,
+        "multiplicative_attention",
+        {"before=project_keys,keys", "mask=keep", "query=(B, 1, E)"},
+        ('scores, scores.new_full([1], float("-inf"))', 'scores.new_full([1], float("-inf")), scores'),
+    ),
+    "tokens_first": (
+        TOKENS_FIRST,
+        "mha",
+        {"order=time", "shape=(T, T, B)", "residual=yes"},
+        ("score, dim=1", "score, dim=0"),
+    ),
+    "heads_by_a_letter": (HEADS_BY_A_LETTER, "qkv_attention", {"mask=hide"}, (" / self.d_k**0.5", "")),
+    "turned_by_matrices": (TURNED_BY_MATRICES, "rope", {"table=rope"}, ("-torch.sin(out), ", "torch.sin(out), ")),
+    "a_table_of_a_dtype": (A_TABLE_OF_A_DTYPE, "rope", {"pairs=halves"}, ("cat([-x[", "cat([x[")),
+    "turned_in_pairs": (TURNED_IN_PAIRS, "rope", set(), (" - odd", " + odd")),
     "a_mask_that_it_needs": (
         A_MASK_THAT_IT_NEEDS,
         "mha",
@@ -415,6 +528,22 @@ def test_code_without_its_imports_is_read_with_the_usual_ones(shared_engine):
     assert [one.id for found in failed.diagnosis for one in found.mistakes] == ["scale.missing"]
     assert said.replace(" math,", "") in failed.reading["notes"]
     assert strict.outcome == "ungraded"
+
+
+def test_two_mistakes_beside_a_residual_are_both_named(shared_engine):
+    text = HEAD + ATTEND.replace("        return out", "        out = out + x\n        return out")
+    text = text.replace("w(x).view(B, T, self.h, -1).transpose(1, 2)", "w(x).view(B * self.h, -1, self.d)")
+    text = text.replace("(weights @ v).transpose(1, 2)", "(weights @ v)").replace("mask=None", "").replace(", )", ")")
+    text = text.replace(
+        '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', ""
+    )
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert "mask" not in text
+    assert "residual=yes" in report.reading["flags"]
+    named = [{one.id for one in found.mistakes} for found in report.diagnosis]
+    assert named == [{"split.no_transpose", "merge.no_transpose"}]
 
 
 @pytest.mark.parametrize(

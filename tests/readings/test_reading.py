@@ -117,6 +117,9 @@ def test_the_role_of_a_layer_by_its_name(name, role):
         ("additive attention (Bahdanau). mask: the mask", None),
         ("mask: one mask for all heads", None),
         ("mask of shape (batch, 1, 1, seq), for a masked decoder", None),
+        ("mask out key positions (0 in invalid positions, 1 else)", "keep"),
+        ("mask: 1 for invalid tokens", "hide"),
+        ("attention_mask (b, h, q, k). True indicates masking.", "hide"),
         ("mask: the mask", None),
     ],
 )

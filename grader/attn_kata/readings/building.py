@@ -31,6 +31,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
+        common = replace(common, before=definition.before)
     common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
     common = replace(common, own_rate=_has_own_rate(definition, structure))
     of_weights = contract.is_block or not _drops_result_alone(definition, structure, common.bypassed)
@@ -174,7 +175,8 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return None
     if symbol == "L" and parameter.default == "None":
         return None  # a table of that length that it can do without
-    if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2"):
+    is_size = parameter.name.lower().endswith("size")
+    if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2") and not is_size:
         return None  # an axis, with the name of a size: row_dim=0
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol

@@ -93,8 +93,9 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         ]
     if "dims" in contract.left_out:
         found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
-    elif time_first(definition):
-        found = [replace(one, order="time") for one in found] + found
+    elif (first := time_first(definition)) is not False:
+        time = [replace(one, order="time") for one in found]
+        found = time + found if first else found + time
     return found
 
 
@@ -256,17 +257,24 @@ def mask_parameter(definition: Definition, contract: Contract | None = None) -> 
     return next((one for one in definition.call if inputs.get(one.name) == "mask"), None)
 
 
-def time_first(definition: Definition) -> bool:
-    """Whether the source says that time comes before the batch: in the names of sizes, or in words."""
+def time_first(definition: Definition) -> bool | None:
+    """Whether the source says that time comes before the batch: in the names of sizes, or in words. None: it says nothing."""
     for names in definition.sizes:
         said = [_axis(name) for name in names[:2]]
         if said == ["time", "batch"]:
             return True
         if said == ["batch", "time"]:
             return False
-    time = r"(?:t|time|seq(?:uence)?(?:_?len(?:gth)?)?|tgt_len|src_len|l|n)"
-    words = rf"time[ -]first|time x batch|\(\s*{time}\s*[,x×*]\s*(?:b|batch(?:_?size)?|bsz|n)\s*[,x×*]"
-    return re.search(words, definition.text, re.IGNORECASE) is not None and "batch_first" not in definition.text
+    time = r"(?:t|time|seq(?:uence)?(?:_?len(?:gth)?)?|[a-z]*_?len|l|n)"
+    batch = r"(?:b|batch(?:_?size)?|bsz|n)"
+    words = rf"time[ -]first|time x batch|[(\[]\s*{time}\s*[,x×*]\s*{batch}\s*[,x×*]"
+    if "batch_first" in definition.text:
+        return False
+    if re.search(words, definition.text, re.IGNORECASE):
+        return True
+    batch_first = rf"batch[ -]first|[(\[]\s*{batch}\s*[,x×*]\s*{time}\b"
+    batch_first += r"|\b(?:b|bs|bsz|batch\w*)\b[^\n]*=[^\n]*(?:size\(0\)|shape\[0\])"
+    return False if re.search(batch_first, definition.text, re.IGNORECASE) else None
 
 
 def _axis(name: str) -> str:
@@ -371,13 +379,19 @@ def _guards(text: str) -> set[str]:
     return found
 
 
-def residual(definition: Definition, structure: Structure) -> bool:
-    """Whether the source may add the input to the output."""
-    return (
-        re.search(
-            r"residual|\+=\s*\w+$|\+\s*(?:x|q|residual|inputs?|query|hidden_states|input_tensor)\b|(?:x|out\w*)\s*=\s*x\s*\+",
-            structure.text(definition),
-            re.MULTILINE,
-        )
-        is not None
-    )
+def residual(definition: Definition, structure: Structure) -> tuple[bool, ...]:
+    """Whether the source adds the input to the output, the likeliest first; one alone where it leaves no doubt."""
+    first = next((re.escape(one.name) for one in definition.call), "x")
+    code = code_of(definition.text)
+    kept = re.search(rf"^\s*(\w+)\s*=\s*{first}(?:\.clone\(\))?\s*$", code, re.MULTILINE)  # residual = x
+    names = rf"(?:{first}|{kept[1]})" if kept else first
+    result = r"\w*(?:out|res|attn|context|h|x|y|z)\w*"
+    if re.search(rf"\b{result}\)*\s*\+=?\s*{names}\b(?!\.)|\b{names}\s*\+\s*(?:self\.\w+\(|\w*out)", code):
+        return (True, False)
+    return (False, True) if _ADDS_INPUT.search(structure.text(definition)) else (False,)
+
+
+_ADDS_INPUT = re.compile(
+    r"residual|\+=\s*\w+$|\+\s*(?:x|q|residual|inputs?|query|hidden_states|input_tensor)\b|(?:x|out\w*)\s*=\s*x\s*\+",
+    re.MULTILINE,
+)

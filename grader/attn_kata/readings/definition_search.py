@@ -12,7 +12,7 @@ from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistak
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
-from attn_kata.readings.reading import Reading, with_flags
+from attn_kata.readings.reading import TIME_FIRST_SHAPES, Reading, with_flags
 from attn_kata.readings.returned import parts_of
 from attn_kata.readings.search import MOST_MISTAKES, Search
 from attn_kata.readings.structure import Definition, Parameter, code_of
@@ -163,8 +163,8 @@ class DefinitionSearch:
             called = with_own if self.parameter is not None else with_own + called
         if "causal" not in self.given and calls.always_causal(definition, structure) and not contract.causal:
             called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
-        if "residual" not in self.given and calls.residual(definition, structure) and contract.is_module:
-            called = [replace(one, residual=way) for one in called for way in (False, True)]
+        if "residual" not in self.given and contract.is_module:
+            called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
         if "conventions" not in self.given and contract.conventions:
             sets = conventions.ways(contract.conventions, self.text)
             called = [
@@ -306,7 +306,7 @@ class DefinitionSearch:
     def _needing(self, readings: list[Reading]) -> list[Reading]:
         """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
         found = []
-        ways = [(one.order, one.query) if self.contract.has_score else () for one in readings]
+        ways = [(one.order, one.query, one.call) if self.contract.has_score else () for one in readings]
         for way in dict.fromkeys(ways):  # where the layout of a query is open, the mask's form is looked for in each
             of_way = [one for one, other in zip(readings, ways, strict=True) if other == way]
             for fields in self._open_forms(of_way[0]):
@@ -380,6 +380,8 @@ class DefinitionSearch:
         of_its_own = self.parameter.default not in (None, "None", "False")  # a default that None may not stand for
         called = replace(called, needs_mask=called.needs_mask or of_its_own)
         forms = masks.forms(self.text, self.parameter.name, said)
+        if reading.order != "time":
+            forms = (form for form in forms if form.shape not in TIME_FIRST_SHAPES)
         if self.contract.has_score:
             order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
             shaped = (form for form in forms if form.shape in order or form.mask == "lengths")

@@ -103,17 +103,24 @@ def _differing(reading: Reading, other: Reading) -> list[str]:
     return found + [f"{key}={EMPTY[key]}" for key in theirs if key not in mine and key in EMPTY]
 
 
+def _arguments(reading: Reading, *, of_first: bool) -> str:
+    """The arguments of the call, or of the call before it."""
+    of_call = [(name, value) for name, value in reading.call if (name in reading.before[1:]) == of_first]
+    return ", ".join(value if name == value else f"{name}={value}" for name, value in of_call)
+
+
 def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     lines = []
     built = ", ".join(f"{name} = {value}" for name, value in (*reading.build, *reading.globals))
     if reading.is_class:
         lines.append(("built with", built or "no argument"))
     lines += _layers(reading, contract)
-    arguments = ", ".join(value if name == value else f"{name}={value}" for name, value in reading.call)
+    first = _arguments(reading, of_first=True)
     lines.append(
         (
             "call",
-            f"{'forward' if reading.is_class else reading.entry}({arguments})"
+            (f"{reading.before[0]}({first}), then " if reading.before else "")
+            + f"{'forward' if reading.is_class else reading.entry}({_arguments(reading, of_first=False)})"
             + (", time first" if reading.order == "time" and not contract.rotation else ""),
         )
     )

@@ -16,6 +16,8 @@ def as_taken(reading: Reading, whole: str, like: str) -> list[str]:
         "(B, 1, 1, T)": "[:, :1, :1]",
         "(B, 1, T)": "[:, 0, :1]",
         "(B, T)": "[:, 0, 0]",
+        "(T, T, B)": "[:, 0].permute(1, 2, 0)",
+        "(T, B)": "[:, 0, 0].t()",
     }
     found = []
     if reading.mask == "lengths":

@@ -71,6 +71,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
     crosses = {"q", "k"} <= set(given.values()) and not re.search(
         r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b|math\.sqrt", text
     )
+    crosses = crosses and "H" not in [vocabulary.size_in(one.name, text) for one in definition.build]
     named = re.search(
         r"bahdanau|luong|additive|multiplicative|bilinear|[\"']general[\"']", definition.text, re.IGNORECASE
     )

@@ -23,9 +23,9 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import ROLES, Reading
 
-_ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)")
+_ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
-KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)")
+KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)", "(T, B)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,11 @@ class Limits:
         if mask is not None and self.reading.hides_queries and mask.dim() > 1:
             mask = mask & mask[..., :1, :].transpose(-2, -1)
         keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
-        if mask is None and self._opens and self.contract.is_module and self.contract.mask == "scores":
-            mask = torch.ones(first.shape[-2], keys, dtype=torch.bool)  # as the code is called then
+        if mask is None and self._opens and self.contract.is_module:  # as the code is called then
+            memory = args[1] if len(args) > 1 else None
+            of_keys = self.contract.mask == "keys" and isinstance(memory, Tensor)
+            shape = cast("Tensor", memory).shape[:2] if of_keys else (first.shape[-2], keys)
+            mask = torch.ones(shape, dtype=torch.bool)
         if self.reading.causal:
             own = causal.lower(first.shape[-2], keys)  # (Tq, Tk)
             mask = own if mask is None else own & mask

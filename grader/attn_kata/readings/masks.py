@@ -12,14 +12,15 @@ from attn_kata.readings.reading import SHAPES
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
 _KEPT = (
-    r"(?:keep|kept|attend|visible|valid|allow|real|un-?masked|not (?:be )?masked|not (?:be )?(?:pad|ignored|hidden)|"
+    r"(?:keep|kept|attend|(?<!in)visible|(?<!in)valid|allow|real|un-?masked|not (?:be )?masked|"
+    r"not (?:be )?(?:pad|ignored|hidden)|"
     r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|seen|"
     r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|"
     r"permit|atiende|atender|válid|valide|visíve|autoris|erlaubt|sichtbar|"
     r"参照|有効|разреш|видим|참조|허용|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
-    r"(?:masked|mask(?:s|ing)? out|\bto mask\b|hide|hidden|ignor|block|\bpad|exclude|forbid|"
+    r"(?:masked|masking\b|mask(?:s|ing)? out|\bto mask\b|hide|hidden|invalid|invisible|ignor|block|\bpad|exclude|forbid|"
     r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
     r"bloque|ocult|enmascar|mascarad|masqu|maskier|verdeckt|無視|隠|игнор|скры|замаск|무시|마스킹|"
@@ -28,7 +29,7 @@ _HIDDEN = (
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
 # "real tokens, 0 for padding": the flag belongs to what comes after it.
-_ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?)\b))"
+_ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?|else|elsewhere|otherwise)\b))"
 _GIVEN_BEFORE = re.compile(r"(?:=|\b(?:is|are|where|when|if))\s*$")  # "attend where it is 1, ignore …"
 _SHAPE = re.compile(
     r"[\[(]\s*[\w#*/+.-]+(?:\s*[,x×]\s*[\w#*/+.-]+(?: [*/+-] [\w.]+)?)+,?\s*[\])]"
@@ -135,4 +136,8 @@ def _shapes(text: str, name: str) -> list[str]:
     likely = {0: ["any"], 1: ["(B, T, T)", "(B, 1, T)"]}.get(added, ["(B, T)"])
     if added == 0 and "pad" in name.lower():
         likely = ["(B, T)", "any"]
-    return [*likely, *(shape for shape in SHAPES if shape not in likely)]
+    every = [*likely, *(shape for shape in SHAPES if shape not in likely)]
+    # A mask of another number of dimensions than those that the source asks for may be passed over.
+    asked = re.findall(rf"(?:\b{re.escape(name)}\.(?:dim\(\)|ndim)|len\({re.escape(name)}\.shape\))\s*==\s*(\d)", text)
+    ranks = {int(one) for one in asked}
+    return [shape for shape in every if not ranks or shape == "any" or shape.count(",") + 1 in ranks]

@@ -56,6 +56,15 @@ def builder(reading: Reading) -> str:
         ]
     if reading.own_rate:  # nothing but eval() turns it off
         lines += ["    theirs.eval()", "    theirs.train = lambda mode=True: theirs"]
+    if reading.before:
+        method, *names = reading.before
+        lines += [
+            "    forward = theirs.forward",
+            "    def after(*given, **named):",
+            f"        theirs.{method}(**{{name: named.pop(name) for name in {tuple(names)!r} if name in named}})",
+            "        return forward(*given, **named)",
+            "    theirs.forward = after",
+        ]
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
     lines.append("    return theirs")

@@ -7,6 +7,8 @@
     norm1 norm2 mlp_in mlp_out      those of a transformer block
     fused      the order inside a shared layer                         fused=k,q,v or fused=by_head:q,k,v
     call       what each parameter of the call gets                    call=query=x,key=x,value=x,mask=mask
+    before     the method that is called first, and which parameters    before=compute_keys,keys
+               of the call are its own
     mask       the meaning: keep, hide, additive, lengths, none        mask=hide
     mask_type  its type: bool, int, float                              mask_type=int
     shape      the shape of the mask                                   shape=(B, 1, T, T)
@@ -60,6 +62,7 @@ ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside")
 ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")
 MASK_TYPES = ("bool", "int", "float")
+TIME_FIRST_SHAPES = ("(T, T, B)", "(T, B)")
 # Shapes of a mask, from the most general on. "any": it broadcasts to the scores as it is.
 SHAPES = (
     "any",
@@ -71,11 +74,12 @@ SHAPES = (
     "(B, 1, 1, T)",
     "(B, 1, T)",
     "(B, T)",
+    *TIME_FIRST_SHAPES,
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'[\w-]+'"
-    r"|positions|places(?:_of_sample)?|like|base|turns|device|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
@@ -137,6 +141,7 @@ class Reading:
     fused: tuple[str, ...] = ()
     arrangement: str = "blocks"
     call: Pairs = ()
+    before: tuple[str, ...] = ()
     mask: str = "none"
     mask_type: str = "bool"
     shape: str = "any"
@@ -265,7 +270,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call", "table_build", "table_call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off", "rates", "unturned", "caches", "conventions"):
+    if key in ("bypassed", "off", "rates", "unturned", "caches", "conventions", "before"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")

@@ -23,7 +23,7 @@ def _turned(q, k, positions, base):
 
 def source(reading: Reading) -> str:
     """The adapter's functions: `apply_rope`, and `rope_attention` with the scores of the kata around it."""
-    lines = ["L, device = max(int(positions.max()), D) + 1, q.device"]
+    lines = ["L, device, dtype = max(int(positions.max()), D) + 1, q.device, q.dtype"]
     of_caller = reading.table.removesuffix("_of_sample")
     lines += ["order = _torch.cat([_torch.arange(0, D, 2), _torch.arange(1, D, 2)]).to(q.device)"]
     if reading.pairs == "halves":

@@ -22,9 +22,9 @@ _WORDS = {
     "positions": "positions positionids position pos posids inputpos tokenpositions indices posidx inputpositions",
     "bases": "base theta ropetheta ropebase baseperiod thetabase rotarybase freqbase thetavalue",
     "lengths": "end maxseqlen seqlen maxlen length n t ctxlen numpositions seqlength maxlength",
-    "sizes": "dim headdim d dhead rotarydim ropedim dk dimhead dimension headsize embeddim dmodel hiddensize",
+    "sizes": "dim headdim d dhead rotarydim ropedim dk dimhead dimension headsize embeddim dmodel hiddensize nelem",
     "tables": "freqs cossin cache ropecache emb poscis cis angles freq table sinusoidal rotarypos rope",
-    "inputs": "x q k query key xq xk t u tensor queries keys vec hiddenstates",
+    "inputs": "x q k query key xq xk xqk qk t u tensor queries keys vec hiddenstates",
 }
 _POSITIONS, _BASES, _LENGTHS, _SIZES, _TABLES, _INPUTS = (set(words.split()) for words in _WORDS.values())
 _OF_SAMPLE = {"places": "places_of_sample"}
@@ -192,8 +192,8 @@ def _given(parameters: Iterable[Parameter], known: dict[str, set[str]]) -> Pairs
         plain = vocabulary.plain(parameter.name)
         what = next((symbol for symbol, names in known.items() if plain in names), None)
         what = what or {"L": "L", "D": "D", "E": "D"}.get(vocabulary.size_of(parameter.name) or "")
-        if what is None and plain == "device" and parameter.default is None:
-            what = "device"
+        if what is None and plain in ("device", "dtype") and parameter.default is None:
+            what = plain
         if what is not None:
             pairs.append((parameter.name, what))
         elif parameter.default is None and not parameter.name.startswith("*"):
@@ -210,7 +210,9 @@ def _made(structure: Structure, turn: Definition) -> Iterator[dict[str, Any]]:
         if not one.is_class and _is_maker(one):
             call = _given(one.call, known)
             if call is not None:
-                yield {"table": one.name, "table_call": call}
+                of_sample = tuple((name, _OF_SAMPLE.get(value, value)) for name, value in call)
+                for way in dict.fromkeys((call, of_sample)):
+                    yield {"table": one.name, "table_call": way}
         elif one.is_class:
             build, call = _given(one.build, {name: known[name] for name in ("D", "L", "base")}), _given(one.call, known)
             if build is not None and call is not None:

@@ -95,7 +95,15 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     asks = "|".join(re.escape(name) for name, role in inputs(definition).items() if role == "q")
     if re.search(rf"\b(?:{asks})\.squeeze\((?:dim\s*=\s*)?1\)", definition.text):  # (B, E) would go through unchanged
         queries = tuple(sorted(ONE_QUERY, key=lambda query: query != "(B, 1, E)"))
-    return [replace(reading, order=order, query=query) for order in orders for query in ("(B, T, E)", *queries)]
+    given = [reading]
+    if definition.before:  # keys that were given before are most often those of the values, too
+        given.append(replace(reading, call=tuple((name, "k" if role == "v" else role) for name, role in reading.call)))
+    return [
+        replace(one, order=order, query=query)
+        for one in dict.fromkeys(given)
+        for order in orders
+        for query in ("(B, T, E)", *queries)
+    ]
 
 
 def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contract: Contract) -> list[Reading]:

@@ -35,7 +35,10 @@ class Definition:
     lines: tuple[int, int]
     text: str  # with comments and docstrings
     build: tuple[Parameter, ...]  # of __init__, without self
-    call: tuple[Parameter, ...]  # of forward, without self; of the function itself
+    call: tuple[Parameter, ...]  # of forward, without self, and then of `before`; of the function itself
+    before: tuple[
+        str, ...
+    ]  # a method that must be called before forward, as it takes the keys, and its parameters; or ()
     config: str  # the constructor's parameter that is a config object, or ""
     config_names: tuple[str, ...]  # what is asked of it; of what is asked of a part of it, also that part
     config_parts: tuple[str, ...]  # the parts of it that are asked in turn: config.model.n_embd

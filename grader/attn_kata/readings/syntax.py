@@ -11,6 +11,7 @@ import tokenize
 from dataclasses import replace
 
 from attn_kata.protocol.usual_names import USUAL_NAMES
+from attn_kata.readings import vocabulary
 from attn_kata.readings.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
@@ -182,6 +183,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         )
     else:
         build = _parameters(init)[1:]
+    before = _needed_call(methods) if init is not None and forward is not None else None
     config = next((one.name for one in build if _CONFIGS.match(one.name) or "onfig" in one.annotation), "")
     names = [name for one in family for name in _asked_of(one, config)] if config else []
     parts = {name for one in family for name in _parts_asked(one, config)} if config else set()
@@ -191,13 +193,59 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         family=list(family),
         is_class=True,
         build=build,
-        call=_parameters(forward)[1:] if forward is not None else (),
+        call=(
+            *(_parameters(forward)[1:] if forward is not None else ()),
+            *(_parameters(before)[1:] if before is not None else ()),
+        ),
+        before=() if before is None else (before.name, *(one.name for one in _parameters(before)[1:])),
         config=config if names else "",
         config_names=tuple(name for name in dict.fromkeys(names) if name not in parts),
         config_parts=tuple(sorted(parts)),
         layers={name: made for one in reversed(family) for name, made in _attributes(one)},
         forward=forward,
     )
+
+
+def _needed_call(methods: dict[str, ast.FunctionDef]) -> ast.FunctionDef | None:
+    """The one method that must be called before `forward`, with the keys: it sets what `forward` reads."""
+    forward = methods.get("forward") or methods["__call__"]
+    called = [forward]
+    for one in called:
+        inner = [methods[part.attr] for part in _of_self(one) if part.attr in methods]
+        called += [each for each in inner if each not in called]
+    reads = {part.attr for one in called for part in _of_self(one) if isinstance(part.ctx, ast.Load)}
+    own = {part.attr for one in called for part in _of_self(one) if isinstance(part.ctx, ast.Store)}
+    for statement in ast.walk(methods["__init__"]):
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _is_none(statement.value):
+            own |= {part.attr for part in _of_self(statement) if isinstance(part.ctx, ast.Store)}
+    found = []
+    for method in methods.values():
+        given = {one.name for one in _parameters(method)[1:]}
+        sets = {part.attr for part in _of_self(method) if isinstance(part.ctx, ast.Store)}
+        is_of_keys = bool(given) and all(vocabulary.input_of(name) in ("k", "v", "context") for name in given)
+        others = {one.name for one in _parameters(forward)}
+        if (
+            method not in called
+            and method.name != "__init__"
+            and sets & reads - own
+            and is_of_keys
+            and not given & others
+        ):
+            found.append(method)
+    return found[0] if len(found) == 1 else None
+
+
+def _of_self(node: ast.AST) -> list[ast.Attribute]:
+    """Every `self.name` in it."""
+    return [
+        part
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self"
+    ]
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
@@ -208,6 +256,7 @@ def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
         is_class=False,
         build=(),
         call=_parameters(node),
+        before=(),
         config="",
         config_names=(),
         config_parts=(),
@@ -224,6 +273,7 @@ def _definition(
     is_class: bool,
     build: tuple[Parameter, ...],
     call: tuple[Parameter, ...],
+    before: tuple[str, ...],
     config: str,
     config_names: tuple[str, ...],
     config_parts: tuple[str, ...],
@@ -239,6 +289,7 @@ def _definition(
         text="\n".join("\n".join(lines[one.lineno - 1 : one.end_lineno]) for one in family),
         build=build,
         call=call,
+        before=before,
         config=config,
         config_names=config_names,
         config_parts=config_parts,
