@@ -60,6 +60,53 @@ def test_wrong_code_has_its_mistake_named_at_its_line_and_the_flags_give_the_sam
     assert again == report
 
 
+def test_a_block_around_a_right_attention_is_graded_too(run, piece):
+    name = piece("block_minimal_gpt")
+    right = run("grade", name)
+    piece("block_minimal_gpt", ("x = x + self.mlp(self.ln_2(x))", "x = self.mlp(self.ln_2(x))"))
+    wrong = run("grade", name, "--json")
+    attention = run("grade", name, "--class", "CausalSelfAttention")
+
+    assert right.returncode == attention.returncode == 0, right.stdout
+    assert "RIGHT, AS READ  mha" in right.stdout
+    assert "Block, which uses it, is right too." in right.stderr
+    assert wrong.returncode == 1
+    assert "CausalSelfAttention is right, as mha. Block, which uses it, is not:" in wrong.stderr
+    report = json.loads(wrong.stdout)
+    assert report["kata"] == "transformer_block"
+    assert [one["id"] for found in report["diagnosis"] for one in found["mistakes"]] == ["block.no_residual"]
+    assert "Block" not in attention.stderr
+
+
+def test_a_block_around_that_cannot_be_read_leaves_the_attention_its_verdict(run, piece):
+    done = run(
+        "grade",
+        piece(
+            "block_minimal_gpt",
+            ("class LayerNorm(", "class RMSNorm("),
+            (
+                "= LayerNorm(config.n_embd, bias=config.bias)\n        self.attn",
+                "= RMSNorm(config.n_embd, bias=config.bias)\n        self.attn",
+            ),
+            (
+                "= LayerNorm(config.n_embd, bias=config.bias)\n        self.mlp",
+                "= RMSNorm(config.n_embd, bias=config.bias)\n        self.mlp",
+            ),
+        ),
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert "Block, which uses it, was not graded. attn-kata grade" in done.stderr
+    assert "--kata transformer_block --class Block says why." in done.stderr
+
+
+def test_a_constructor_with_a_misspelt_name_is_said(run, piece):
+    done = run("grade", piece("causal_buffer_book", ("def __init__(self, ", "def _init_(self, ")))
+
+    assert done.returncode == 3
+    assert "has no __init__, and nothing calls its '_init_'. Write __init__" in done.stdout.replace("\n", " ")
+
+
 def test_a_mask_that_nothing_documents_is_said_and_can_be_settled(run, piece):
     name = piece("undocumented_fill")
     open_question = run("grade", name)

@@ -8,7 +8,7 @@ import pytest
 
 from attn_kata import catalog
 from attn_kata.errors import UsageError
-from attn_kata.readings import contract, inference, masks, origin, syntax, vocabulary
+from attn_kata.readings import blocks, contract, inference, masks, origin, syntax, vocabulary
 from attn_kata.readings.reading import Layer, Reading, parse, with_flags
 from attn_kata.resources import katas_folder
 
@@ -148,11 +148,13 @@ def test_a_block_that_is_named_is_read_as_a_block_and_an_attention_with_a_norm_i
         assert (told is not None and told[0] == "transformer_block") == (row["kata"] == "transformer_block"), name
 
 
-def test_a_block_whose_attention_is_graded_alone_is_said():
+def test_the_blocks_around_an_attention_are_found():
     source = adapter.source("block_minimal_gpt").encode()
+    found = syntax.of_source(source)
+    _, attention, _ = next(inference.katas_of(source))
 
-    assert "Block, which uses it, is not graded: --class Block" in inference.kata_of(source)[1]
-    assert "not graded" not in inference.kata_of(source, "Block")[1]
+    assert blocks.around(found, attention) == ["Block"]
+    assert blocks.around(found, "Block") == []
 
 
 @pytest.mark.parametrize("slug", ["mha", "qkv_attention", "transformer_block"])

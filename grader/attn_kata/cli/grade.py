@@ -147,6 +147,20 @@ def command(
                     destination.options = f"--kata {slug} --class {name}"
                     warn(f"It could not be read so. {why}")
                     break
+            attention = report.reading["entry"] if report.reading and report.outcome == "passed" else ""
+            if attention and target.told_by and not properties:
+                for name in reading.blocks_around(source.code, attention):
+                    other = graded("transformer_block", (f"entry={name}",))
+                    if other.diagnosis and other.outcome == "failed":
+                        warn(f"{attention} is right, as {report.kata}. {name}, which uses it, is not:")
+                        report, target = other, replace(target, kata=catalog.find(other.kata))
+                        destination.options = f"--kata {other.kata} --class {name}"
+                        break
+                    way = f"attn-kata grade {target.path} --kata transformer_block --class {name}"
+                    right = other.outcome == "passed"
+                    warn(
+                        f"{name}, which uses it, " + ("is right too." if right else f"was not graded. {way} says why.")
+                    )
     report = source.located(report)
     if untrusted:
         report = without_hidden_inputs(report)

@@ -12,14 +12,14 @@ import click
 
 from attn_kata import resources
 from attn_kata.errors import UsageError, why
-from attn_kata.readings import adapter, contract, inference, origin, syntax
+from attn_kata.readings import adapter, blocks, contract, inference, origin, syntax
 from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
 
 if TYPE_CHECKING:
     from attn_kata.catalog import Kata
     from attn_kata.report.model import Report
 
-MOST_OTHERS = 2  # katas that are tried after one that could not be read
+MOST_OTHERS = 2  # definitions that are tried after one that could not be read, or around one that is right
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -67,6 +67,10 @@ class ReadingOptions:
             return []
         found = {kata: (kata, name, said) for kata, name, said in reversed(list(inference.katas_of(source)))}
         return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
+
+    def blocks_around(self, source: bytes, entry: str) -> list[str]:
+        """The transformer blocks of the source that use this attention."""
+        return [] if self.strict or self.flags else blocks.around(syntax.of_source(source), entry)[:MOST_OTHERS]
 
     def check(self, kata: Kata) -> None:
         """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""

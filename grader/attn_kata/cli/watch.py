@@ -13,6 +13,7 @@ from attn_kata.cli.output import color, emit, warn
 from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.errors import UsageError
 from attn_kata.history import History
+from attn_kata.readings import inference
 
 
 @click.command("watch")
@@ -46,6 +47,11 @@ def command(attempt: str | None, kata: str | None, seed: int, reading: ReadingOp
     target.source()  # it says now what is wrong with the file
     if target.told_by:
         warn(target.told_by)
+        entry = next(
+            (name for slug, name, _ in inference.katas_of(target.source().code) if slug == target.kata.slug), ""
+        )
+        for name in reading.blocks_around(target.source().code, entry):
+            warn(f"{name}, which uses it, is not watched: --class {name} watches it.")
     with engine.kept() as warm:
         make = functools.partial(
             loop.Loop, target, warm, history, seed=seed, flags=reading.flags, reads=not reading.strict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from attn_kata.readings import layers
 from attn_kata.readings.building import LOOK
@@ -45,6 +46,17 @@ def block_like(structure: Structure) -> list[Definition]:
     ]
 
 
+def whole_blocks(structure: Structure) -> list[Definition]:
+    """The blocks that make two norms or more themselves."""
+    return [one for one in block_like(structure) if norms_of(one) > 1]
+
+
+def around(structure: Structure, attention: str) -> list[str]:
+    """The names of the blocks that use this attention."""
+    inner = structure.find(attention)
+    return [] if inner is None else [one.name for one in whole_blocks(structure) if one.uses(inner)]
+
+
 def norms_of(definition: Definition) -> int:
     """How many norms a class makes itself; those of queries and keys are a part of an attention."""
     of_heads = re.compile(r"^(?:q|k|v|qk|query|key)_?(?:norm|ln|layer_?norm)|(?:norm|ln)_?(?:q|k|v|qk)$", re.IGNORECASE)
@@ -72,6 +84,9 @@ def with_layers(
     places = dict(_of_norms(norms, definition, structure)) | dict(_of_mlp(mlp, shapes, made))
     if len(places) != 4:
         return f"the shapes of its mlp do not say which layer is the first ({', '.join(mlp)})"
+    wide, width = max(side for path in mlp for side in shapes[path][:2]), int(LOOK["E"])
+    if "M" not in {value for _, value in (*reading.build, *reading.globals)} and wide % width == 0:
+        reading = replace(reading, mlp_ratio=wide // width)
     taken = {path.rpartition(".")[0] for path in (*(weight for weight, _ in norms.values()), *mlp)}
     rest = {path: shape for path, shape in shapes.items() if path.rpartition(".")[0] not in taken}
     found = layers.with_layers(with_flags(reading, dict(places)), rest, definition, structure, contract)

@@ -34,6 +34,9 @@ class Built:
 
 def built(search: Search, definition: Definition) -> Built:
     """What builds. Without any, what was tried is noted."""
+    if definition.misspelt and search.contract.is_module:
+        search.tried.append(f"{definition.name} has no __init__, and nothing calls its '{definition.misspelt}'")
+        return Built()
     reasons: list[str] = []
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes

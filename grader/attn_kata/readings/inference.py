@@ -35,21 +35,15 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     if name is not None:
         named = found.find(name)
         every = [] if named is None else [named]
-    # A file with an attention and a block is graded by its attention, unless the block is named.
-    whole = [one for one in blocks.block_like(found) if blocks.norms_of(one) > 1]
+    # A file with an attention and a block is graded by its attention first, unless the block is named.
+    whole = blocks.whole_blocks(found)
     every = every or whole[:1]  # the attention that it uses is in another file
     for definition in every:
         for slug in ["transformer_block"] if definition in whole else _nearest(definition, found):
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
             if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
-                around = [one.name for one in whole if one is not definition and one.uses(definition)]
-                more = f" {around[0]}, which uses it, is not graded: --class {around[0]} grades it." if around else ""
-                yield (
-                    slug,
-                    definition.name,
-                    f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}.{more}",
-                )
+                yield slug, definition.name, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
                 break
     only = found if name is None or not every else replace(found, definitions=tuple(every))
     mask = builders.find(only)

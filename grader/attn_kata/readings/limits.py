@@ -187,6 +187,8 @@ class Limits:
         for symbol, fixed in (("G", self.reading.one_group), ("H", self.reading.one_head)):
             if fixed:
                 limited = replace(limited, probes=functools.partial(self._with_one, symbol, limited.probes))
+        if self.reading.mlp_ratio:
+            limited = replace(limited, probes=functools.partial(self._with_ratio, limited.probes))
         if self.reading.one_head:  # the number of heads is nowhere in it
             limited = replace(limited, variants=tuple(one for one in limited.variants if one.id != "scale.heads"))
         if self.contract.is_block:
@@ -197,6 +199,16 @@ class Limits:
             return causal.hidden_by_itself(limited)
         others = tuple(one for one in limited.variants if one.id != "mask.causal")  # it is so by itself
         return replace(limited, variants=(*others, *causal.wrong_senses(limited)))
+
+    def _with_ratio(self, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
+        """The probes for a block whose mlp is so many times as wide as x."""
+        symbols = [each for each, _ in self.contract.arguments]
+        place, width, found = symbols.index("M"), symbols.index("E"), []
+        for one in probes():
+            wide = self.reading.mlp_ratio * one.build[width]
+            build = (*one.build[:place], wide, *one.build[place + 1 :])
+            found.append(replace(one, build=build, sizes={**one.sizes, "M": wide}))
+        return found
 
     def _with_one(self, symbol: str, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
         """The probes for a module with one head, or with one key-value head."""

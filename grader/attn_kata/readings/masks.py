@@ -29,7 +29,9 @@ _HIDDEN = (
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
 # "real tokens, 0 for padding": the flag belongs to what comes after it.
-_ITS_OWN = r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?|else|elsewhere|otherwise)\b))"
+_ITS_OWN = (
+    r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?|else|elsewhere|otherwise)\b))"
+)
 _GIVEN_BEFORE = re.compile(r"(?:=|\b(?:is|are|where|when|if))\s*$")  # "attend where it is 1, ignore …"
 _SHAPE = re.compile(
     r"[\[(]\s*[\w#*/+.-]+(?:\s*[,x×]\s*[\w#*/+.-]+(?: [*/+-] [\w.]+)?)+,?\s*[\])]"

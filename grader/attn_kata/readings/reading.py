@@ -31,6 +31,8 @@
     residual   whether the input is added to the output                residual=yes
     one_group  whether it has one key-value head only                  one_group=yes
     one_head   whether it has one head only                            one_head=yes
+    mlp_ratio  how many times as wide as x the mlp is, where no    mlp_ratio=4
+               argument says it
     alike      whether it takes only values as wide as keys            alike=yes
                or a context as wide as x, or keys as wide as the query
     float32    whether it computes in float32 whatever it is given     float32=yes
@@ -163,6 +165,7 @@ class Reading:
     alike: bool = False
     one_group: bool = False
     one_head: bool = False
+    mlp_ratio: int = 0
     float32: bool = False
     hides_queries: bool = False
     builder: str = ""
@@ -300,6 +303,8 @@ def _value(key: str, text: str) -> dict[str, object]:
             "it is tensor, or the place of the output in the tuple: 0, 1, …; with that of the weights: 0,1; "
             "or weights, weights:0, weights:1, …; of a dict or a dataclass, a name instead of the place"
         )
+    if key == "mlp_ratio":
+        return {key: int(_one_of(text, tuple(map(str, range(17)))))}
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}
     if not text.isidentifier() and key in ("entry", "builder", "table"):

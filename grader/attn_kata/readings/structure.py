@@ -35,6 +35,7 @@ class Definition:
     lines: tuple[int, int]
     text: str  # with comments and docstrings
     build: tuple[Parameter, ...]  # of __init__, without self
+    misspelt: str  # a method that is meant to be __init__, as _init_; or ""
     call: tuple[Parameter, ...]  # of forward, without self, and then of `before`; of the function itself
     before: tuple[
         str, ...

@@ -21,6 +21,7 @@ _GLOBAL_CONFIGS = re.compile(
     r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
     re.IGNORECASE,
 )
+_NEARLY_INIT = re.compile(r"_*(?:init|int|inti|intit|initi)_*")
 _LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
 _CONTAINERS = (
     "ModuleList",
@@ -197,6 +198,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
             *(_parameters(forward)[1:] if forward is not None else ()),
             *(_parameters(before)[1:] if before is not None else ()),
         ),
+        misspelt="" if init is not None else next((name for name in methods if _NEARLY_INIT.fullmatch(name)), ""),
         before=() if before is None else (before.name, *(one.name for one in _parameters(before)[1:])),
         config=config if names else "",
         config_names=tuple(name for name in dict.fromkeys(names) if name not in parts),
@@ -256,6 +258,7 @@ def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
         is_class=False,
         build=(),
         call=_parameters(node),
+        misspelt="",
         before=(),
         config="",
         config_names=(),
@@ -273,6 +276,7 @@ def _definition(
     is_class: bool,
     build: tuple[Parameter, ...],
     call: tuple[Parameter, ...],
+    misspelt: str,
     before: tuple[str, ...],
     config: str,
     config_names: tuple[str, ...],
@@ -289,6 +293,7 @@ def _definition(
         text="\n".join("\n".join(lines[one.lineno - 1 : one.end_lineno]) for one in family),
         build=build,
         call=call,
+        misspelt=misspelt,
         before=before,
         config=config,
         config_names=config_names,
