@@ -868,3 +868,24 @@ def test_what_a_stand_in_for_an_object_lacks_is_no_mistake_of_the_code(shared_en
     report = shared_engine.grade("self_attention", (HEAD + TAKES_AN_OBJECT).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded", report.findings
+
+
+def test_code_that_returns_one_vector_for_all_tokens_is_no_verdict(shared_engine):
+    text = HEAD + ATTEND.replace("        B, T, E = x.shape", "        first = x[:, :1]\n        B, T, E = x.shape")
+    text = text.replace(
+        "q, k, v = (w(x)", "q = self.w_q(first).view(B, 1, self.h, -1).transpose(1, 2)\n        k, v = (w(x)"
+    )
+    text = text.replace("for w in (self.w_q, self.w_k, self.w_v)", "for w in (self.w_k, self.w_v)").replace(
+        "B, T, E))", "B, 1, E))"
+    )
+
+    text = text.replace("(self, x, mask=None)", "(self, x)")
+    text = text.replace(
+        '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', ""
+    )
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "the kata's attention returns a vector for each token" in report.ungraded_because
+    assert report.ungraded_because.endswith("Name another class with --class NAME")

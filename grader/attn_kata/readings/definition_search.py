@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
 from attn_kata.readings.construction import OF_MASKS
@@ -121,6 +122,8 @@ class DefinitionSearch:
         one_width = self.contract.is_cross and self._has_one_width(ranked.reading)
         if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
             return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
+        if returned := self._other_tokens(ranked.reading):
+            return returned
         if self.further:
             return f"it computes with {', '.join(self.further[:3])}, which the kata does not have"
         if _PLACES.search(self._code) and not ranked.reading.unturned:
@@ -130,6 +133,26 @@ class DefinitionSearch:
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def _other_tokens(self, reading: Reading) -> str:
+        """That it returns another number of vectors than there are queries, as one for all tokens; "" where it does not."""
+        if not self.contract.is_module or self.contract.has_score:
+            return ""
+        found = []
+        for _, one in self.search.unmasked(reading):
+            for call, answer in zip(one.calls, one.answers, strict=True):
+                given = tuple(call.probe.args[0].shape)
+                got = tuple(tensors(answer.output)[0].shape) if answer.output is not None else ()
+                if len(got) == len(given) > 2:
+                    found.append((given, got))
+        other = [
+            (given, got)
+            for given, got in found
+            if given[-2] != 1 and got[-2] != given[-2] and (*got[:-2], got[-1]) == (*given[:-2], given[-1])
+        ]
+        if not other or len(other) < len([given for given, _ in found if given[-2] != 1]):
+            return ""
+        return f"it returns {other[0][1]} for {other[0][0]}, and the kata's attention returns a vector for each token"
 
     def _has_one_width(self, reading: Reading) -> bool:
         """Whether it is built with one width for x and context, for query and keys, or for x and its keys and values."""
@@ -163,7 +186,7 @@ class DefinitionSearch:
             called = with_own if self.parameter is not None else with_own + called
         if "causal" not in self.given and calls.always_causal(definition, structure) and not contract.causal:
             called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
-        if "residual" not in self.given and contract.is_module:
+        if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
             called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
         if "conventions" not in self.given and contract.conventions:
             sets = conventions.ways(contract.conventions, self.text)
