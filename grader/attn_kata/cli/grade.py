@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,14 +150,14 @@ def command(
                     break
             attention = report.reading["entry"] if report.reading and report.outcome == "passed" else ""
             if attention and target.told_by and not properties:
-                for name in reading.blocks_around(source.code, attention):
-                    other = graded("transformer_block", (f"entry={name}",))
+                for slug, name in reading.blocks_around(source.code, attention):
+                    other = graded(slug, (f"entry={name}",))
                     if other.diagnosis and other.outcome == "failed":
                         warn(f"{attention} is right, as {report.kata}. {name}, which uses it, is not:")
                         report, target = other, replace(target, kata=catalog.find(other.kata))
                         destination.options = f"--kata {other.kata} --class {name}"
                         break
-                    way = f"attn-kata grade {target.path} --kata transformer_block --class {name}"
+                    way = f"attn-kata grade {shlex.quote(target.name)} --kata {slug} --class {name}"
                     right = other.outcome == "passed"
                     warn(
                         f"{name}, which uses it, " + ("is right too." if right else f"was not graded. {way} says why.")

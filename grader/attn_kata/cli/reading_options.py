@@ -12,7 +12,7 @@ import click
 
 from attn_kata import resources
 from attn_kata.errors import UsageError, why
-from attn_kata.readings import adapter, blocks, contract, inference, origin, syntax
+from attn_kata.readings import adapter, contract, inference, origin, syntax
 from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class ReadingOptions:
         found = {kata: (kata, name, said) for kata, name, said in reversed(list(inference.katas_of(source)))}
         return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
 
-    def blocks_around(self, source: bytes, entry: str) -> list[str]:
-        """The transformer blocks of the source that use this attention."""
-        return [] if self.strict or self.flags else blocks.around(syntax.of_source(source), entry)[:MOST_OTHERS]
+    def blocks_around(self, source: bytes, entry: str) -> list[tuple[str, str]]:
+        """The transformer blocks of the source that use this attention: kata and name."""
+        return [] if self.strict or self.flags else inference.blocks_around(source, entry)[:MOST_OTHERS]
 
     def check(self, kata: Kata) -> None:
         """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""

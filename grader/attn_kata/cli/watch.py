@@ -50,7 +50,7 @@ def command(attempt: str | None, kata: str | None, seed: int, reading: ReadingOp
         entry = next(
             (name for slug, name, _ in inference.katas_of(target.source().code) if slug == target.kata.slug), ""
         )
-        for name in reading.blocks_around(target.source().code, entry):
+        for _, name in reading.blocks_around(target.source().code, entry):
             warn(f"{name}, which uses it, is not watched: --class {name} watches it.")
     with engine.kept() as warm:
         make = functools.partial(

@@ -22,6 +22,13 @@ from attn_kata.readings import (
 )
 from attn_kata.readings.structure import Definition, Structure
 
+_BLOCK = "transformer_block"
+
+
+def blocks_around(source: bytes, attention: str) -> list[tuple[str, str]]:
+    """The blocks of the source that use this attention: for each the kata that grades it, and its name."""
+    return [(_BLOCK, name) for name in blocks.around(syntax.of_source(source), attention)]
+
 
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     """The kata's slug and a sentence that says why; None where nothing looks like an attention. `name` is the class to take."""
@@ -39,7 +46,7 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     whole = blocks.whole_blocks(found)
     every = every or whole[:1]  # the attention that it uses is in another file
     for definition in every:
-        for slug in ["transformer_block"] if definition in whole else _nearest(definition, found):
+        for slug in [_BLOCK] if definition in whole else _nearest(definition, found):
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
             if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
