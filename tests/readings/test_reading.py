@@ -185,7 +185,7 @@ def test_a_comment_makes_no_heads():
     )
 
     assert inference.kata_of(text.encode())[0] == "self_attention"
-    assert inference.kata_of(text.replace("# 1 / n_heads of it", "; self.n_heads = 1").encode())[0] == "mha"
+    assert inference.kata_of(text.replace("# 1 / n_heads of it", "; self.heads = nn.ModuleList()").encode())[0] == "mha"
 
 
 def test_a_function_with_the_name_of_the_contract_is_written_for_it_only_with_its_arguments():

@@ -290,6 +290,7 @@ def _possible(tests: list[HiddenTest], reading: Reading, *, one_feature: bool) -
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
+    same |= {"value_dim": "key_dim"} if reading.is_one_of_heads else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
@@ -299,19 +300,21 @@ def _possible(tests: list[HiddenTest], reading: Reading, *, one_feature: bool) -
     for test in tests:
         every = [case for case in test.property.cases if not isinstance(case, Drawn)]
         wide = [case for case in every if case is None or case.as_dict().get("E") != 1 or one_feature]
-        cases = dict.fromkeys(_alike(case, same, fixed, reading.mlp_ratio) for case in wide)
+        cases = dict.fromkeys(_alike(case, same, fixed, reading) for case in wide)
         kept.append(replace(test, property=replace(test.property, cases=tuple(cases) or test.property.cases)))
     return kept
 
 
-def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], mlp_ratio: int) -> Sizes | None:
+def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], reading: Reading) -> Sizes | None:
     """A case with each of these sizes as large as the other, and with those that the code fixes."""
     if case is None:
         return None
     sizes = case.as_dict()
     equal = {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}
-    if mlp_ratio and {"M", "E"} <= sizes.keys():
-        equal["M"] = mlp_ratio * sizes["E"]
+    if reading.mlp_ratio and {"M", "E"} <= sizes.keys():
+        equal["M"] = reading.mlp_ratio * sizes["E"]
+    if reading.is_one_of_heads and "key_dim" in sizes:
+        equal["input_dim"] = 2 * sizes["key_dim"]
     return Sizes(**(sizes | equal | {one: size for one, size in fixed.items() if one in sizes}))
 
 

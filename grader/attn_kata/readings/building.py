@@ -13,7 +13,7 @@ from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
 
 # The sizes for looking at parameters: all different, so that a shape says which is which.
-LOOK = {"E": 30, "H": 6, "D": 5, "C": 16, "p": 0.0, "I": 22, "V": 26, "L": 256, "G": 2, "M": 44}
+LOOK = {"E": 30, "H": 6, "D": 5, "C": 16, "p": 0.0, "I": 35, "V": 26, "L": 256, "G": 2, "M": 44}
 
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
@@ -26,7 +26,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
     sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G"))
-    globals_ += _of_global_configs(reach, structure, contract)
+    globals_ += _of_global_configs(definition, reach, contract)
+    globals_ = _beside_one_head(globals_, definition, reach, contract)
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
     if contract.is_module:
         caches = positions.caches(definition)
@@ -45,7 +46,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         # A block may hand its config on, and ask nothing of it itself.
         if parameter.name in {definition.config, *(one.config for one in reach if one.config)}:
             asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
-            known += [(f"{parameter.name}.{name}", _config_value(name, text, contract)) for name in asked]
+            names = [*asked, *(one.name for one in definition.build)]
+            known += [(f"{parameter.name}.{name}", _config_value(name, names, text, contract)) for name in asked]
             parts = sorted({name for one in (definition, *reach) for name in one.config_parts})
             known += [(f"{parameter.name}.{name}", "config") for name in parts]
             continue
@@ -70,6 +72,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             "H" not in {value for _, value in (*whole, *globals_)} and re.search(r"(?i)head", code_of(text)) is None
         )
         common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
+        if contract.has_own_sizes and is_one_head(text):
+            common = replace(common, globals=_as_one_of_heads(globals_))
+            whole = [*_as_one_of_heads(tuple(whole))]
         values = {value for _, value in (*whole, *globals_)}
         configured = "I" in [symbol for symbol, _ in contract.arguments]
         if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
@@ -85,19 +90,34 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             yield replace(common, build=_in_order(definition, other))
 
 
+def _beside_one_head(globals_: Pairs, definition: Definition, reach: list[Definition], contract: Contract) -> Pairs:
+    """The sizes at module level, where a width beside the size of one head is that of x: `n_embd` beside `head_size`.
+
+    As one size for both, a division by the width of x would be as right as one by the width of the keys.
+    """
+    if "I" not in [symbol for symbol, _ in contract.arguments] or contract.has_score or contract.has_heads:
+        return globals_
+    names = [one.name for one in definition.build] + [name for one in reach for name in one.config_names]
+    names += [name.rpartition(".")[2] for name, _ in globals_]
+    if "D" not in map(vocabulary.size_of, names):
+        return globals_
+    return tuple((name, "I" if value == "E" else value) for name, value in globals_)
+
+
 def _is_divided(text: str) -> bool:
     """Whether the code divides a width among the heads, so that the width it is given is that of all of them."""
     return re.search(r"//|chunk\(\s*(?:self\.)?\w*heads?|split\(", text) is not None
 
 
-_OF_CONFIGS = ("E", "H", "D", "G", "H//G", "M", "C", "I", "V", "L", "p", "0.0")
+_OF_CONFIGS = ("E", "H", "D", "G", "H//G", "M", "C", "I", "V", "L", "p", "0.0", "1")
 
 
-def _of_global_configs(reach: list[Definition], structure: Structure, contract: Contract) -> Pairs:
+def _of_global_configs(definition: Definition, reach: list[Definition], contract: Contract) -> Pairs:
     """The sizes that the code asks of config objects at module level: Config.n_embd. What else it asks, these know."""
     asked = dict.fromkeys(pair for one in reach for pair in one.global_configs)
     text = "\n".join(one.text for one in reach)
-    given = [(f"{name}.{attribute}", _config_value(attribute, text, contract)) for name, attribute in asked]
+    names = [attribute for _, attribute in asked] + [one.name for one in definition.build]
+    given = [(f"{name}.{attribute}", _config_value(attribute, names, text, contract)) for name, attribute in asked]
     return tuple((name, value) for name, value in given if value in _OF_CONFIGS)
 
 
@@ -148,6 +168,29 @@ def one_group(text: str) -> bool:
         return False  # dim_q and dim_k: one width by two names
     of_all = of_queries not in ("D", None) or "*" in widths.get("q", "")
     return of_keys == "D" and "q" in widths and of_all
+
+
+def is_one_head(text: str) -> bool:
+    """Whether q and k have the width of one head, by its name or as x // heads, and nothing is split or joined."""
+    widths = {vocabulary.role_of(name): width for name, width in _LAYERS_OF.findall(text)}
+    of_one = [
+        "//" in widths.get(role, "") or vocabulary.size_of(widths.get(role, "").rpartition(".")[2]) == "D"
+        for role in ("q", "k")
+    ]
+    return all(of_one) and re.search(_SPLITS, text) is None
+
+
+_SPLITS = r"ModuleList|\.(?:view|reshape|unflatten|split|chunk|unfold)\(|rearrange|einsum|\b(?:cat|stack|split|chunk)\("
+
+
+def _as_one_of_heads(pairs: Pairs) -> Pairs:
+    """The sizes of one head of several: the width is that of x, and as many heads share it as make keys of width D."""
+    return tuple(
+        (name, _OF_ONE_OF_HEADS.get(vocabulary.size_of(name.rpartition(".")[2]) or "", value)) for name, value in pairs
+    )
+
+
+_OF_ONE_OF_HEADS = {"H": "I//D", "E": "I"}
 
 
 def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
@@ -255,11 +298,12 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     return "D" if symbol == "E" else symbol
 
 
-def _config_value(name: str, text: str, contract: Contract) -> str:
+def _config_value(name: str, names: list[str], text: str, contract: Contract) -> str:
     symbol = vocabulary.size_in(name, text)
     if symbol is None:
         return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
-    return _for_contract(symbol, name, [], contract, None) or symbol
+    others = names if "I" in [each for each, _ in contract.arguments] else []
+    return _for_contract(symbol, name, others, contract, None) or symbol
 
 
 def _off(reach: list[Definition]) -> tuple[str, ...]:

@@ -157,6 +157,8 @@ class DefinitionSearch:
     def _has_one_width(self, reading: Reading) -> bool:
         """Whether it is built with one width for x and context, for query and keys, or for x and its keys and values."""
         widths = {value for _, value in reading.build} & {"E", "C", "D", "I", "V"}
+        if reading.is_one_of_heads:
+            return False
         if self.contract.has_own_sizes:
             return len(widths | ({value for _, value in reading.globals} & {"I", "D", "V"})) == 1
         return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths

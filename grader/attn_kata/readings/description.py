@@ -251,6 +251,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     wide = "only keys as wide as the query" if contract.has_score else wide
     wide = "one size for x, keys and values" if contract.has_own_sizes else wide
     found += [wide] * reading.alike
+    found += ["one head of several that share the width of x"] * reading.is_one_of_heads
     found += ["only one key-value head"] * reading.one_group
     found += ["only one head"] * reading.one_head
     found += ["its mask hides queries too"] * reading.hides_queries

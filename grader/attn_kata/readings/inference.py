@@ -107,6 +107,8 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         or re.search(r"num_?(?:\w+_)?heads|n_?heads?\b|heads?_?(?:count|num)|self\.heads?\b|ModuleList|头", text)
         is not None
     )
+    said_several = re.search("(?i)multi|heads|mha", definition.name) is not None
+    heads = heads and (said_several or not building.is_one_head(text))
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     crosses = crosses or "cross" in definition.name.lower()

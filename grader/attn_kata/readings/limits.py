@@ -178,6 +178,9 @@ class Limits:
         if self.reading.alike and self.contract.has_own_sizes:
             of_sizes = limited.probes
             limited = replace(limited, probes=lambda: [_of_one_size(one) for one in of_sizes()])
+        elif self.reading.is_one_of_heads:
+            of_heads = limited.probes
+            limited = replace(limited, probes=lambda: [_of_one_size(one, wide=2) for one in of_heads()])
         elif self.reading.alike and (self.contract.is_cross or self.contract.has_score):
             of_cross = limited.probes
             limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
@@ -234,13 +237,13 @@ def _is_square(args: tuple[Any, ...]) -> bool:
     return bool(first.shape[-2] == second.shape[-2])
 
 
-def _of_one_size(probe: Probe) -> Probe:
-    """The probe of a module built with (I, D, V), for one that has a single size: that of the keys."""
+def _of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
+    """The probe of a module built with (I, D, V), for values as wide as keys, and x so many times as wide."""
     size = probe.build[1]
     x = probe.args[0]  # (..., T, I)
-    wide = x.repeat(*[1] * (x.dim() - 1), -(-size // x.shape[-1]))[..., :size].contiguous()
-    sizes = {**probe.sizes, **dict.fromkeys({"Din", "E", "Dv"} & set(probe.sizes), size)}
-    return replace(probe, args=(wide, *probe.args[1:]), build=(size,) * 3, sizes=sizes)
+    repeated = x.repeat(*[1] * (x.dim() - 1), -(-wide * size // x.shape[-1]))[..., : wide * size].contiguous()
+    sizes = {**probe.sizes, **dict.fromkeys({"Din", "E"} & set(probe.sizes), wide * size), "Dv": size}
+    return replace(probe, args=(repeated, *probe.args[1:]), build=(wide * size, size, size), sizes=sizes)
 
 
 def _is_of_one_width(args: tuple[Any, ...]) -> bool:

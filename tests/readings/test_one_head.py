@@ -1,0 +1,93 @@
+"""One head of several: x is wider than its keys, wherever the two sizes come from. As one size for both, a division by
+the width of x would pass."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_search import read
+
+from attn_kata.readings import inference
+from attn_kata.readings.choice import Chosen
+
+ONE = """
+class Head(nn.Module):
+    def __init__(self, GIVEN):
+        super().__init__()
+        BEFORE
+        self.key = nn.Linear(WIDTH, SIZE, bias=False)
+        self.query = nn.Linear(WIDTH, SIZE, bias=False)
+        self.value = nn.Linear(WIDTH, SIZE, bias=False)
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        weights = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
+        weights = weights.masked_fill(torch.tril(torch.ones(T, T)) == 0, float("-inf"))
+        return F.softmax(weights, dim=-1) @ v
+"""
+CONFIG = "class Config:\n    n_embd = 32\n    head_size = 8\n    n_head = 4\n\n"
+DIVIDED = "head_size = {0}n_embd // {0}n_head"
+# By the place of the sizes: what is above the class, its arguments, a line before the layers, and the names of the two.
+PLACES = {
+    "arguments": ("", "n_embd, head_size", "", "n_embd", "head_size"),
+    "module_level": ("n_embd = 32\n", "head_size", "", "n_embd", "head_size"),
+    "unset": ("", "head_size", "", "n_embd", "head_size"),
+    "config": ("", "config", "", "config.n_embd", "config.head_size"),
+    "config_and_argument": ("", "config, head_size", "", "config.n_embd", "head_size"),
+    "class_of_sizes": (CONFIG, "", "", "Config.n_embd", "Config.head_size"),
+    "class_of_sizes_and_argument": (CONFIG, "head_size", "", "Config.n_embd", "head_size"),
+    "divided_arguments": ("", "n_embd, n_head", DIVIDED.format(""), "n_embd", "head_size"),
+    "divided_config": ("", "config", DIVIDED.format("config."), "config.n_embd", "head_size"),
+    "divided_module_level": ("n_embd = 32\nn_head = 4\n", "", DIVIDED.format(""), "n_embd", "head_size"),
+    "divided_class_of_sizes": (CONFIG, "", DIVIDED.format("Config."), "Config.n_embd", "head_size"),
+    "divided_in_place": ("", "n_embd, n_head", "", "n_embd", "n_embd // n_head"),
+}
+
+
+def head(place: str) -> str:
+    above, given, before, width, size = PLACES[place]
+    text = ONE.replace("GIVEN", given).replace("WIDTH", width).replace("SIZE", size)
+    return HEAD + above + text.replace("BEFORE", before or "self.what = 'a head'")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_one_head_is_told_and_read(place):
+    source = head(place)
+    told = inference.kata_of(source.encode())
+    found = read(source, "self_attention")
+
+    assert told is not None
+    assert told[0] == "self_attention"
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, found.reading.alike) == (0, False)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_division_by_the_width_of_x_is_named(place, shared_engine):
+    source = head(place).replace("math.sqrt(k.shape[-1])", "math.sqrt(C)")
+    report = shared_engine.grade("self_attention", source.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert [mistake.id for one in report.diagnosis for mistake in one.mistakes] == ["scale.embed_dim"]
+
+
+@pytest.mark.parametrize("place", ["divided_config", "divided_arguments", "module_level"])
+def test_a_right_head_passes_and_its_reading_is_typed_back(place, shared_engine):
+    source = head(place).encode()
+    report = shared_engine.grade("self_attention", source, attempt="mine.py", reads=True)
+    flags = (report.reading or {})["flags"]
+    again = read(head(place), "self_attention", *flags)
+
+    assert report.outcome == "passed"
+    assert isinstance(again, Chosen)
+    assert again.reading.flags() == flags
+
+
+def test_layers_as_wide_as_x_are_no_single_head():
+    """Where the heads are meant and never split, the kata is mha, which names it."""
+    text = head("divided_arguments").replace("nn.Linear(n_embd, head_size", "nn.Linear(n_embd, n_embd")
+    told = inference.kata_of(text.encode())
+
+    assert told is not None
+    assert told[0] == "mha"
