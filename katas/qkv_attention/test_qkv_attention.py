@@ -174,12 +174,11 @@ test_alike_in_train_and_eval = standard.train_and_eval_alike(
 def test_values(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
     given = inputs(sizes)
-    expected = theirs(*given)[0]
 
-    assert_close(ours(*given)[0], expected, atol=1e-5)
-    # A second call must be right too. The queries come in reverse order, and so does out.
-    again = ours(given[0].flip(1), *given[1:], None)[0]
-    assert_close(again, expected.flip(1), atol=1e-5, what="out of a second call, with mask=None: out")
+    assert_close(ours(*given)[0], theirs(*given)[0], atol=1e-5)
+    # A second call must be right too. The queries come in reverse order.
+    other = (given[0].flip(1), *given[1:], None)
+    assert_close(ours(*other)[0], theirs(*other)[0], atol=1e-5, what="out of a second call, with mask=None: out")
 
 
 @claims(
@@ -223,7 +222,7 @@ def test_strong_scores(attempt, reference, sizes):
 def test_sizes_may_change(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
 
-    for B, Tq, Tk in ((2, 4, 5), (2, 7, 3), (5, 2, 4), (1, 1, 1), (2, 4, 5)):
+    for B, Tq, Tk in ((2, 4, 5), (2, 3, 7), (5, 2, 4), (1, 1, 1), (2, 4, 5)):
         given = inputs(sized(B=B, H=sizes.H, Tq=Tq, Tk=Tk, D=sizes.D))
         what = f"out for B={B}, Tq={Tq}, Tk={Tk}: out"
         assert_close(ours(*given)[0], theirs(*given)[0], atol=1e-5, what=what)

@@ -43,6 +43,9 @@ class Missing:
     def __getitem__(self, key: object) -> Missing:
         return self
 
+    def __instancecheck__(self, instance: object) -> bool:
+        return False  # nothing is of a class that is not here
+
     def __or__(self, other: object) -> Missing:
         return self
 

@@ -290,11 +290,11 @@ def _possible(tests: list[HiddenTest], reading: Reading, *, one_feature: bool) -
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
-    same |= {"value_dim": "key_dim"} if reading.is_one_of_heads else {}
+    same |= {"value_dim": "key_dim"} if reading.is_one_of_heads or len(reading.fused) == 3 else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
-    if not same and not fixed and one_feature and not reading.mlp_ratio:
+    if not same and not fixed and one_feature and not reading.mlp_ratio and not reading.causal:
         return tests
     kept = []
     for test in tests:
@@ -311,6 +311,8 @@ def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], read
         return None
     sizes = case.as_dict()
     equal = {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}
+    if reading.causal and not reading.square and {"Tq", "Tk"} <= sizes.keys():
+        equal["Tk"] = max(sizes["Tq"], sizes["Tk"])  # the first of more queries than keys would see no key
     if reading.mlp_ratio and {"M", "E"} <= sizes.keys():
         equal["M"] = reading.mlp_ratio * sizes["E"]
     if reading.is_one_of_heads and "key_dim" in sizes:

@@ -289,15 +289,17 @@ def _axis(name: str) -> str:
 
 
 def always_causal(definition: Definition, structure: Structure) -> bool:
-    """Whether the source says that later keys are hidden."""
-    return (
-        re.search(
-            r"\btril\b|\btriu\b|causal|因果",
-            structure.text(definition),
-            re.IGNORECASE,
-        )
-        is not None
-    )
+    """Whether the source says that later keys are hidden, or compares positions with each other."""
+    text = structure.text(definition)
+    said = re.search(r"\btri[lu]_?\b|causal|因果|subsequent|look_?ahead|autoregress", text, re.IGNORECASE)
+    return said is not None or _compares_positions(code_of(text))
+
+
+def _compares_positions(code: str) -> bool:
+    """Whether it compares two ranges of positions, or hides what comes after each in a loop: `scores[..., i, i + 1 :]`."""
+    ranges = "|".join(map(re.escape, re.findall(r"\b(\w+)\s*=\s*[^\n=]*\barange\(", code)))
+    one = rf"(?:arange\([^\n]*?|\b(?:{ranges})\b(?:\[[^\]]*\]|\.\w+\([^()]*\))*)" if ranges else r"arange\([^\n]*?"
+    return re.search(rf"{one}\s*[<>]=?\s*[^\n]*?{one}|\b(\w+)\s*\+\s*1\s*:\s*\]", code) is not None
 
 
 def is_switched_off(reading: Reading, definition: Definition) -> bool:

@@ -216,7 +216,9 @@ class DefinitionSearch:
         """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
-            ranked = self._best(self._needing(readings)) or ranked
+            with_open_mask = self._needing(readings)
+            needing = self._best(with_open_mask)
+            ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
         one_width = self._has_one_width(readings[0]) and not readings[0].causal
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
@@ -230,7 +232,8 @@ class DefinitionSearch:
         # A context that has the name of one may have a length of its own; of x and y nothing says so.
         unnamed = self.contract.is_cross and calls.is_of_two_unnamed(self.definition)
         may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
-        if may_be_square and "square" not in self.given and self._raises(ranked):
+        own_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
+        if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
             as_wide = "alike" not in self.given and (not self.contract.is_module or (unnamed and one_width))
             square = self._best([replace(one, square=True, alike=as_wide or one.alike) for one in readings])
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
@@ -331,8 +334,10 @@ class DefinitionSearch:
     def _needing(self, readings: list[Reading]) -> list[Reading]:
         """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
         found = []
-        ways = [(one.order, one.query, one.call) if self.contract.has_score else () for one in readings]
-        for way in dict.fromkeys(ways):  # where the layout of a query is open, the mask's form is looked for in each
+        ways = [
+            (one.order, one.query, one.call) if self.contract.has_score else (one.order, one.dims) for one in readings
+        ]
+        for way in dict.fromkeys(ways):  # where the layout of the inputs is open, the mask's form is looked for in each
             of_way = [one for one, other in zip(readings, ways, strict=True) if other == way]
             for fields in self._open_forms(of_way[0]):
                 found += [replace(one, **fields) for one in of_way]

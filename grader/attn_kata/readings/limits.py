@@ -94,7 +94,8 @@ class Limits:
             mask = given | True  # the contract's function takes a mask always
         if mask is not None and self.reading.hides_queries and mask.dim() > 1:
             mask = mask & mask[..., :1, :].transpose(-2, -1)
-        keys = args[1].shape[-2] if self.contract.takes_qkv and isinstance(args[1], Tensor) else first.shape[-2]
+        has_keys = self.contract.takes_qkv or self.contract.inputs[1:2] == ("k",)
+        keys = args[1].shape[-2] if has_keys and isinstance(args[1], Tensor) else first.shape[-2]
         if mask is None and self._opens and self.contract.is_module:  # as the code is called then
             memory = args[1] if len(args) > 1 else None
             of_keys = self.contract.mask == "keys" and isinstance(memory, Tensor)
@@ -181,6 +182,9 @@ class Limits:
         elif self.reading.is_one_of_heads:
             of_heads = limited.probes
             limited = replace(limited, probes=lambda: [_of_one_size(one, wide=2) for one in of_heads()])
+        elif len(self.reading.fused) == 3 and self.contract.has_own_sizes:
+            of_fused = limited.probes
+            limited = replace(limited, probes=lambda: [_with_values_as_keys(one) for one in of_fused()])
         elif self.reading.alike and (self.contract.is_cross or self.contract.has_score):
             of_cross = limited.probes
             limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
@@ -244,6 +248,12 @@ def _of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
     repeated = x.repeat(*[1] * (x.dim() - 1), -(-wide * size // x.shape[-1]))[..., : wide * size].contiguous()
     sizes = {**probe.sizes, **dict.fromkeys({"Din", "E"} & set(probe.sizes), wide * size), "Dv": size}
     return replace(probe, args=(repeated, *probe.args[1:]), build=(wide * size, size, size), sizes=sizes)
+
+
+def _with_values_as_keys(probe: Probe) -> Probe:
+    """The probe of a module built with (I, D, V), for values as wide as keys."""
+    size = probe.build[1]
+    return replace(probe, build=(probe.build[0], size, size), sizes={**probe.sizes, "Dv": size})
 
 
 def _is_of_one_width(args: tuple[Any, ...]) -> bool:

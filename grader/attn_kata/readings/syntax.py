@@ -57,11 +57,12 @@ def of_source(source: bytes) -> Structure:
         elif isinstance(node, ast.FunctionDef):
             found[node.name] = _function(node, lines)
     assigned = {
-        target.id
+        name.id
         for node in statements
-        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.BinOp))
+        if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name)
+        for name, value in _parts(target, node.value)
+        if isinstance(name, ast.Name) and _may_be_number(value)
     }
     unset = _unset(source)
     imports = _imports(tree)
@@ -73,6 +74,19 @@ def of_source(source: bytes) -> Structure:
     begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
     every = tuple(found.values())
     return Structure(definitions=every, globals=sizes, imports=imports, assumed=assumed, begins=begins)
+
+
+def _parts(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """The pairs of an assignment: two, of `d_model, n_heads = 512, 8`."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
+def _may_be_number(value: ast.expr) -> bool:
+    """Whether it may be a number: one, an expression with one, or a part of a config, as `cfg["n_embd"]` and `args.d_model`."""
+    of_config = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
+    return of_config or isinstance(value, (ast.Constant, ast.BinOp, ast.Attribute))
 
 
 def _aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[str, str]:
@@ -186,6 +200,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         build = _parameters(init)[1:]
     before = _needed_call(methods) if init is not None and forward is not None else None
     config = next((one.name for one in build if _CONFIGS.match(one.name) or "onfig" in one.annotation), "")
+    config = config or next((one.name for one in build if init is not None and _is_asked_for_sizes(one.name, init)), "")
     names = [name for one in family for name in _asked_of(one, config)] if config else []
     parts = {name for one in family for name in _parts_asked(one, config)} if config else set()
     return _definition(
@@ -397,6 +412,30 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
         ):
             found.append((part.lineno, part.col_offset, str(part.args[0].value)))
     return [name for _, _, name in sorted(found) if name.isidentifier()]
+
+
+def _is_asked_for_sizes(name: str, init: ast.FunctionDef) -> bool:
+    """Whether a constructor only asks an argument for its parts, or hands it on, and one part at least is a size: a config."""
+    uses = [part for part in ast.walk(init) if isinstance(part, ast.Name) and part.id == name]
+    asked = [part for part in ast.walk(init) if isinstance(part, (ast.Attribute, ast.Subscript)) and part.value in uses]
+    words = [
+        part.attr
+        if isinstance(part, ast.Attribute)
+        else part.slice.value
+        if isinstance(part.slice, ast.Constant)
+        else None
+        for part in asked
+    ]
+    handed = [
+        one
+        for part in ast.walk(init)
+        if isinstance(part, (ast.Call, ast.Assign))
+        for one in (
+            [*part.args, *(each.value for each in part.keywords)] if isinstance(part, ast.Call) else [part.value]
+        )
+    ]
+    alone = all(use in handed or any(use is part.value for part in asked) for use in uses)
+    return alone and any(isinstance(word, str) and vocabulary.size_of(word) in ("E", "H", "D") for word in words)
 
 
 def _is_part(node: ast.expr, config: str) -> bool:
