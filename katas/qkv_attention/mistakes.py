@@ -136,6 +136,7 @@ PIPELINES = (
             *variants("source.queries_from_key", {"project": project(sources=("key", "x", "value"))}),
             *variants("context.swapped", {"project": project(sources=("key", "x", "x"))}),
             *variants("project.key_for_value", {"project": project(v="k_proj")}),
+            *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.value_for_key", {"project": project(k="v_proj")}),
             *variants("project.query_for_key", {"project": project(k="q_proj")}, {"project": project(q="k_proj")}),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),

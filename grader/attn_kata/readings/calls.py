@@ -341,23 +341,31 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
     flags = {parameter.name for parameter in (*definition.build, *definition.call)} | set(definition.config_names)
     if any(_SWITCH.search(name) for name in flags) or flags & _guards(text):
         return False
-    made = re.search(r"\btril\b|\btriu\b", text) is not None
-    return made and (mask_parameter(definition) is None or "register_buffer" in text or _is_unconditional(text))
+    code = code_of(text)
+    made = re.search(r"\btri[lu]_?\b", code) is not None or _compares_positions(code)
+    parameter = mask_parameter(definition)
+    return made and (parameter is None or "register_buffer" in code or _is_unconditional(code, parameter.name))
 
 
-def _is_unconditional(text: str) -> bool:
-    """Whether a triangle of ones is made in every call: in no branch, and not where a mask is only looked at."""
-    lines = [line for line in code_of(text).split("\n") if line.strip()]
+def _is_unconditional(code: str, mask: str) -> bool:
+    """Whether a triangle is made in every call: in no branch, and not where a mask is only looked at."""
+    lines = [line for line in code.split("\n") if line.strip()]
     for place, line in enumerate(lines):
-        if not re.search(
-            r"\btri[lu]\(\s*(?:torch\.)?(?:ones|full|new_ones)|_(?:ones|full)\([^\n]*\)\.tri[lu]_?\(", line
-        ):
+        made = re.search(r"\btri[lu]_?\(", line) is not None and re.search(rf"\btri[lu]\(\s*{mask}\b", line) is None
+        if not made and not (re.search(r"[<>]", line) and _compares_positions(_with_ranges(line, code))):
             continue
         depth = len(line) - len(line.lstrip())
         outer = [before for before in lines[:place] if len(before) - len(before.lstrip()) < depth]
         if not re.search(r"\bif\b", line) and outer and outer[-1].lstrip().startswith("def "):
             return True
     return False
+
+
+def _with_ranges(line: str, code: str) -> str:
+    """The line behind those of the code that name a range of positions."""
+    return "\n".join(
+        [*(one for one in code.split("\n") if "arange(" in one and re.search(r"=\s", one) and one != line), line]
+    )
 
 
 # "casual" is how causal is often misspelt.

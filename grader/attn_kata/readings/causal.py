@@ -24,6 +24,7 @@ _WRONG: tuple[tuple[str, Rule], ...] = (
     ("mask.shifted", lambda i, j, ahead: j < i + ahead),
     ("mask.shifted", lambda i, j, ahead: j <= i + ahead + 1),
     ("mask.upper_triangle", lambda i, j, ahead: j >= i + ahead),
+    ("mask.inverted", lambda i, j, ahead: j > i + ahead),
     ("mask.lost", lambda i, j, ahead: j >= 0 * i),
 )
 
@@ -62,8 +63,21 @@ def wrong_senses(pipeline: Pipeline) -> tuple[Variant, ...]:
     def alone(state: State) -> None:
         state.keep = lower(*state.keep.shape[-2:])
 
+    def handed_alone(state: State) -> None:
+        state.keep = state.handed
+
+    def filled(state: State) -> None:
+        own = lower(*state.scores.shape[-2:])
+        s.mask(state)
+        s.fill(state, own, 0.0)
+
+    def filled_first(state: State) -> None:
+        s.fill(state, lower(*state.scores.shape[-2:]), 0.0)
+        s.mask(state)
+
     wrong = [one for id, rule in _WRONG for one in variants(id, {"sense": moved(rule)})]
-    return (*wrong, *variants("mask.lost", {"sense": alone}))
+    zeros = [{"sense": handed_alone, "mask": stage} for stage in (filled, filled_first)]
+    return (*wrong, *variants("mask.lost", {"sense": alone}), *variants("mask.zero_fill", *zeros))
 
 
 def wrong_triangles(pipeline: Pipeline) -> tuple[Variant, ...]:

@@ -45,7 +45,8 @@ _SIZES: dict[str, str] = {
     "attndropoutrate pdropout keyattndropout dprob attdrop dropoutattn dr attndropoutprob attentiondropoutprob",
     "0.0": "residdropout residpdrop projdrop hiddendropoutprob hiddendropout outputdropout projdropout dropoutproj "
     "outdropout resdropout residualdropout droppath embpdrop embddrop embeddropout ffdropout activationdropout",
-    "L": "seqsize maxseqsize sequencesize blocksize maxlen contextlength ctxlen maxseqlen nctx seqlen sequencelength maxpositionembeddings npositions "
+    "L": "seqsize maxseqsize sequencesize "
+    "blocksize maxlen contextlength ctxlen maxseqlen nctx seqlen sequencelength maxpositionembeddings npositions "
     "maxlength maxsequencelength contextsize_ window maxseqlength length numtokens maxcontext contextwindow maxt seqlength "
     "maxsize blocklen ctxsize context T tmax maxcontextlength ntokens numpositions",
     "True": "bias qkvbias usebias attnbias projbias qbias kvbias addbias batchfirst attentionbias withbias outbias "
