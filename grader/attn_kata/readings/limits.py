@@ -176,6 +176,9 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
+        elif self.reading.causal and {"k", "key"} & set(self.contract.inputs):
+            every = limited.probes
+            limited = replace(limited, probes=lambda: [_with_fewer_queries(one) for one in every()])
         if self.reading.alike and self.contract.has_own_sizes:
             of_sizes = limited.probes
             limited = replace(limited, probes=lambda: [_of_one_size(one) for one in of_sizes()])
@@ -239,6 +242,16 @@ def _is_square(args: tuple[Any, ...]) -> bool:
     """Whether a call has as many queries as keys."""
     first, second = args[:2]
     return bool(first.shape[-2] == second.shape[-2])
+
+
+def _with_fewer_queries(probe: Probe) -> Probe:
+    """The probe with no more queries than keys: the first of them, as the last positions, would see no key."""
+    queries, keys = (one.shape[-2] for one in probe.args[:2])
+    if queries <= keys:
+        return probe
+    kept = max(1, keys - 2)
+    args = [one[..., :kept, :] if isinstance(one, Tensor) and one.shape[-2] == queries else one for one in probe.args]
+    return replace(probe, args=tuple(args), sizes={**probe.sizes, "Tq": kept})
 
 
 def _of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
