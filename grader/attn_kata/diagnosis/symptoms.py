@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from attn_kata.diagnosis import lines
 from attn_kata.diagnosis.outcomes import about_shapes
-from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
+from attn_kata.properties.failures import NAN_ON_BOTH_SIDES, AttemptRaised, PropertyFailed, Raised
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,8 @@ def breaks(id: str, property: str, *, unless: tuple[str, ...] = (), unless_held:
     def shows(evidence: Evidence) -> int | None:
         failure = evidence.failures.get(property)
         if failure is None or unless_held in evidence.held or any(other in evidence.failures for other in unless):
+            return None
+        if NAN_ON_BOTH_SIDES in failure.message:  # which says nothing of the property
             return None
         return 0 if re.search(saying, failure.message) else None
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.failures import NAN_ON_BOTH_SIDES, PropertyFailed
 from attn_kata.report.model import Example
 
 EXAMPLE_ROWS, EXAMPLE_COLUMNS = 8, 8
@@ -53,7 +53,7 @@ def assert_close(
     if not math.isfinite(right) and not (
         infinities and math.isinf(right)
     ):  # `expected` is another output of the attempt: the reference's outputs are finite
-        other = "and so is the output that it is compared with"
+        other = NAN_ON_BOTH_SIDES
         if number(mine) != number(right):
             other = f"but the output that it is compared with is {number(right)}"
         raise PropertyFailed(

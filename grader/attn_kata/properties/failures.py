@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from attn_kata.report.model import Example
 
+NAN_ON_BOTH_SIDES = (
+    "and so is the output that it is compared with"  # of a message: two outputs of the attempt are compared
+)
+
 
 class PropertyFailed(Exception):
     """The property does not hold. `message` says what the attempt did, with numbers at one index."""

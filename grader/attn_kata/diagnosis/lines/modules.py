@@ -24,7 +24,10 @@ def made_when_called(program: Program) -> list[ast.Call]:
     return [
         call
         for call in program.calls()
-        if callee(call) in _LAYERS and (function := program.function(call)) is not None and function.name in reached
+        if callee(call) in _LAYERS
+        and not on_self(call.func)  # self.LayerNorm(x) calls a layer, and makes none
+        and (function := program.function(call)) is not None
+        and function.name in reached
     ]
 
 
