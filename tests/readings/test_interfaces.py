@@ -394,7 +394,27 @@ def apply_rotary_emb_qk(xqk, freqs_cos, freqs_sin):
     return torch.stack([cos_part, sin_part], dim=-1).flatten(-2)
 """
 
+A_CONFIG_BY_ANOTHER_NAME = (
+    ATTEND.replace("(self, width, n_heads)", "(self, model_cfg)")
+    .replace("n_heads, width // n_heads", 'model_cfg["n_heads"], model_cfg["emb_dim"] // model_cfg["n_heads"]')
+    .replace("self.w_q, self.w_k", 'width = model_cfg["emb_dim"]\n        self.w_q, self.w_k', 1)
+)
+SIZES_OF_A_FILE = (
+    'import yaml\ncfg = yaml.safe_load(open("sizes.yaml"))\nblock_size, n_head = cfg["block_size"], cfg["n_head"]\n'
+    'n_embd = cfg["n_embd"]\n'
+    + ATTEND.replace("(self, width, n_heads)", "(self)").replace("n_heads", "n_head").replace("width", "n_embd")
+)
+A_CACHE_OF_ANOTHER_FILE = "from some_cache import Cache\n" + ATTEND.replace(
+    "mask=None):", "mask=None, past: Cache | None = None):"
+).replace(
+    "        scores = q @",
+    "        if isinstance(past, Cache):\n            k, v = past.update(k, v)\n        scores = q @",
+)
+
 KINDS = {
+    "a_config_by_another_name": (A_CONFIG_BY_ANOTHER_NAME, "mha", set(), (" / math.sqrt(self.d)", "")),
+    "sizes_of_a_file": (SIZES_OF_A_FILE, "mha", {"globals=n_embd=E,n_head=H"}, (" / math.sqrt(self.d)", "")),
+    "a_cache_of_another_file": (A_CACHE_OF_ANOTHER_FILE, "mha", set(), ("scores, dim=-1", "scores, dim=-2")),
     "keys_before": (
         KEYS_BEFORE,
         "multiplicative_attention",
@@ -528,6 +548,14 @@ def test_code_without_its_imports_is_read_with_the_usual_ones(shared_engine):
     assert [one.id for found in failed.diagnosis for one in found.mistakes] == ["scale.missing"]
     assert said.replace(" math,", "") in failed.reading["notes"]
     assert strict.outcome == "ungraded"
+
+
+def test_a_layer_with_the_name_of_its_class_is_not_made_in_forward(shared_engine):
+    text = ATTEND.replace("self.h, self.d =", "self.LayerNorm = nn.LayerNorm(width)\n        self.h, self.d =")
+    text = text.replace("return out", "return self.LayerNorm(out + x)").replace(" / math.sqrt(self.d)", "")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["scale.missing"]
 
 
 def test_two_mistakes_beside_a_residual_are_both_named(shared_engine):

@@ -63,6 +63,26 @@ def test_one_head_is_told_and_read(place):
     assert (found.mistakes, found.reading.alike) == (0, False)
 
 
+FUSED = (
+    head("arguments")
+    .replace("self.key = nn.Linear(n_embd, head_size, bias=False)", "self.qkv = nn.Linear(n_embd, 3 * head_size)")
+    .replace("        self.query = nn.Linear(n_embd, head_size, bias=False)\n", "")
+    .replace("        self.value = nn.Linear(n_embd, head_size, bias=False)\n", "")
+    .replace("self.query(x), self.key(x), self.value(x)", "self.qkv(x).chunk(3, dim=-1)")
+)
+
+
+@pytest.mark.parametrize(("old", "outcome"), [("math.sqrt(k.shape[-1])", "passed"), ("math.sqrt(C)", "failed")])
+def test_one_head_with_one_layer_for_all_three_has_values_as_wide_as_keys(old, outcome, shared_engine):
+    text = FUSED.replace("math.sqrt(k.shape[-1])", old)
+    report = shared_engine.grade("self_attention", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == outcome
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["scale.embed_dim"] * (
+        outcome == "failed"
+    )
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_division_by_the_width_of_x_is_named(place, shared_engine):
     source = head(place).replace("math.sqrt(k.shape[-1])", "math.sqrt(C)")
