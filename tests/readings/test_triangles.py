@@ -105,7 +105,8 @@ def test_a_mistake_beside_a_triangle_of_its_own_is_named(own, use, edit, mistake
 LAYOUTS = {
     "time_first": (
         MODULE.replace("(self, query, key, value GIVEN)", "(self, x, keep_mask)")
-        .replace("        B, Tq, E = query.shape\n        Tk = key.shape[1]", "        x = x.transpose(0, 1)\n        B, Tq, E = x.shape\n        Tk = Tq")
+        .replace("        B, Tq, E = query.shape\n", "        x = x.transpose(0, 1)\n        B, Tq, E = x.shape\n")
+        .replace("Tk = key.shape[1]", "Tk = Tq")
         .replace("(query)", "(x)").replace("(key)", "(x)").replace("(value)", "(x)")
         .replace("        OWN\n        USE", "        scores = scores.masked_fill(keep_mask == 0, -1e9)")
         .replace(".reshape(B, Tq, E))", ".reshape(B, Tq, E)).transpose(0, 1)"),
