@@ -824,6 +824,30 @@ def test_a_mistake_in_a_layer_of_an_encoder_is_reported(old, new, mistake, share
     assert mistake in named, report.findings
 
 
+# An attention that may take a mask, in a block that hands none on; and one that a flag of the block makes causal.
+UNMASKED_LAYER = PRE_NORM.replace("x, src_mask)", "x)").replace(", src_mask)", ")").replace("x, mask)", "x, mask=None)")
+FLAG_OF_A_LAYER = (
+    PRE_NORM.replace("x, src_mask)", "x)").replace(", src_mask)", ")").replace("x, mask)", "x)")
+    .replace("class Encoder", "class Some").replace("n_heads, d_ff)", "n_heads, mask, d_ff)")
+    .replace("Attention(d_model, n_heads)", "Attention(d_model, n_heads, mask)")
+    .replace("(self, width, n_heads)", "(self, width, n_heads, mask=False)")
+    .replace("self.h, self.d =", "self.mask = mask\n        self.h, self.d =")
+    .replace("if mask is not None:", "if self.mask:").replace("mask == 0", "torch.ones(T, T).tril() == 0")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "conventions"),
+    [(UNMASKED_LAYER.replace("class Encoder", "class Some"), ("relu", "not_causal")), (FLAG_OF_A_LAYER, ("relu",))],
+    ids=["hands_no_mask_on", "flag"],
+)
+def test_whether_a_block_is_causal_is_what_it_hands_on(text, conventions):
+    found = read(HEAD + text, "transformer_block")
+
+    assert isinstance(found, Chosen)
+    assert (set(found.reading.conventions), found.mistakes) == (set(conventions), 0), found.reading.flags()
+
+
 DOT_PRODUCT = """
 class DotProductAttention(nn.Module):
     def forward(self, query, key, value, mask=None):

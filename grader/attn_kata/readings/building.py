@@ -259,7 +259,7 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     if contract.has_score and symbol in ("E", "D", "C", "I"):
         return scores.symbol_of(name, contract)
     symbols = [each for each, _ in contract.arguments]
-    if contract.is_block and symbol == "False" and re.search(r"causal|decoder|autoreg", name.lower()):
+    if contract.is_block and symbol in ("False", "None") and _IS_CAUSAL.search(name):
         return "True"
     if contract.is_block and symbol in ("p", "0.0"):
         return "0.0" if "att" in name.lower() else "p"
@@ -296,6 +296,9 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     if symbol == "E" and others and re.search(r"out|att|head|proj|inner", name.lower()) is None:
         return "I"
     return "D" if symbol == "E" else symbol
+
+
+_IS_CAUSAL = re.compile(r"(?i)causal|decoder|autoreg|^(?:use_?|is_?)?mask(?:ed)?$")
 
 
 def _config_value(name: str, names: list[str], text: str, contract: Contract) -> str:

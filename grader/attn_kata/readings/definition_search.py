@@ -67,6 +67,12 @@ class DefinitionSearch:
         return calls.mask_parameter(self.definition, self.contract)
 
     @property
+    def _said(self) -> str:
+        """The text in which a convention may be said. A mask that a block never hands on is none of it."""
+        hands_on = re.search("mask", code_of(self.definition.text), re.IGNORECASE)
+        return self.text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", self.text)
+
+    @property
     def documented(self) -> str | None:
         """What words and names say of True in the mask, or None."""
         return None if self.parameter is None else masks.documented(self.text, self.parameter.name)
@@ -191,7 +197,7 @@ class DefinitionSearch:
         if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
             called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
         if "conventions" not in self.given and contract.conventions:
-            sets = conventions.ways(contract.conventions, self.text)
+            sets = conventions.ways(contract.conventions, self._said)
             called = [
                 replace(one, conventions=each)
                 for one in called
