@@ -21,6 +21,7 @@ from attn_kata.readings.structure import Definition, Parameter, code_of
 MOST_CANDIDATES = 32  # readings that are asked
 _SIZES = ("E", "H", "D", "C", "I", "V")
 MOST_PLACES = 4  # of a tuple; the output is never further behind
+_ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
 
@@ -96,8 +97,9 @@ class DefinitionSearch:
             if "pad" in parameter.name.lower() and parameter.default is not None:
                 parameter = None  # it hides padding, and no later keys
             elif not calls.makes_triangle(self.definition, self.search.structure):
-                forms = self._forms_of_a_block(readings[0])
-                readings = [replace(one, **form) for one in readings for form in forms]
+                first = {one.order: one for one in reversed(readings)}
+                forms = {order: self._forms_of_a_block(one) for order, one in first.items()}
+                readings = [replace(one, **form) for one in readings for form in forms[one.order]]
                 parameter = None
         ranked = self._unmasked(readings, needs_mask=parameter is not None)
         if ranked is None and certain.returns_nothing(self.definition):
@@ -220,6 +222,8 @@ class DefinitionSearch:
 
     def _unmasked(self, readings: list[Reading], *, needs_mask: bool) -> Ranked | None:
         """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
+        if _ASSERTS_FLOAT32.search(self._code) and "float32" not in self.given and self.contract.is_module:
+            readings = [replace(one, float32=True) for one in readings]
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
             with_open_mask = self._needing(readings)

@@ -92,7 +92,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
 
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
-    text = structure.code_of(found.text(definition))
+    text = structure.without_log_softmax(structure.code_of(found.text(definition)))
     inputs = calls.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
     layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None

@@ -41,6 +41,11 @@ def with_layers(
         if structure.find(made.get(_bare(path).rpartition(".")[2], "")) is not None
         and path.removesuffix("weight") not in biased
     }
+    turned = {
+        path
+        for path, shape in weights.items()
+        if len(shape) == 2 and _multiplies_by_rows(structure.find(made.get(_bare(path).rpartition(".")[2], "")))
+    }
     fused: dict[str, tuple[str, ...]] = {}
     named: dict[str, str] = {}
     rest: list[str] = []
@@ -82,6 +87,10 @@ def with_layers(
         for path, kind in fused.items():
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
+        layers = {
+            role: replace(one, layout="columns") if one.weight in turned and one.layout == "rows" else one
+            for role, one in layers.items()
+        }
         one = with_flags(reading, {role: _of_one_head(layer, shapes, contract) for role, layer in layers.items()})
         orders = _orders(fused, definition, structure)
         several = fused and contract.has_heads and not reading.one_group
@@ -89,6 +98,14 @@ def with_layers(
             for order_of_roles in orders:
                 readings += [replace(raw, fused=order_of_roles, arrangement=arrangement) for raw in _raw(one, contract)]
     return readings
+
+
+_ROWS = re.compile(r"@\s*self\.(?:weight|W|w)\b(?!\.)|matmul\(\s*\w+\s*,\s*self\.(?:weight|W|w)\s*\)")
+
+
+def _multiplies_by_rows(layer: Definition | None) -> bool:
+    """Whether a layer of the source's own keeps its weight as (in, out): `x @ self.weight`."""
+    return layer is not None and _ROWS.search(layer.text) is not None
 
 
 def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:

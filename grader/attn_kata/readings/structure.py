@@ -107,6 +107,11 @@ def code_of(text: str) -> str:
     return re.sub(r"(?s)(?:^|(?<=\n))\s*[rR]?(\"{3}|'{3}).*?\1|#[^\n]*", "", text)
 
 
+def without_log_softmax(text: str) -> str:
+    """The text without what a classifier ends with."""
+    return re.sub(r"(?i)log_?softmax|self\.\w*softmax\w*", "", text) if re.search("(?i)log_?softmax", text) else text
+
+
 def attention_like(structure: Structure) -> list[Definition]:
     """The definitions that may be an attention, the likeliest first: those named so and using the others lead."""
     found = []
@@ -117,7 +122,7 @@ def attention_like(structure: Structure) -> list[Definition]:
             continue
         if not one.is_class and "mask" in one.name.lower() and "softmax" not in code_of(one.text):
             continue  # it makes a mask
-        whole = structure.text(one)
+        whole = without_log_softmax(structure.text(one))
         own = len(_MARKS.findall(one.text))
         if not re.search(
             r"softmax|\.exp\(|scaled_dot_product|MultiheadAttention|sigmoid|@|matmul|einsum|bmm|energ", whole

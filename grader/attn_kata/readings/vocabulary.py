@@ -29,7 +29,7 @@ _SIZES: dict[str, str] = {
     "D": "头维度 "
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
-    "headchannels "
+    "headchannels dimkeys dimvalues dimqueries keysdim valuesdim queriesdim "
     "qkdim qkvdim hiddensizeperattentionhead kvchannels",
     "E": "宽度 维度 隐藏维度 模型维度 "
     "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
@@ -243,7 +243,7 @@ _PATTERNS = (
     (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head", "D"),
     (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
-    (r"len(?:gth)?s?$|max_?seq|block_size|n_pos|max_pos", "L"),
+    (r"len(?:gth)?s?$|max_?seq|block_?size|n_pos|max_pos", "L"),
     (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),
     (r"dim|size|width|embed|emb_|model|hidden|feature|channel|units", "E"),
 )
