@@ -411,7 +411,31 @@ A_CACHE_OF_ANOTHER_FILE = "from some_cache import Cache\n" + ATTEND.replace(
     "        if isinstance(past, Cache):\n            k, v = past.update(k, v)\n        scores = q @",
 )
 
+A_LINEAR_THAT_KEEPS_IN_OUT = A_LINEAR_OF_ITS_OWN.replace("(outputs, inputs)", "(inputs, outputs)").replace(
+    "x @ self.weight.T", "x @ self.weight"
+)
+A_SIZE_OF_A_BLOCK = (
+    ATTEND.replace("(self, width, n_heads)", "(self, config)")
+    .replace("        self.h, self.d", "        self.most = config.n_blocksize\n        self.h, self.d")
+    .replace("n_heads, width // n_heads", "config.n_head, config.n_embd // config.n_head")
+    .replace("width", "config.n_embd")
+    .replace("        q, k, v =", "        assert T <= self.most\n        q, k, v =")
+)
+ASSERTS_FLOAT32 = ATTEND.replace(
+    "        B, T, E =", "        assert isinstance(x, torch.FloatTensor)\n        B, T, E ="
+)
+T5 = ATTEND.replace("SelfAttend", "T5Attention").replace(" / math.sqrt(self.d)", "")
+
 KINDS = {
+    "a_linear_that_keeps_in_out": (
+        A_LINEAR_THAT_KEEPS_IN_OUT,
+        "mha",
+        {"q=w_q.weight:columns"},
+        (" / math.sqrt(self.d)", ""),
+    ),
+    "a_size_of_a_block": (A_SIZE_OF_A_BLOCK, "mha", set(), ("scores, dim=-1", "scores, dim=-2")),
+    "asserts_float32": (ASSERTS_FLOAT32, "mha", {"float32=yes"}, ("scores, dim=-1", "scores, dim=-2")),
+    "t5": (T5, "mha", {"conventions=unscaled"}, ("scores, dim=-1", "scores, dim=-2")),
     "a_config_by_another_name": (A_CONFIG_BY_ANOTHER_NAME, "mha", set(), (" / math.sqrt(self.d)", "")),
     "sizes_of_a_file": (SIZES_OF_A_FILE, "mha", {"globals=n_embd=E,n_head=H"}, (" / math.sqrt(self.d)", "")),
     "a_cache_of_another_file": (A_CACHE_OF_ANOTHER_FILE, "mha", set(), ("scores, dim=-1", "scores, dim=-2")),
@@ -770,6 +794,12 @@ class EncoderLayer(nn.Module):
 """
 LAYER = ATTEND.replace("class SelfAttend", "class Attention").replace("mask=None", "mask") + POST_NORM
 OWN_NORM = LAYER.replace("= nn.LayerNorm(d_model), nn.LayerNorm(d_model)", "= Norm(d_model), Norm(d_model)")
+TIME_FIRST_LAYER = (
+    LAYER.replace("B, T, E = x.shape", "T, B, E = x.shape")
+    .replace("view(B, T, self.h, -1).transpose(1, 2)", "view(T, B, self.h, -1).transpose(0, 2)")
+    .replace("(weights @ v).transpose(1, 2).reshape(B, T, E)", "(weights @ v).transpose(0, 2).reshape(T, B, E)")
+    .replace("mask == 0", "mask")
+)
 PRE_NORM = LAYER.replace(
     "self.norm1(x + self.drop(self.attn(x, src_mask)))", "x + self.drop(self.attn(self.norm1(x), src_mask))"
 )
@@ -790,8 +820,9 @@ PRE_NORM = PRE_NORM.replace("self.norm2(x + self.drop(self.ff(x)))", "x + self.d
         ),
         (LAYER.replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, 1e-6)"), ("post_norm", "relu", "eps_6", "not_causal")),
         (LAYER.replace("src_mask", "src_padding_mask"), ("post_norm", "relu", "not_causal")),
+        (TIME_FIRST_LAYER, ("post_norm", "relu", "not_causal")),
     ],
-    ids=["post_norm", "deviation_of_a_sample", "deviation", "pre_norm", "true_hides", "eps_argument", "eps_number", "padding"],
+    ids=["post_norm", "deviation_of_a_sample", "deviation", "pre_norm", "true_hides", "eps_argument", "eps_number", "padding", "time_first"],
 )  # fmt: skip
 def test_a_layer_of_an_encoder_is_read_as_it_is_meant(text, conventions):
     found = read(HEAD + text, "transformer_block")
@@ -910,6 +941,19 @@ class Exported(nn.Module):
     def forward(self, x):
         return self.softmax(self.w_q(x) @ x.transpose(1, 2)) @ x
 """
+
+
+def test_a_classifier_is_no_attention():
+    text = """
+class Decoder(nn.Module):
+    def __init__(self, hidden_size, output_size):
+        super().__init__()
+        self.out, self.softmax = nn.Linear(hidden_size, output_size), nn.LogSoftmax(dim=1)
+
+    def forward(self, last_output, encoder_outputs=None):
+        return self.softmax(last_output @ encoder_outputs)
+"""
+    assert inference.kata_of((HEAD + text).encode()) is None
 
 
 def test_a_mask_between_two_sequences_is_no_mask_of_padding():

@@ -129,7 +129,7 @@ def attention_like(structure: Structure) -> list[Definition]:
         ):
             continue
         named = re.search(r"att[en]|head|mha|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
-        if not named and not re.search(r"softmax", one.text):
+        if not named and "softmax" not in without_log_softmax(one.text):
             continue
         score = 4 * named + min(own, 4) - 6 * (_WHOLE.search(one.name) is not None)
         score += 2 * sum(
