@@ -822,7 +822,7 @@ PRE_NORM = PRE_NORM.replace("self.norm2(x + self.drop(self.ff(x)))", "x + self.d
         (LAYER.replace("src_mask", "src_padding_mask"), ("post_norm", "relu", "not_causal")),
         (TIME_FIRST_LAYER, ("post_norm", "relu", "not_causal")),
     ],
-    ids=["post_norm", "sample_deviation", "deviation", "pre_norm", "hides", "eps_argument", "eps_number", "padding", "time_first"],
+    ids=["post_norm", "deviation_s", "deviation", "pre_norm", "hides", "eps_argument", "eps_number", "padding", "time_first"],
 )  # fmt: skip
 def test_a_layer_of_an_encoder_is_read_as_it_is_meant(text, conventions):
     found = read(HEAD + text, "transformer_block")

@@ -63,7 +63,7 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(_CONFIG)
     if not all(place.isdecimal() for place in reading.places):
         parts.append(_PART)
-    if reading.unturned:
+    if reading.replaces_turns:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):
         parts.append(positions.ANGLES)
@@ -84,7 +84,7 @@ def _has_config(reading: Reading) -> bool:
 def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if _has_config(reading) else ""
-    turns = positions.HEAD if reading.unturned else ""
+    turns = positions.HEAD if reading.replaces_turns else ""
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
 
 

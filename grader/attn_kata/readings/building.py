@@ -200,6 +200,8 @@ def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
 
 def _symbol(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
+    if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
+        return _rotation(parameter, text)
     symbol = vocabulary.size_in(parameter.name, text)
     allowed = _allowed(parameter.name, text)
     if contract.has_score and re.search(r"method|mode(?!l)|type|kind|align|^score|^attn$", parameter.name.lower()):
@@ -224,6 +226,13 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+def _rotation(parameter: Parameter, text: str) -> str | None:
+    """What to give a parameter with the name of a rotation: one that turns nothing, where the code calls it; or None."""
+    kept = re.search(rf"self\.(\w+)\s*=\s*{re.escape(parameter.name)}\b", text)
+    called = kept is not None and re.search(rf"self\.{kept[1]}(?:\.\w+)?\(", text) is not None
+    return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
 
 
 def _with_words(pairs: list[tuple[str, str]], text: str) -> Iterator[list[tuple[str, str]]]:

@@ -245,7 +245,10 @@ class DefinitionSearch:
         own_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
         if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
             as_wide = "alike" not in self.given and (not self.contract.is_module or (unnamed and one_width))
-            square = self._best([replace(one, square=True, alike=as_wide or one.alike) for one in readings])
+            of_one_length = [replace(one, square=True, alike=as_wide or one.alike) for one in readings]
+            square = self._best(of_one_length)
+            if (square is None or not square.answers) and needs_mask:
+                square = self._best(self._needing(of_one_length)) or square
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked

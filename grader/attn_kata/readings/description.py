@@ -238,7 +238,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["only as many queries as keys"] * reading.square
     found += ["its rotary positions are left out"] * (
-        bool(reading.unturned) or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+        reading.replaces_turns or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     )
     found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)

@@ -69,6 +69,7 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
 def _scores(definition: Definition, text: str) -> list[str]:
     """The katas with a learned score that it may be: one of a query and keys, without heads."""
     given = scores.inputs(definition)
+    text = re.sub(r"(?m)^\s*(?:self\.)?(?:std\w*|bound|scale_init|init\w*)\s*=.*$", "", text)  # of the first weights
     crosses = {"q", "k"} <= set(given.values()) and not re.search(
         r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b|math\.sqrt", text
     )

@@ -169,11 +169,16 @@ class Limits:
                 mask = given[skipped + self.place] if len(given) > skipped + self.place else None
                 is_given = isinstance(mask, Tensor) and self.reading.mask != "none"
                 state.handed = self.narrowed(cast("Tensor", mask)) if is_given else None
+            if self.reading.hides_queries and self.place is not None:
+                mask = given[skipped + self.place] if len(given) > skipped + self.place else None
+                state.kept_queries = _kept_queries(self.narrowed(mask)) if isinstance(mask, Tensor) else None
             return state
 
         if self.without_weights:
             pipeline = replace(pipeline, stages={**pipeline.stages, "no_weights": _no_weights})
         limited = replace(followed(pipeline, self.conventions), begin=begun)
+        if self.reading.hides_queries and self.place is not None and not self.opened:
+            limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
         elif self.reading.causal and {"k", "key"} & set(self.contract.inputs):
@@ -388,6 +393,8 @@ class Limited:
         narrowed = limits.narrowed(given)
         tensors = (*request.tensors[:index], narrowed, *request.tensors[index + 1 :])
         reply = self._transport.ask(replace(request, tensors=tensors))
+        if limits.reading.hides_queries and not limits.opened and reply.status == wire.OK:
+            reply = _without_hidden_queries(reply, narrowed)
         if request.inputs_after and reply.status == wire.OK:
             reply = _with_given(reply, max(1, len(request.returns)) + index, narrowed, given)
         return reply
@@ -411,6 +418,30 @@ def _of_reference(request: Call, limits: Limits) -> Call:
             tensors.insert(at, value)
             described.append(("tensor", at))
     return replace(request, args=tuple(described), tensors=tuple(tensors))
+
+
+def _kept_queries(mask: Tensor) -> Tensor:
+    """The queries (T,) or (B, T) that a mask of keys (..., T, T) keeps, where it is one for both."""
+    kept = mask[..., 0, :]  # (T,), (B, T) or (B, H, T)
+    while kept.dim() > 2:
+        kept = kept[:, 0]
+    return kept
+
+
+def _lose_hidden_queries(state: State) -> None:
+    if state.kept_queries is not None and isinstance(state.out, Tensor):
+        state.out = state.out.masked_fill(~state.kept_queries[..., None], torch.nan)
+
+
+def _without_hidden_queries(reply: wire.Reply, mask: Tensor) -> wire.Reply:
+    """The reply with nan for the queries that a mask hides: what they get is nobody's to say."""
+    kept, out = _kept_queries(mask), reply.tensors[0].data
+    if out is None or out.dim() != 3 or out.shape[1] != kept.shape[-1] or not out.is_floating_point():
+        return reply
+    return replace(
+        reply,
+        tensors=(replace(reply.tensors[0], data=out.masked_fill(~kept[..., None], torch.nan)), *reply.tensors[1:]),
+    )
 
 
 def _with_given(reply: wire.Reply, place: int, narrowed: Tensor, given: Tensor) -> wire.Reply:

@@ -17,7 +17,6 @@ from attn_kata.readings.behaviour import (
     assuming,
     explanations,
     fits,
-    mistakes,
     partly,
 )
 from attn_kata.readings.limits import KEYS
@@ -47,7 +46,7 @@ class MaskChoice:
             if one.shape in useless or (one.shape, one.mask) in told:
                 continue
             asked = self.ask(one)
-            if any(each in explanations(assuming(asked, each, only=True), len(each)) for each in sets):
+            if _is_explained(asked, sets):
                 return Ranked(mistakes=len(sets[0]), reading=one)
             if not fits(asked):  # neither does another mask of this shape
                 useless |= {one.shape} if answers(asked) or about_sizes(asked) else set()
@@ -57,7 +56,7 @@ class MaskChoice:
             fitting.append((one, asked))
         fitting.sort(key=lambda each: partly(each[1]))
         found = self._with_one_more(fitting[:MOST_EXPLAINED], known)
-        hiding = self._of_tokens(fitting) if known == frozenset() and self.of_tokens else None
+        hiding = self._of_tokens(fitting, sets) if self.of_tokens else None
         if hiding is not None or found is not None:
             return hiding or found
         unexplained = [one for one, _ in fitting] or others
@@ -65,11 +64,11 @@ class MaskChoice:
             Ranked(mistakes=self.none_explains, reading=unexplained[0], answers=bool(fitting)) if unexplained else None
         )
 
-    def _of_tokens(self, fitting: list[tuple[Reading, Asked]]) -> Ranked | None:
-        """A mask of the tokens that hides the queries that are padding, too, where that explains all."""
+    def _of_tokens(self, fitting: list[tuple[Reading, Asked]], sets: list[frozenset[str]]) -> Ranked | None:
+        """A mask of the tokens that hides the queries that are padding, too, where that explains what is left."""
         hiding = (replace(one, hides_queries=True) for one, _ in fitting if one.shape in KEYS)
-        found = next((one for one in hiding if mistakes(self.ask(one), 0) == 0), None)
-        return None if found is None else Ranked(mistakes=0, reading=found)
+        found = next((one for one in hiding if _is_explained(self.ask(one), sets)), None)
+        return None if found is None else Ranked(mistakes=len(sets[0]), reading=found)
 
     @staticmethod
     def _with_one_more(fitting: list[tuple[Reading, Asked]], known: frozenset[str] | None) -> Ranked | None:
@@ -79,3 +78,8 @@ class MaskChoice:
         kinds = {(one.mask, one.causal): one for one in reversed(alike)}  # a mask of another shape says the same
         ties = tuple(one for one in alike[1:] if one in kinds.values() and one.mask != alike[0].mask)
         return Ranked(mistakes=len(known) + 1, reading=alike[0], ties=ties) if alike else None
+
+
+def _is_explained(asked: Asked, sets: list[frozenset[str]]) -> bool:
+    """Whether one of the sets of mistakes that explain the code without a mask explains it with this one, too."""
+    return any(each in explanations(assuming(asked, each, only=True), len(each)) for each in sets)

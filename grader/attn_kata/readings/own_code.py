@@ -87,7 +87,11 @@ def _globals(reading: Reading) -> list[str]:
 def _size(value: str) -> str:
     if value == "config":
         return "_Config"
-    return value.replace("sqrt(D)", "_math.sqrt(D)").replace("nothing_dropped", "_nn.Identity()")
+    return (
+        value.replace("sqrt(D)", "_math.sqrt(D)")
+        .replace("nothing_dropped", "_nn.Identity()")
+        .replace("no_turn", "_NoTurn()")
+    )
 
 
 def arguments(reading: Reading) -> str:

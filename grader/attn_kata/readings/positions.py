@@ -18,6 +18,7 @@ _GIVEN = {
     "0": "startpos startposition offset pos startindex currpos curpos",
 }
 GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split()}
+NO_TURN = "no_turn"  # what a constructor gets that must be given a rotation
 _TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
 _TABLES = re.compile(r"half|precompute|freq|build|init|every|get_|make|cache|create|compute", re.IGNORECASE)
 
@@ -78,6 +79,11 @@ def given(name: str, *, needed: bool = False) -> str | None:
     """What a parameter of the call gets that has to do with positions, or None. `needed`: whether it has no default."""
     of_turns = "angles" if needed and _TURNS.search(name) else None
     return GIVEN.get(vocabulary.plain(name)) or of_turns
+
+
+def is_rotation(name: str) -> bool:
+    """Whether a name says that it is what turns q and k: `rope`, `rotary_emb`."""
+    return _TURNS.search(name) is not None
 
 
 def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ SHAPES = (
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'[\w-]+'"
-    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
@@ -215,6 +215,11 @@ class Reading:
     def is_one_of_heads(self) -> bool:
         """Whether it is one head of several that share a width: its keys are as wide as x // heads."""
         return any(value == "I//D" for _, value in (*self.build, *self.globals))
+
+    @property
+    def replaces_turns(self) -> bool:
+        """Whether something stands in for a rotation of q and k, which turns nothing."""
+        return bool(self.unturned) or any(value == "no_turn" for _, value in self.build)
 
     def flags(self) -> list[str]:
         """KEY=VALUE of everything that differs from an empty reading; `with_flags` reads them back."""
