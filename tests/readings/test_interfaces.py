@@ -426,7 +426,50 @@ ASSERTS_FLOAT32 = ATTEND.replace(
 )
 T5 = ATTEND.replace("SelfAttend", "T5Attention").replace(" / math.sqrt(self.d)", "")
 
+# A mask of tokens that hides the queries that are padding, too: with one number for both, or with 0 for their scores.
+HIDDEN_QUERIES = ATTEND.replace(
+    '            scores = scores.masked_fill(mask == 0, float("-inf"))\n',
+    "            both = mask[:, None, None, :].bool() & mask[:, None, :, None].bool()\n"
+    "            scores = scores.masked_fill(~both, -1e9)\n",
+)
+QUERIES_WITHOUT_SCORES = ATTEND.replace(
+    '            scores = scores.masked_fill(mask == 0, float("-inf"))\n',
+    '            scores = scores.masked_fill(~mask[:, None, None, :].bool(), float("-inf"))\n'
+    "            scores = torch.where(mask[:, None, :, None].bool(), scores, torch.zeros_like(scores))\n",
+)
+A_ROTATION_FOR_THE_CONSTRUCTOR = (
+    ATTEND.replace("width, n_heads)", "width, n_heads, rope)")
+    .replace("self.h, self.d", "self.rope = rope\n        self.h, self.d")
+    .replace("        scores = q @", "        q, k = self.rope(q, 0), self.rope(k, 0)\n        scores = q @")
+)
+OF_ONE_LENGTH = (
+    ATTEND.replace("width, n_heads)", "width, n_heads, sequence_length)")
+    .replace("self.h, self.d", "self.length = sequence_length\n        self.h, self.d")
+    .replace("view(B, T,", "view(B, self.length,")
+)
+ONE_LENGTH_FOR_ALL = A_LIST_AND_AN_OUTPUT.replace("query, key, value)", "query, key, value, key_padding_mask)", 1)
+ONE_LENGTH_FOR_ALL = ONE_LENGTH_FOR_ALL.replace("layer(x).view(B, -1,", "layer(x).view(B, T,").replace(
+    "        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)",
+    "        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)\n"
+    '        scores = scores.masked_fill(key_padding_mask[:, None, None] == 1, float("-inf"))\n'
+    "        weights = F.softmax(scores, dim=-1)",
+)
+FIRST_WEIGHTS = JOINED.replace(
+    "        self.v =", "        stdv = 1.0 / math.sqrt(self.energy.weight.size(0))\n        self.v ="
+).replace("    def forward", "        self.v.weight.data.uniform_(-stdv, stdv)\n\n    def forward")
+
 KINDS = {
+    "hidden_queries": (HIDDEN_QUERIES, "mha", {"hides_queries=yes"}, (" / math.sqrt(self.d)", "")),
+    "queries_without_scores": (QUERIES_WITHOUT_SCORES, "mha", {"hides_queries=yes"}, (" / math.sqrt(self.d)", "")),
+    "a_rotation_for_the_constructor": (
+        A_ROTATION_FOR_THE_CONSTRUCTOR,
+        "mha",
+        {"build=width=E,n_heads=H,rope=no_turn"},
+        (" / math.sqrt(self.d)", ""),
+    ),
+    "of_one_length": (OF_ONE_LENGTH, "mha", {"one_length=yes"}, ("(weights @ v).transpose(1, 2)", "(weights @ v)")),
+    "one_length_for_all": (ONE_LENGTH_FOR_ALL, "qkv_attention", {"square=yes"}, (" / math.sqrt(self.d)", "")),
+    "first_weights": (FIRST_WEIGHTS, "additive_attention", set(), ("torch.tanh(", "(")),
     "a_linear_that_keeps_in_out": (
         A_LINEAR_THAT_KEEPS_IN_OUT,
         "mha",

@@ -10,6 +10,7 @@ from typing import Any
 from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
+from attn_kata.readings.building import LOOK
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
@@ -229,6 +230,8 @@ class DefinitionSearch:
             with_open_mask = self._needing(readings)
             needing = self._best(with_open_mask)
             ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
+        if self._has_one_length(ranked, readings):
+            ranked, readings = self._of_one_length(ranked, readings, needs_mask=needs_mask)
         one_width = self._has_one_width(readings[0]) and not readings[0].causal
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
@@ -252,6 +255,26 @@ class DefinitionSearch:
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
+
+    def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
+        """Whether all raises, and what it raises is about the length that the code was built with."""
+        built = [value for one in readings[:1] for _, value in (*one.build, *one.globals)]
+        if (ranked is not None and ranked.answers) or "L" not in built or "one_length" in self.given:
+            return False
+        raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
+        return self.contract.is_module and any(re.search(rf"\b{LOOK['L']}\b", text) for text in raised)
+
+    def _of_one_length(
+        self, ranked: Ranked | None, readings: list[Reading], *, needs_mask: bool
+    ) -> tuple[Ranked | None, list[Reading]]:
+        """The best reading of code that is built anew for each length, and the readings that were tried; or what was best."""
+        square = self.contract.takes_qkv and "square" not in self.given
+        tried = [replace(one, one_length=True, square=square or one.square) for one in readings]
+        found = self._best(tried)
+        if (found is None or not found.answers) and needs_mask:
+            tried = self._needing(tried)
+            found = self._best(tried)
+        return (found, tried) if found is not None and found.answers else (ranked, readings)
 
     def _as_it_is_built(self, ranked: Ranked) -> Ranked:
         """The reading; but with the path that it switches off, where that one computes something else."""

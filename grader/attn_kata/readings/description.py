@@ -254,6 +254,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["one head of several that share the width of x"] * reading.is_one_of_heads
     found += ["only one key-value head"] * reading.one_group
     found += ["only one head"] * reading.one_head
+    found += ["only sequences of the length that it is built for"] * reading.one_length
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     if reading.places and not contract.returns:

@@ -28,7 +28,7 @@ def source(reading: Reading, contract: Contract) -> str:
         "    self.heads_of_theirs = H",
         *(["    self.groups_of_theirs = G"] if contract.has_groups else []),
         *(f"    {line}" for line in laying.layers(contract)),
-        f"    self.theirs = {BUILDER}({given})",
+        *_built(reading, given),
         "    self.shapes_of_theirs = {}",
         "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
         "        self.shapes_of_theirs[path] = value.shape",
@@ -64,6 +64,20 @@ def source(reading: Reading, contract: Contract) -> str:
         *(f"    {line}" for line in _forward(reading, contract)),
     ]
     return f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+
+
+def _built(reading: Reading, given: str) -> list[str]:
+    """The lines of the constructor that build the code's own module; of one length, in a method for any length."""
+    if not reading.one_length:
+        return [f"    self.theirs = {BUILDER}({given})"]
+    return [
+        f"    self.sizes_of_theirs = dict({given})",
+        "    self.build(256)",
+        "",
+        "def build(self, L):",
+        '    """Build the code\'s own module for sequences of the length L."""',
+        f"    self.length, self.theirs = L, {BUILDER}(**self.sizes_of_theirs, L=L)",
+    ]
 
 
 def _sizes(symbols: list[str]) -> dict[str, str]:
@@ -106,6 +120,14 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     keys = "context" if contract.is_cross else "k" if contract.has_score else "key" if contract.takes_qkv else first
     inputs = (first, keys) if contract.is_cross else (first,)
     lines = []
+    if reading.one_length:
+        lines += [
+            f"if self.length != {first}.shape[-2]:",
+            f"    self.build({first}.shape[-2])",
+            f"    self.theirs.train(self.training).to({first}.device, {first}.dtype)",
+            "for owner, name, weight in self.places():",
+            "    owner.__dict__[name] = weight",
+        ]
     if reading.dims:
         lines += [
             f"lead = {first}.shape[:-2]",

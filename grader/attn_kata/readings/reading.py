@@ -31,6 +31,8 @@
     residual   whether the input is added to the output                residual=yes
     one_group  whether it has one key-value head only                  one_group=yes
     one_head   whether it has one head only                            one_head=yes
+    one_length whether it takes only sequences of the length that it   one_length=yes
+               is built for: it is built anew for each length
     mlp_ratio  how many times as wide as x the mlp is, where no    mlp_ratio=4
                argument says it
     alike      whether it takes only values as wide as keys            alike=yes
@@ -165,6 +167,7 @@ class Reading:
     alike: bool = False
     one_group: bool = False
     one_head: bool = False
+    one_length: bool = False
     mlp_ratio: int = 0
     float32: bool = False
     hides_queries: bool = False
@@ -296,6 +299,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "alike",
         "one_group",
         "one_head",
+        "one_length",
         "float32",
         "hides_queries",
         "own_rate",
