@@ -22,6 +22,10 @@ from attn_kata.files import shown as shown
 from attn_kata.history import History, Progress
 from attn_kata.sources import Source
 
+# What the source of a file says of its kata: a slug and the reason in a sentence, or None. It gets the source and the kata
+# that the file is called after, or None.
+Nearest = Callable[[bytes, "str | None"], "tuple[str, str] | None"]
+
 STANDARD_INPUT = "-"
 
 
@@ -140,7 +144,7 @@ def resolve(
     argument: str | None,
     kata_name: str | None,
     history: History,
-    nearest: Callable[[bytes], tuple[str, str] | None] = lambda _: None,
+    nearest: Nearest = lambda *_: None,
 ) -> Attempt:
     """The attempt for `KATA | FILE`: an existing path is a file, `-` standard input, anything else a kata.
 
@@ -177,13 +181,11 @@ def resolve(
     return Attempt(kata=kata, path=found, name=shown(found))
 
 
-def _with_imports(
-    path: Path, nearest: Callable[[bytes], tuple[str, str] | None]
-) -> Callable[[bytes], tuple[str, str] | None]:
+def _with_imports(path: Path, nearest: Nearest) -> Nearest:
     """`nearest`, of a file with what it imports from files beside it."""
     from attn_kata import local_imports
 
-    return lambda _: nearest(local_imports.read(path).code)
+    return lambda _, named: nearest(local_imports.read(path).code, named)
 
 
 def may_see_reference(kata: Kata, history: History, *, give_up: bool) -> bool:
@@ -256,7 +258,7 @@ def _standard_input() -> Source:
         raise UsageError(f"Standard input cannot be read: {why(problem)}.") from problem
 
 
-def _kata_of(path: Path, attempt: Source, nearest: Callable[[bytes], tuple[str, str] | None]) -> tuple[Kata, str]:
+def _kata_of(path: Path, attempt: Source, nearest: Nearest) -> tuple[Kata, str]:
     """The kata of a file, and a sentence where what it defines told it. Raises UsageError for none and for several."""
     source = attempt.code
     name = printable(str(path))
@@ -264,9 +266,10 @@ def _kata_of(path: Path, attempt: Source, nearest: Callable[[bytes], tuple[str, 
     header = "" if attempt.cells else stub.header(source)[0]  # a notebook may have the stubs of several katas
     for said in (path.stem, header or ""):
         if catalog.normal(said) in known:
-            return catalog.find(said), ""
+            rather = None if header else nearest(source, catalog.normal(said))
+            return (catalog.find(rather[0]), rather[1]) if rather is not None else (catalog.find(said), "")
     found = definitions.katas(source)
-    told = nearest(source)
+    told = nearest(source, None)
     if told is not None and (len(found) != 1 or told[0] != found[0].slug):
         return catalog.find(told[0]), told[1]
     if len(found) == 1:

@@ -309,6 +309,25 @@ def test_where_a_definition_cannot_be_read_the_next_ones_kata_is_tried_and_that_
     assert "--kata sdpa --class attend" in done.stdout
 
 
+def test_code_with_heads_in_a_file_called_after_a_kata_without_is_not_graded_as_one_head(run, folder):
+    """As one head it would pass, whatever is wrong with the heads."""
+    with_heads = (
+        "import torch\n\n\nclass Attend(torch.nn.Module):\n"
+        "    def __init__(self, width, n_heads):\n        super().__init__()\n"
+        "        self.h, self.qkv, self.out = n_heads, torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)\n\n"
+        "    def forward(self, x):\n        B, T, E = x.shape\n"
+        "        q, k, v = (one.view(B, T, self.h, -1).transpose(1, 2) for one in self.qkv(x).chunk(3, dim=-1))\n"
+        "        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)\n"
+        "        return self.out((weights @ v).reshape(B, T, E))\n"  # the heads are never merged
+    )
+    (folder / "self_attention.py").write_text(with_heads)
+    done = run("grade", "self_attention.py")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("FAILED  mha")
+    assert "merge.no_transpose" in done.stdout
+
+
 def test_a_file_without_permission_is_said(run, folder):
     file = folder / "sdpa.py"
     file.write_text(WRONG)

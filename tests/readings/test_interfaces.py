@@ -458,7 +458,18 @@ FIRST_WEIGHTS = JOINED.replace(
     "        self.v =", "        stdv = 1.0 / math.sqrt(self.energy.weight.size(0))\n        self.v ="
 ).replace("    def forward", "        self.v.weight.data.uniform_(-stdv, stdv)\n\n    def forward")
 
+A_NAME_OF_ANOTHER_ORDER = (
+    ATTEND.replace("self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)", "self.kvq_proj = layer")
+    .replace(
+        "self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)", "self.w_o = nn.Linear(width, width)"
+    )
+    .replace("= layer", "= nn.Linear(width, 3 * width)")
+    .replace("        q, k, v = (w(x)", "        q, k, v = self.kvq_proj(x).chunk(3, dim=-1)\n        q, k, v = (one")
+    .replace("for w in (self.w_q, self.w_k, self.w_v)", "for one in (q, k, v)")
+)
+
 KINDS = {
+    "a_name_of_another_order": (A_NAME_OF_ANOTHER_ORDER, "mha", {"fused=q,k,v"}, (" / math.sqrt(self.d)", "")),
     "hidden_queries": (HIDDEN_QUERIES, "mha", {"hides_queries=yes"}, (" / math.sqrt(self.d)", "")),
     "queries_without_scores": (QUERIES_WITHOUT_SCORES, "mha", {"hides_queries=yes"}, (" / math.sqrt(self.d)", "")),
     "a_rotation_for_the_constructor": (

@@ -37,10 +37,17 @@ class ReadingOptions:
         named = parse(self.flags).get("entry")
         return () if named is None else (str(named),)
 
-    def nearest(self, source: bytes) -> tuple[str, str] | None:
-        """The kata of a source that does not name one, or None."""
+    def nearest(self, source: bytes, named: str | None = None) -> tuple[str, str] | None:
+        """The kata of a source that does not name one, or None.
+
+        `named`: the kata that the file is called after. Then only one with heads, if that has none: as one head, code
+        with heads would pass with any mistake in their split or merge.
+        """
         if self.strict:
             return None
+        if named is not None:
+            told = None if _has_heads(named) else self.nearest(source)
+            return told if told is not None and _has_heads(told[0]) else None
         found = syntax.of_source(source)
         from attn_kata import definitions
 
@@ -96,6 +103,11 @@ class ReadingOptions:
             raise UsageError(f"'{self.adapter}' cannot be written: {why(problem)}.") from problem
         following = f"attn-kata grade {self.adapter} --kata {kata.slug} --strict"
         return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
+
+
+def _has_heads(slug: str) -> bool:
+    known = contract.of_kata(resources.katas_folder() / slug)
+    return known is not None and known.has_heads
 
 
 def _contract(kata: Kata) -> contract.Contract:

@@ -172,7 +172,7 @@ def _bare(path: str) -> str:
 def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]:
     """q, k and v, or k and v, where the layer is one for several."""
     name = re.sub(r"[^a-z]", "", _bare(path).rpartition(".")[2].lower())
-    says_three = re.search(r"qkv|wqkv|querykeyvalue|inproj|cattn|kqv|toqkv|vqk|allproj", name) is not None
+    says_three = re.search(r"qkv|kvq|qvk|vkq|querykeyvalue|inproj|cattn|kqv|vqk|allproj", name) is not None
     says_two = re.search(r"kv", name) is not None and not says_three
     largest = sorted(shape)[-1]
     if len(shape) == 2 and (
@@ -252,14 +252,15 @@ def _orders(fused: dict[str, tuple[str, ...]], definition: Definition, structure
         return [()]
     path, kind = max(fused.items(), key=lambda one: len(one[1]))
     named = _named_order(_bare(path).rpartition(".")[2])
-    if sorted(named) == sorted(kind):
-        return [named]
-    for part in structure.reach(definition):
-        for names in part.unpacked:
-            roles = tuple(vocabulary.role_of(name) for name in names)
-            if sorted(map(str, roles)) == sorted(kind):
-                return [tuple(str(role) for role in roles)]
-    return list(itertools.permutations(kind))
+    unpacked = [
+        tuple(str(vocabulary.role_of(name)) for name in names)
+        for part in structure.reach(definition)
+        for names in part.unpacked
+    ]
+    of_all = [order for order in unpacked if sorted(order) == sorted(kind)][:1]
+    # The name may say another order than the line that takes the layer's result apart.
+    said = [*([named] if sorted(named) == sorted(kind) else []), *of_all]
+    return list(dict.fromkeys(said)) if said else list(itertools.permutations(kind))
 
 
 def _arrangements(definition: Definition, structure: Structure) -> tuple[str, ...]:
