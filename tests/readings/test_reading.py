@@ -83,6 +83,8 @@ def test_a_flag_that_cannot_be_understood_is_said_with_what_can(flag, said):
         ("linear_v", "v"),
         ("fc_out", "o"),
         ("linears.0", None),
+        ("q_layers.0.weight", "q"),
+        ("qkv_layers.0.weight", None),
         ("query.linear", "q"),
         ("linear.proj", "o"),
         ("x1", None),

@@ -173,7 +173,8 @@ def test_a_mask_that_is_lost_is_not_read_as_a_mask_of_keys():
 
 def test_no_reading_hides_a_mistake():
     """A few mistakes of each kind; `tests/bench/readings.py` tries all of them through the whole path."""
-    for name in list(MISTAKES)[::83]:
+    once_hidden = ["per_head_lists__project_swapped"]
+    for name in [*list(MISTAKES)[::83], *once_hidden]:
         row = MISTAKES[name]
         slug = PIECES[row["piece"]]["kata"]
         if slug not in KATAS or row["mistake"] in ("layout.view_of_strided", "dropout.always", "dropout.never"):

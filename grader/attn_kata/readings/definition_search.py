@@ -113,7 +113,9 @@ class DefinitionSearch:
         ranked = self._switched_on(self._of_any_rank(self._as_it_is_built(ranked)))
         if parameter is None or self.contract.is_block:
             return ranked
-        masked = self._with_mask(ranked) or ranked
+        # What raises without a mask, and answers with one, needs it in every call.
+        asked = ranked if ranked.answers else replace(ranked, reading=replace(ranked.reading, needs_mask=True))
+        masked = self._with_mask(asked) or ranked
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
         alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes

@@ -125,7 +125,7 @@ def role_of(path: str) -> str | None:
     >>> [role_of(name) for name in ("W_q", "to_keys", "valueProj", "c_proj", "linears.0")]
     ['q', 'k', 'v', 'o', None]
     """
-    path = re.sub(r"\b\w*(?:layers|linears|projs|projections|fcs|lins)\.(?:\d+|\*)(?=\.|$)", "of_a_list", path)
+    path = re.sub(r"\b(\w*)(?:layers|linears|projs|projections|fcs|lins)\.(?:\d+|\*)(?=\.|$)", _list_of_layers, path)
     parts = [part for part in reversed(path.split(".")) if not part.isdecimal()]
     for part in parts:  # `query.linear` is q, though `linear` alone may be the output's
         said = {_LAYER[word] for word in _words(part) if word in _LAYER} - {"o"}
@@ -133,6 +133,12 @@ def role_of(path: str) -> str | None:
             return said.pop() if len(said) == 1 else None
     of_output = any(word in _LAYER for part in parts if not part.endswith("linears") for word in _words(part))
     return "o" if of_output else None
+
+
+def _list_of_layers(found: re.Match[str]) -> str:
+    """The name of a list of layers, where it says whose they are: `q_layers`; else one that says nothing."""
+    whose = {_LAYER[word] for word in _words(found[1]) if word in _LAYER} & {"q", "k", "v"}
+    return found[1] if len(whose) == 1 else "of_a_list"
 
 
 def _words(name: str) -> list[str]:
