@@ -468,7 +468,20 @@ A_NAME_OF_ANOTHER_ORDER = (
     .replace("for w in (self.w_q, self.w_k, self.w_v)", "for one in (q, k, v)")
 )
 
+A_MASK_OF_HEADS = (
+    ATTEND.replace("mask=None):", "head_mask=None):")
+    .replace('        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', "")
+    .replace(
+        "        out =", "        if head_mask is not None:\n            weights = weights * head_mask\n        out ="
+    )
+)
+A_TABLE_IN_FLOAT32 = ATTEND.replace("self.h, self.d", "self.ones = torch.eye(width)\n        self.h, self.d").replace(
+    "        B, T, E = x.shape", "        x = torch.matmul(x, self.ones)\n        B, T, E = x.shape"
+)
+
 KINDS = {
+    "a_mask_of_heads": (A_MASK_OF_HEADS, "mha", {"call=x=x"}, (" / math.sqrt(self.d)", "")),
+    "a_table_in_float32": (A_TABLE_IN_FLOAT32, "mha", {"float32=yes"}, (" / math.sqrt(self.d)", "")),
     "a_name_of_another_order": (A_NAME_OF_ANOTHER_ORDER, "mha", {"fused=q,k,v"}, (" / math.sqrt(self.d)", "")),
     "hidden_queries": (HIDDEN_QUERIES, "mha", {"hides_queries=yes"}, (" / math.sqrt(self.d)", "")),
     "queries_without_scores": (QUERIES_WITHOUT_SCORES, "mha", {"hides_queries=yes"}, (" / math.sqrt(self.d)", "")),

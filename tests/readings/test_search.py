@@ -477,3 +477,27 @@ def test_a_convention_is_the_same_in_the_reference_and_in_the_pipeline(slug):
                 given = (weights, probe.build)
             reached = outcomes.outcome(followed, followed.begin(*given, *probe.args), ())
             assert torch.allclose(called(*probe.args), reached.out, rtol=1e-9, atol=1e-9), chosen
+
+
+WITH_A_RECURRENT_LAYER = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, enc_dim, dec_dim, layers):
+        super().__init__()
+        self.rnn = nn.LSTM(enc_dim, dec_dim, 6, bidirectional=True)
+        self.energy, self.v = nn.Linear(enc_dim + dec_dim, dec_dim), nn.Linear(dec_dim, 1, bias=False)
+
+    def forward(self, hidden, encoder_outputs):
+        both = torch.cat([hidden[:, None].expand(-1, encoder_outputs.size(1), -1), encoder_outputs], dim=-1)
+        return torch.softmax(self.v(torch.tanh(self.energy(both))).squeeze(-1), dim=-1)
+"""
+
+
+def test_a_score_among_many_parameters_is_not_looked_for_in_every_pair_of_them():
+    """There are thousands of pairs with each vector: the search took longer than the engine waits."""
+    found = read(WITH_A_RECURRENT_LAYER, "additive_attention")
+
+    assert isinstance(found, NotRead)
+    assert "its parameters do not say which are q, k and v" in found.tried[0]

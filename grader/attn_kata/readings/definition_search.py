@@ -16,7 +16,7 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.mask_choice import MaskChoice
 from attn_kata.readings.reading import TIME_FIRST_SHAPES, Reading, with_flags
 from attn_kata.readings.returned import parts_of
-from attn_kata.readings.search import MOST_MISTAKES, Search
+from attn_kata.readings.search import MOST_MISTAKES, NARROW, Search
 from attn_kata.readings.structure import Definition, Parameter, code_of
 
 MOST_CANDIDATES = 32  # readings that are asked
@@ -228,6 +228,9 @@ class DefinitionSearch:
         if _ASSERTS_FLOAT32.search(self._code) and "float32" not in self.given and self.contract.is_module:
             readings = [replace(one, float32=True) for one in readings]
         ranked = self._best(readings)
+        if (ranked is None or not ranked.answers) and self._is_narrow(readings):
+            readings = [replace(one, float32=True) for one in readings]
+            ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
             with_open_mask = self._needing(readings)
             needing = self._best(with_open_mask)
@@ -257,6 +260,11 @@ class DefinitionSearch:
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
+
+    def _is_narrow(self, readings: list[Reading]) -> bool:
+        """Whether code raises for float64, as it computes with float32 of its own."""
+        may_be = self.contract.is_module and "float32" not in self.given and not readings[0].float32
+        return may_be and any(NARROW.search(text) for text in self.search.raised(readings[0], self.search.unmasked))
 
     def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether all raises, and what it raises is about the length that the code was built with."""

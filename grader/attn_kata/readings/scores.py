@@ -16,6 +16,7 @@ from attn_kata.readings.structure import Definition
 
 Shapes = dict[str, tuple[int, ...]]
 
+MOST_PARAMETERS = 6  # vectors, or matrices; a score has three of both, and every pair is tried
 _MASK = re.compile(r"mask|(?:^|_)pad|valid|len(?:gth)?s?$|^keep|ignore")
 _KEY = re.compile(r"enc|mem|annot|source|src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat")
 _VALUE = re.compile(r"^v(?:_|$|al)")
@@ -118,6 +119,8 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
         ]
     vectors = [path for path, shape in weights.items() if _is_vector(shape)]
     matrices = [path for path, shape in weights.items() if len(shape) == 2 and path not in vectors]
+    if max(len(vectors), len(matrices)) > MOST_PARAMETERS:
+        return []
     # A bias of no layer is added inside of the tanh: it counts as that of the query's.
     loose = next((path for path in shapes if _is_bias(path, shapes) and "." not in path), "")
     found = []

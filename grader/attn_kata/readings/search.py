@@ -30,7 +30,7 @@ MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look li
 MOST_MISTAKES = 2  # that a reading may need
 MOST_EXPLAINED = {1: 12, 2: 1}  # readings for which sets of one mistake, and of two, are looked for
 
-_NARROW = re.compile(
+NARROW = re.compile(
     r"(?i)(?:float and double|double and float|float but (?:found|got) double|double but (?:found|got) float|"
     r"(?:c10::)?float != (?:c10::)?double|double != (?:c10::)?float|returned torch\.float32)"
 )
@@ -156,7 +156,7 @@ class Search:
         """The same; read as code that computes in float32, where it raises for float64 alone and answers for float32."""
         if ranked is None or not ranked.answers or "float32" in self.given:
             return ranked
-        if not any(_NARROW.search(raised.text) for raised in self.exceptions(ranked.reading, ask)):
+        if not any(NARROW.search(raised.text) for raised in self.exceptions(ranked.reading, ask)):
             return ranked
         narrow = replace(ranked.reading, float32=True)
         return ranked if self.exceptions(narrow, ask) else replace(ranked, reading=narrow)

@@ -188,6 +188,8 @@ def is_beside(name: str) -> bool:
 
 def input_of(name: str) -> str | None:
     """What a parameter of a call is: x, q, k, v, context, mask, or None."""
+    if re.fullmatch(r"(?:layer_)?head_?mask", name.lower()):
+        return None  # which heads are left out, after the softmax
     known = INPUTS.get(plain(name))
     if known is None and re.search(
         r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
