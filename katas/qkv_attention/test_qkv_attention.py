@@ -222,7 +222,7 @@ def test_strong_scores(attempt, reference, sizes):
 def test_sizes_may_change(attempt, reference, sizes):
     ours, theirs = pair(attempt, reference, sizes)
 
-    for B, Tq, Tk in ((2, 4, 5), (2, 7, 8), (5, 2, 4), (1, 1, 1), (2, 4, 5)):
+    for B, Tq, Tk in ((2, 4, 5), (2, 7, 3), (5, 2, 4), (1, 1, 1), (2, 4, 5)):
         given = inputs(sized(B=B, H=sizes.H, Tq=Tq, Tk=Tk, D=sizes.D))
         what = f"out for B={B}, Tq={Tq}, Tk={Tk}: out"
         assert_close(ours(*given)[0], theirs(*given)[0], atol=1e-5, what=what)

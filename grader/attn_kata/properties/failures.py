@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from attn_kata.report.model import Example
 
-NAN_ON_BOTH_SIDES = (
-    "and so is the output that it is compared with"  # of a message: two outputs of the attempt are compared
-)
+# What a message says where two outputs of the attempt are compared, and both are nan.
+NAN_ON_BOTH_SIDES = "and so is the output that it is compared with"
 
 
 class PropertyFailed(Exception):

@@ -48,6 +48,7 @@
     pairs      which columns turn together: neighbours or halves       pairs=halves
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
+I//D is as many heads as share a width of I, for one of them. no_turn stands in for a rotation that a constructor must be given.
 Of a rotation: base, positions, places (L,) or places_of_sample (1, L), like (a tensor as long as the table), turns, cos, sin.
 """
 
