@@ -6,6 +6,7 @@ import pytest
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
+from attn_kata.readings import calls
 from attn_kata.readings.choice import Chosen
 
 FUNCTION = """
@@ -145,3 +146,17 @@ def test_a_row_without_keys_shows_no_dropout_in_eval(shared_engine):
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert [one.id for found in report.diagnosis for one in found.mistakes] == ["mask.shifted"]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("later = torch.arange(Tk)[None] > torch.arange(Tq)[:, None]", True),
+        ("i = torch.arange(Tq)[:, None]\nj = torch.arange(Tk)[None]\nlater = j > i", True),
+        ("real = torch.arange(Tk)[None] < lengths[:, None]", False),
+        ("far = torch.arange(Tk) - 3\nbuckets = torch.where(far < 8, far, large)", False),
+        ('table = torch.einsum("i,j->ij", t, torch.arange(8))', False),
+    ],
+)
+def test_two_ranges_that_are_compared_make_a_triangle_and_one_with_a_number_does_not(line, is_one):
+    assert calls._compares_positions(line) == is_one

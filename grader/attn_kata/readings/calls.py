@@ -292,14 +292,29 @@ def always_causal(definition: Definition, structure: Structure) -> bool:
     """Whether the source says that later keys are hidden, or compares positions with each other."""
     text = structure.text(definition)
     said = re.search(r"\btri[lu]_?\b|causal|因果|subsequent|look_?ahead|autoregress", text, re.IGNORECASE)
-    return said is not None or _compares_positions(code_of(text))
+    in_a_loop = r"\b\w+\s*\+\s*1\s*:\s*\]"  # scores[..., i, i + 1 :] = -inf
+    code = code_of(text)
+    return said is not None or re.search(in_a_loop, code) is not None or _compares_positions(code)
+
+
+def _ranges(code: str) -> set[str]:
+    """The names that stand for a range of positions, and `arange` itself."""
+    return {"arange", *re.findall(r"\b(\w+)\s*=\s*[^\n=]*\barange\(", code)}
+
+
+def _compares(line: str, ranges: set[str]) -> bool:
+    """Whether a line compares two ranges of positions. One name on both sides is none: `where(d < 8, d, 8)`."""
+    sides = re.split(r"(?<!-)[<>]=?", line, maxsplit=1)
+    if len(sides) < 2:
+        return False
+    left, right = (set(re.findall(r"\w+", side)) & ranges for side in sides)
+    return bool(left and right) and (len(left | right) > 1 or "arange" in left)
 
 
 def _compares_positions(code: str) -> bool:
-    """Whether it compares two ranges of positions, or hides what comes after each in a loop: `scores[..., i, i + 1 :]`."""
-    ranges = "|".join(map(re.escape, re.findall(r"\b(\w+)\s*=\s*[^\n=]*\barange\(", code)))
-    one = rf"(?:arange\([^\n]*?|\b(?:{ranges})\b(?:\[[^\]]*\]|\.\w+\([^()]*\))*)" if ranges else r"arange\([^\n]*?"
-    return re.search(rf"{one}\s*[<>]=?\s*[^\n]*?{one}|\b(\w+)\s*\+\s*1\s*:\s*\]", code) is not None
+    """Whether a line of the code compares two ranges of positions."""
+    ranges = _ranges(code)
+    return any(_compares(line, ranges) for line in code.split("\n"))
 
 
 def is_switched_off(reading: Reading, definition: Definition) -> bool:
@@ -349,23 +364,16 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
 
 def _is_unconditional(code: str, mask: str) -> bool:
     """Whether a triangle is made in every call: in no branch, and not where a mask is only looked at."""
-    lines = [line for line in code.split("\n") if line.strip()]
+    lines, ranges = [line for line in code.split("\n") if line.strip()], _ranges(code)
     for place, line in enumerate(lines):
         made = re.search(r"\btri[lu]_?\(", line) is not None and re.search(rf"\btri[lu]\(\s*{mask}\b", line) is None
-        if not made and not (re.search(r"[<>]", line) and _compares_positions(_with_ranges(line, code))):
+        if not made and not _compares(line, ranges):
             continue
         depth = len(line) - len(line.lstrip())
         outer = [before for before in lines[:place] if len(before) - len(before.lstrip()) < depth]
         if not re.search(r"\bif\b", line) and outer and outer[-1].lstrip().startswith("def "):
             return True
     return False
-
-
-def _with_ranges(line: str, code: str) -> str:
-    """The line behind those of the code that name a range of positions."""
-    return "\n".join(
-        [*(one for one in code.split("\n") if "arange(" in one and re.search(r"=\s", one) and one != line), line]
-    )
 
 
 # "casual" is how causal is often misspelt.
