@@ -93,6 +93,11 @@ PIPELINES = (
             *LAYERS,
             *variants("layout.batch_as_time", {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)}),
             *SPLITS,
+            *variants(
+                "split.order",
+                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens},
+                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens_transposed},
+            ),
             *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("score.reshaped", {"score": s.score_reshaped}),

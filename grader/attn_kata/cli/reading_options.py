@@ -69,10 +69,16 @@ class ReadingOptions:
         return slug, f"It has the names of {slug}, so it is graded as {slug}. {others} grades its other code."
 
     def others(self, source: bytes, slug: str) -> list[tuple[str, str, str]]:
-        """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence."""
+        """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence.
+
+        Not those that the unread one uses: a part that is right says nothing of the whole.
+        """
         if self.strict or self.flags:
             return []
-        found = {kata: (kata, name, said) for kata, name, said in reversed(list(inference.katas_of(source)))}
+        every = list(inference.katas_of(source))
+        meant = next((name for kata, name, _ in every if kata == slug), every[0][1] if every else "")
+        parts = inference.parts_of(source, meant)
+        found = {kata: (kata, name, said) for kata, name, said in reversed(every) if name not in parts}
         return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
 
     def blocks_around(self, source: bytes, entry: str) -> list[tuple[str, str]]:

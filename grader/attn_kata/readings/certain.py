@@ -36,6 +36,7 @@ _LAYS_OUT = re.compile(
     r"transpos|permut|axes|\.[mM]?[TH]\b|\.t\(|einsum|einops|rearrange|movedim|conv|tensordot|adjoint|"
     r"view|shape\(|squeeze|None\]|flatten|cat\(|stack|split|chunk|unbind|Parameter|\bsum\("
 )
+_OF_BATCHES = re.compile(r"batch[12] must be a 3D tensor")
 _OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
 
 
@@ -79,7 +80,7 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         return _OF_A_CALL.search(raised.text) is not None or (root is not None and _is_of_sizes(root[1], text))
     if raised.types[0] != "RuntimeError":
         return False
-    return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text)
+    return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text) or _is_of_heads(raised, text)
 
 
 def _is_never_imported(raised: Raised, structure: Structure) -> bool:
@@ -161,6 +162,19 @@ def _is_untransposed(raised: Raised, text: str) -> bool:
     products = re.findall(r"matmul\(|\bbmm\(|[\w\])]\s*@\s*\w", text)
     of_layers = len(products) > 1 and "Linear(" in text and _LAYS_OUT.search(text) is None
     return of_layers and _OF_A_PRODUCT.search(raised.text) is not None
+
+
+def _is_of_heads(raised: Raised, text: str) -> bool:
+    """Whether the product of batches, `bmm`, is given heads: four dimensions, which no view in the source folds to three."""
+    views = re.findall(r"\.(?:view|reshape)\(((?:[^()]|\([^()]*\))*)\)", text)
+    sizes = [len(re.findall(r",(?![^()]*\))", one)) + 1 for one in views]
+    folds = 3 in sizes[: sizes.index(4)] if 4 in sizes else True
+    folds = (
+        folds
+        or re.search(r"flatten|rearrange|squeeze|unbind|\[:, |merge|reshape\(-1|view\(-1|\*", "".join(views))
+        is not None
+    )
+    return not folds and _OF_BATCHES.search(raised.text) is not None
 
 
 def _is_never_set(name: str, attribute: str, text: str, structure: Structure) -> bool:

@@ -29,6 +29,9 @@ SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where 
 # Terms of position inside of an attention.
 _PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?)?_?(?:emb|enc|bias)|alibi", re.I)
 
+# Terms of an attention that sees near tokens only.
+_NEIGHBOURS = re.compile(r"sliding|window_size|local_att|neighbou?rhood", re.I)
+
 
 @dataclass(kw_only=True)
 class DefinitionSearch:
@@ -110,7 +113,7 @@ class DefinitionSearch:
             return None
         if not ranked.answers and ranked.reading.off and "off" not in self.given:  # there is no other path
             ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
-        ranked = self._switched_on(self._of_any_rank(self._as_it_is_built(ranked)))
+        ranked = self._switched_on(self._of_usual_rank(self._of_any_rank(self._as_it_is_built(ranked))))
         if parameter is None or self.contract.is_block:
             return ranked
         # What raises without a mask, and answers with one, needs it in every call.
@@ -139,6 +142,8 @@ class DefinitionSearch:
             return f"it computes with {', '.join(self.further[:3])}, which the kata does not have"
         if _PLACES.search(self._code) and not ranked.reading.unturned:
             return "it seems to use positions inside, which the kata does not have"
+        if _NEIGHBOURS.search(self._code):
+            return "it seems to attend to a window of near tokens, which the kata does not ask for"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
         text = self.text
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
@@ -324,6 +329,19 @@ class DefinitionSearch:
             return ranked
         count = mistakes(asked, MOST_MISTAKES)
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
+
+    def _of_usual_rank(self, ranked: Ranked) -> Ranked:
+        """The reading; but with heads or a batch before the tokens, for a function that cannot do without: "b ... t d"."""
+        if self.contract.is_module or ranked.reading.dims or ranked.mistakes or "dims" in self.given:
+            return ranked
+        if answers(self.search.unmasked(replace(ranked.reading, dims=2))):
+            return ranked
+        for dims in (4, 3):
+            usual = replace(ranked.reading, dims=dims)
+            asked = self.search.unmasked(usual)
+            if answers(asked) and mistakes(asked, 0) == 0:
+                return replace(ranked, reading=usual)
+        return ranked
 
     def _raises(self, ranked: Ranked | None) -> bool:
         """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""

@@ -29,6 +29,7 @@ _ARRANGED = {
     "blocks": "rows {}",
     "by_head": "rows head by head, each {}",
     "innermost": "rows {} in turn",
+    "features": "rows feature by feature, each {}, and the heads inside",
 }
 _STORED = {
     "columns": "stored (in, out)",

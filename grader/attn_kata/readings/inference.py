@@ -30,6 +30,13 @@ def blocks_around(source: bytes, attention: str) -> list[tuple[str, str]]:
     return [(_BLOCK, name) for name in blocks.around(syntax.of_source(source), attention)]
 
 
+def parts_of(source: bytes, name: str) -> set[str]:
+    """The names of the definitions of the source that this one uses."""
+    found = syntax.of_source(source)
+    whole = found.find(name)
+    return set() if whole is None else {one.name for one in found.reach(whole)} - {name}
+
+
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     """The kata's slug and a sentence that says why; None where nothing looks like an attention. `name` is the class to take."""
     return next(((slug, said) for slug, _, said in katas_of(source, name)), None)

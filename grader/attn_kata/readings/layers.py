@@ -266,7 +266,15 @@ def _orders(fused: dict[str, tuple[str, ...]], definition: Definition, structure
 def _arrangements(definition: Definition, structure: Structure) -> tuple[str, ...]:
     """The arrangements of a shared layer, the one that the shapes in the source suggest first."""
     by_head = re.search(r"heads?\w*\s*,\s*(?:3\b|-1\s*\))", structure.text(definition)) is not None
-    return ("by_head", "blocks", "innermost") if by_head else ARRANGEMENTS
+    usual = ("by_head", "blocks", "innermost") if by_head else tuple(one for one in ARRANGEMENTS if one != "features")
+    return (*usual, "features") if _HEADS_INNERMOST.search(structure.text(definition)) else usual
+
+
+# (d k h), as in rearrange, or a view that ends with 3 and the heads: the features of a head lie apart.
+_HEADS_INNERMOST = re.compile(
+    r"rearrange\([^\"'\n]*[\"'][^\"'\n]*\(\s*d\w*\s+\w+\s+\w+\s*\)\s*->|3\s*,\s*(?:self\.)?\w*heads?\w*\s*\)",
+    re.IGNORECASE,
+)
 
 
 def _named_order(name: str) -> tuple[str, ...]:

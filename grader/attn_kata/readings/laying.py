@@ -96,6 +96,9 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
         value = f"_torch.cat([{', '.join(parts)}], 1)" if what == ".weight" else parts[0]
     elif arrangement == "innermost":
         value = f"_torch.stack([{', '.join(parts)}], 1).flatten(0, 1)"
+    elif arrangement == "features":
+        of_heads = ", ".join(f"{part}.unflatten(0, (H, -1))" for part in parts)
+        value = f"_torch.stack([{of_heads}], 1).transpose(0, 2).flatten(0, 2)"  # (H, 3, D, …) to (D, 3, H, …)
     else:
         value = f"_torch.cat([{', '.join(parts)}])"
     if what == ".weight":

@@ -190,6 +190,8 @@ def input_of(name: str) -> str | None:
     """What a parameter of a call is: x, q, k, v, context, mask, or None."""
     if re.fullmatch(r"(?:layer_)?head_?mask", name.lower()):
         return None  # which heads are left out, after the softmax
+    if re.search(r"(?:^|_)pos(?:_|$)|pos_?e(?:mb|nc)|position", name.lower()):
+        return None  # what is added for the place of a token: query_pos_emb
     known = INPUTS.get(plain(name))
     if known is None and re.search(
         r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
@@ -228,6 +230,8 @@ def size_in(name: str, text: str) -> str | None:
             return "H"
         if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
             return "E"
+        if re.search(rf"tri[lu]\((?:\s|[\w.]+\()*\(?\s*{own}\s*,\s*{own}\b", text):
+            return "L"  # both sides of a triangle
     if symbol == "D":
         quotients = re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)
         sizes = {size_of(quotient) for quotient in quotients if plain(quotient) != plain(name)}

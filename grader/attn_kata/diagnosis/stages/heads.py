@@ -69,6 +69,11 @@ def split_interleaved(state: State) -> None:
     split_by(q=in_turn_columns, k=in_turn_columns, v=in_turn_columns)(state)
 
 
+def split_behind_tokens(state: State) -> None:
+    """(B, T, E) to (B, T, H, D) for q, k and v, and no transpose: the heads of one token attend to each other."""
+    state.q, state.k, state.v = (split(part, state.H).transpose(1, 2) for part in (state.q, state.k, state.v))
+
+
 def split_by_size(state: State) -> None:
     """(B, T, E) to (B, D, T, H): as many heads as a head has features, each of the size H."""
     state.q, state.k, state.v = (split(part, part.shape[-1] // state.H) for part in (state.q, state.k, state.v))
@@ -112,6 +117,17 @@ def merge_heads_first_no_transpose(state: State) -> None:
     """(H, B, T, Dv), as heads in a list are stacked, read as (B, T, H * Dv) as it lies in memory."""
     batch, _, length, _ = state.out.shape
     state.out = state.out.transpose(0, 1).reshape(batch, length, -1)
+
+
+def merge_behind_tokens(state: State) -> None:
+    """(B, T, H, Dv), heads behind tokens, to (B, T, H * Dv)."""
+    state.out = state.out.flatten(2)
+
+
+def merge_behind_tokens_transposed(state: State) -> None:
+    """(B, T, H, Dv), transposed as if heads came before tokens, read as (B, T, H * Dv) as it lies in memory."""
+    batch, length = state.out.shape[:2]
+    state.out = state.out.transpose(1, 2).reshape(batch, length, -1)
 
 
 def merge_to_any_length(state: State) -> None:

@@ -1,0 +1,153 @@
+"""What public code, graded as it was found, was once read wrong in: each in our own words."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_search import read
+
+from attn_kata.cli.reading_options import ReadingOptions
+from attn_kata.readings.choice import Chosen
+
+BLOCK = """
+class Mixer(nn.Module):
+    def __init__(self, width, frames, heads):
+        super().__init__()
+        self.h = heads
+        self.norm, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.ff = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.register_buffer("later", torch.triu(torch.full((frames, frames), -10000.0), diagonal=1))
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(B, T, 3, self.h, -1).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(E // self.h) + self.later[:T, :T], dim=-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(B, T, E))
+        return x + self.ff(self.norm2(x))
+"""
+PLACED = """
+class Cross(nn.Module):
+    def __init__(self, dim, context_dim, num_heads):
+        super().__init__()
+        self.h, self.scale = num_heads, (dim // num_heads) ** -0.5
+        self.to_q, self.to_k = nn.Linear(dim, dim), nn.Linear(context_dim, dim)
+        self.to_v, self.to_out = nn.Linear(context_dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, q, context, query_pos_emb=None, key_pos_emb=None):
+        q = q if query_pos_emb is None else q + query_pos_emb
+        context = context if key_pos_emb is None else context + key_pos_emb
+        q, k, v = self.to_q(q), self.to_k(context), self.to_v(context)
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) * self.scale, dim=-1)
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+"""
+AT_LEAST_A_BATCH = """
+def attend(queries, keys, values, allowed):
+    scores = torch.einsum("b...qd,b...kd->b...qk", queries, keys) / queries.shape[-1] ** 0.5
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, float("-inf"))
+    return torch.einsum("b...qk,b...kd->b...qd", scores.softmax(-1), values)
+"""
+FEATURES_FIRST = """
+class Heads(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads, self.root = heads, (dim // heads) ** 0.5
+        self.to_qkv, self.to_out = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.to_qkv(x), "b t (d k h) -> k b h t d", k=3, h=self.heads)
+        weights = torch.softmax(q @ k.transpose(-2, -1) / self.root, dim=-1)
+        return self.to_out(rearrange(weights @ v, "b h t d -> b t (h d)"))
+"""
+IN_VIEWS = FEATURES_FIRST.replace(
+    'rearrange(self.to_qkv(x), "b t (d k h) -> k b h t d", k=3, h=self.heads)',
+    "self.to_qkv(x).view(*x.shape[:2], -1, 3, self.heads).permute(3, 0, 4, 1, 2)",
+).replace('rearrange(weights @ v, "b h t d -> b t (h d)")', "(weights @ v).transpose(1, 2).flatten(2)")
+EINOPS = "from einops import rearrange\n"
+
+RIGHT = {
+    "a_triangles_side_by_any_name": ("transformer_block", BLOCK),
+    "what_is_added_for_positions": ("cross_attention", PLACED),
+    "at_least_a_batch": ("sdpa", AT_LEAST_A_BATCH),
+    "heads_innermost": ("mha", EINOPS + FEATURES_FIRST),
+    "heads_innermost_in_views": ("mha", IN_VIEWS),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_code_passes(name, shared_engine):
+    slug, text = RIGHT[name]
+    report = shared_engine.grade(slug, (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", [one.message for one in report.findings if one.outcome == "failed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "mistake"),
+    [
+        ("a_triangles_side_by_any_name", ("diagonal=1", "diagonal=0"), "mask.shifted"),
+        ("what_is_added_for_positions", ("(dim // num_heads) ** -0.5", "dim**-0.5"), "scale.embed_dim"),
+        ("at_least_a_batch", (" / queries.shape[-1] ** 0.5", ""), "scale.missing"),
+        ("heads_innermost", ("/ self.root", "* self.root"), "scale.inverted"),
+        (
+            "heads_innermost_in_views",
+            ("(weights @ v).transpose(1, 2).flatten(2)", "(weights @ v).reshape(x.shape)"),
+            "merge.no_transpose",
+        ),
+    ],
+)
+def test_its_mistakes_are_named(name, edit, mistake, shared_engine):
+    slug, text = RIGHT[name]
+    report = shared_engine.grade(slug, (HEAD + text.replace(*edit)).encode(), attempt="mine.py", reads=True)
+
+    assert edit[0] in text
+    assert report.outcome == "failed"
+    assert mistake in [one.id for found in report.diagnosis for one in found.mistakes]
+
+
+@pytest.mark.parametrize("merge", ["(weights @ v).transpose(1, 2).reshape(B, T, E)", "(weights @ v).reshape(B, T, E)"])
+def test_heads_that_stay_behind_the_tokens_are_named(merge, shared_engine):
+    text = ATTEND.replace(".view(B, T, self.h, -1).transpose(1, 2)", ".view(B, T, self.h, -1)")
+    text = text.replace("(weights @ v).transpose(1, 2).reshape(B, T, E)", merge)
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert "split.order" in [one.id for found in report.diagnosis for one in found.mistakes]
+
+
+def test_a_product_of_batches_that_is_given_heads_is_a_verdict(shared_engine):
+    text = ATTEND.replace(".view(B, T, self.h, -1).transpose(1, 2)", ".view(B, T, self.h, -1)")
+    text = text.replace("q @ k.transpose(-2, -1)", "torch.bmm(q, k.transpose(1, 2))").replace(
+        "weights @ v", "torch.bmm(weights, v)"
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert "batch1 must be a 3D tensor" in next(one.message for one in report.findings if one.outcome == "failed")
+
+
+def test_a_right_part_of_what_cannot_be_read_is_not_graded_in_its_place():
+    part = "def attend(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n"
+    whole = (
+        "class MultiHead(nn.Module):\n    def __init__(self, width, n_heads):\n        super().__init__()\n"
+        "        self.q, self.k, self.v = nn.Linear(width, width), helper(width), helper(width)\n\n"
+        "    def forward(self, x):\n        return ATTEND(self.q(x), self.k(x), self.v(x))\n"
+    )
+    uses, uses_not = ((HEAD + part + whole.replace("ATTEND", name)).encode() for name in ("attend", "elsewhere"))
+
+    assert [name for _, name, _ in ReadingOptions().others(uses, "mha")] == []
+    assert [name for _, name, _ in ReadingOptions().others(uses_not, "mha")] == ["attend"]
+
+
+def test_a_window_is_said_to_be_none_of_the_katas():
+    near = "        far = (torch.arange(T)[:, None] - torch.arange(T)).abs() > self.window_size\n"
+    text = ATTEND.replace(
+        "        weights =", f"{near}        scores = scores.masked_fill(far, -9e9)\n        weights ="
+    )
+    text = text.replace("self.h, self.d =", "self.window_size = 1\n        self.h, self.d =")
+    found = read(HEAD + text, "mha")
+
+    assert isinstance(found, Chosen)
+    assert "window" in found.doubt
