@@ -90,8 +90,8 @@ def _nothing_but_nan(answer: Answer) -> bool:
     return answer.output is not None and all(bool(part.isnan().all()) for part in tensors(answer.output))
 
 
-def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
-    """Call the attempt with every probe, twice with the first one."""
+def ask(pipeline: Pipeline, attempt: Handle, reference: Handle, *, if_it_answers: bool = False) -> ProbeResults:
+    """Call the attempt with every probe, twice with the first one; `if_it_answers`, no further one where that has no answer."""
     torch.manual_seed(SEED)
     probes = pipeline.probes()
     asked = ProbeResults(sizes=probes[0].sizes)
@@ -113,6 +113,8 @@ def ask(pipeline: Pipeline, attempt: Handle, reference: Handle) -> ProbeResults:
             asked.calls.append(put)
             asked.begun.append(pipeline.first_state(known, probe))
             asked.answers.append(answer)
+        if if_it_answers and not any(one.output is not None for one in asked.answers):
+            break
     return asked
 
 

@@ -93,7 +93,7 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         ]
     if "dims" in contract.left_out:
         found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
-    elif (first := time_first(definition)) is not False:
+    elif (first := _time_first_anywhere(definition, structure)) is not False:
         time = [replace(one, order="time") for one in found]
         found = time + found if first else found + time
     return found
@@ -255,6 +255,15 @@ def mask_parameter(definition: Definition, contract: Contract | None = None) -> 
     has_score = contract is not None and contract.has_score
     inputs = scores.inputs(definition) if has_score else call_inputs(definition)
     return next((one for one in definition.call if inputs.get(one.name) == "mask"), None)
+
+
+def _time_first_anywhere(definition: Definition, structure: Structure) -> bool | None:
+    """What the source of a definition says, or else what those say that it uses, where they agree."""
+    own = time_first(definition)
+    if own is not None:
+        return own
+    said = {time_first(one) for one in structure.reach(definition)} - {None}
+    return said.pop() if len(said) == 1 else None
 
 
 def time_first(definition: Definition) -> bool | None:

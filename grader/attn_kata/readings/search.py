@@ -56,6 +56,7 @@ class Search:
     returns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in kata.toml
     tried: list[str] = field(default_factory=list)  # what was tried in vain, in sentences
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
+    _pipelines: dict[tuple[str, Reading], list[Pipeline]] = field(default_factory=dict)
 
     def limits(self, reading: Reading) -> Limits:
         """What of the contract the code can be asked under a reading."""
@@ -125,8 +126,12 @@ class Search:
     def unmasked(self, reading: Reading) -> Asked:
         """What the code answers without a mask."""
         limits = self.limits(reading).without_mask()
-        pipelines = [limits.pipeline(one) for one in self.pipelines if one.entry == self.contract.entry]
-        return self.ask(reading, limits, [some_probes(one, self._unmasked_probe) for one in pipelines])
+        # Without a mask, nothing depends on its form: the same pipelines, so that what they have computed serves all forms.
+        key = ("unmasked", replace(limits.reading, mask_type="bool", shape="any"))
+        if key not in self._pipelines:
+            of_entry = [limits.pipeline(one) for one in self.pipelines if one.entry == self.contract.entry]
+            self._pipelines[key] = [some_probes(one, self._unmasked_probe) for one in of_entry]
+        return self.ask(reading, limits, self._pipelines[key])
 
     def masked(self, reading: Reading) -> Asked:
         """What the code answers with a mask."""
@@ -134,10 +139,15 @@ class Search:
         with_mask = self.contract.with_mask
         entry = with_mask.entry if with_mask is not None else self.contract.entry
         limits = limits.of_masked_function()
-        of_entry = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
-        pipelines = [some_probes(one, masked_probe, most=5) for one in of_entry]
-        # The calls of a block have no mask.
-        return self.ask(reading, limits, [one for one in pipelines if one.probes()])
+        # The meaning of a mask and its type change what the code gets, and nothing in what is right.
+        meaning = "lengths" if reading.mask == "lengths" else "keep"
+        key = ("masked", replace(reading, mask=meaning, mask_type="bool"))
+        if key not in self._pipelines:
+            of_entry = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
+            pipelines = [some_probes(one, masked_probe, most=5) for one in of_entry]
+            # The calls of a block have no mask.
+            self._pipelines[key] = [one for one in pipelines if one.probes()]
+        return self.ask(reading, limits, self._pipelines[key])
 
     def _unmasked_probe(self, probe: Probe) -> Probe | None:
         place = self.contract.place_of_mask
@@ -187,9 +197,6 @@ class Search:
             if self.attempt.adapt(text).status == wire.OK:
                 attempt = Handle(Limited(self.attempt, limits, attempt=True), self.returns)
                 reference = Handle(self.reference, self.returns)
-                for one in pipelines:
-                    first = probing.ask(some_probes(one, lambda probe: probe, most=1), attempt, reference)
-                    answered = any(answer.output is not None for answer in first.answers)
-                    asked.append(probing.ask(one, attempt, reference) if answered else first)
+                asked = [probing.ask(one, attempt, reference, if_it_answers=True) for one in pipelines]
             self._asked[key] = asked
         return list(zip(pipelines, self._asked[key], strict=False))
