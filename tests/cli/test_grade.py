@@ -309,6 +309,15 @@ def test_where_a_definition_cannot_be_read_the_next_ones_kata_is_tried_and_that_
     assert "--kata sdpa --class attend" in done.stdout
 
 
+def test_a_class_that_the_file_does_not_have_is_said_with_those_that_it_has(run, folder):
+    (folder / "mine.py").write_text("import torch\n\n\nclass MultiHead(torch.nn.Module): ...\n")
+    done = run("grade", "mine.py", "--class", "MultiHed")
+
+    assert done.returncode == 2
+    assert "The file has no class or function 'MultiHed'. Did you mean 'MultiHead'?" in done.stderr
+    assert "Name one that it has: MultiHead" in done.stderr
+
+
 def test_code_with_heads_in_a_file_called_after_a_kata_without_is_not_graded_as_one_head(run, folder):
     """As one head it would pass, whatever is wrong with the heads."""
     with_heads = (

@@ -141,6 +141,70 @@ def test_a_right_part_of_what_cannot_be_read_is_not_graded_in_its_place():
     assert [name for _, name, _ in ReadingOptions().others(uses_not, "mha")] == ["attend"]
 
 
+OF_SLICES = """
+class Heads(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads, self.size = n_heads, width // n_heads
+        self.q, self.k, self.v = (
+            nn.ModuleList([nn.Linear(self.size, self.size) for _ in range(n_heads)]) for _ in range(3)
+        )
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        found = []
+        for q, k, v, part in zip(self.q, self.k, self.v, x.chunk(self.n_heads, dim=-1)):
+            weights = torch.softmax(q(part) @ k(part).transpose(-2, -1) / self.size**0.5, dim=-1)
+            found.append(weights @ v(part))
+        return self.out(torch.cat(found, dim=-1))
+"""
+
+
+def test_heads_that_project_their_own_columns_alone_are_named_and_other_mistakes_are_seen(shared_engine):
+    right = (HEAD + OF_SLICES).encode()
+    both = (HEAD + OF_SLICES.replace("self.size**0.5", "self.size")).encode()
+    named = []
+    for source in (right, both):
+        report = shared_engine.grade("mha", source, attempt="mine.py", reads=True)
+        assert report.outcome == "failed"
+        named.append({one.id for found in report.diagnosis for one in found.mistakes})
+
+    assert named == [{"project.slices"}, {"project.slices", "scale.no_sqrt"}]
+
+
+def test_a_class_with_heads_by_the_name_of_one_without_is_told_by_its_heads():
+    text = ATTEND.replace("class SelfAttend", "class SelfAttention").replace("width, n_heads", "embed_dim, num_heads")
+    text = text.replace("width", "embed_dim").replace("n_heads", "num_heads").replace("numum", "num")
+    for old, new in (("w_q", "q_proj"), ("w_k", "k_proj"), ("w_v", "v_proj")):
+        text = text.replace(old, new)
+    told = ReadingOptions().nearest((HEAD + text).encode())
+
+    assert told is not None
+    assert told[0] == "mha"
+
+
+OPTIONAL_SIZES = """
+class SelfAttend(nn.Module):
+    def __init__(self, width, n_heads, qk_dim=None):
+        super().__init__()
+        qk_dim = qk_dim or width
+        self.h, self.d = n_heads, qk_dim // n_heads
+        self.w_qkv, self.w_o = nn.Linear(width, 3 * qk_dim), nn.Linear(qk_dim, width)
+
+    def forward(self, x):
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in self.w_qkv(x).chunk(3, dim=-1))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_sizes_that_are_none_by_default_are_those_of_all_heads(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + OPTIONAL_SIZES).encode(), attempt="mine.py", reads=True)
+
+    assert "qk_dim=E" in " ".join(report.reading["flags"])
+    assert report.outcome == "passed"
+
+
 def test_a_window_is_said_to_be_none_of_the_katas():
     near = "        far = (torch.arange(T)[:, None] - torch.arange(T)).abs() > self.window_size\n"
     text = ATTEND.replace(

@@ -12,6 +12,7 @@ import click
 
 from attn_kata import resources
 from attn_kata.errors import UsageError, why
+from attn_kata.files import printable
 from attn_kata.readings import adapter, contract, inference, origin, syntax
 from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from attn_kata.catalog import Kata
     from attn_kata.report.model import Report
 
+MOST_NAMES = 6  # of definitions, in a message
 MOST_OTHERS = 2  # definitions that are tried after one that could not be read, or around one that is right
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -49,6 +51,8 @@ class ReadingOptions:
             told = None if _has_heads(named) else self.nearest(source)
             return told if told is not None and _has_heads(told[0]) else None
         found = syntax.of_source(source)
+        if self.entry and found.definitions and found.find(self.entry[0]) is None:
+            raise _no_such_entry(self.entry[0], [one.name for one in found.own])
         from attn_kata import definitions
 
         katas = definitions.katas(source)
@@ -109,6 +113,17 @@ class ReadingOptions:
             raise UsageError(f"'{self.adapter}' cannot be written: {why(problem)}.") from problem
         following = f"attn-kata grade {self.adapter} --kata {kata.slug} --strict"
         return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
+
+
+def _no_such_entry(name: str, known: list[str]) -> UsageError:
+    import difflib  # only here: a correct name does not need it
+
+    near = difflib.get_close_matches(name, known, n=1)
+    meant = f" Did you mean '{near[0]}'?" if near else ""
+    few = ", ".join(known[:MOST_NAMES]) + (", …" if len(known) > MOST_NAMES else "")
+    return UsageError(
+        f"The file has no class or function '{printable(name)}'.{meant}", next_step=f"Name one that it has: {few}"
+    )
 
 
 def _has_heads(slug: str) -> bool:

@@ -270,6 +270,12 @@ def _one_layer_for_all_heads(evidence: Evidence) -> int | None:
     return None
 
 
+def _blocks_of_heads(evidence: Evidence) -> int | None:
+    """A projection for each head that acts on the columns of that head alone."""
+    told = [re.search(r"_proj\.weight has only the blocks", one.message) for one in evidence.failures.values()]
+    return 0 if any(told) else None
+
+
 def _probability_of_its_own(evidence: Evidence) -> int | None:
     failure = next((evidence.failures[name] for name in _ALIKE if name in evidence.failures), None)
     if failure is None or isinstance(failure, AttemptRaised):
@@ -338,5 +344,6 @@ EVERYWHERE = (
     Symptom(id="parameters.no_bias", shows=_bias_missing),
     Symptom(id="parameters.extra_bias", shows=_bias_unwanted),
     Symptom(id="project.shared", shows=_one_layer_for_all_heads),
+    Symptom(id="project.slices", shows=_blocks_of_heads),
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
 )

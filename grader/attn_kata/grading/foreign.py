@@ -161,13 +161,17 @@ class Read:
     def with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]
     ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
-        """The findings, and that parameters fail where the code has one small layer for all heads."""
-        shared = self.chosen.limits.shared
-        if not shared:
+        """The findings, and that parameters fail where the code has one small layer for all heads, or for each of them."""
+        shared, slices = self.chosen.limits.shared, self.chosen.limits.slices
+        if not shared and not slices:
             return findings, failures
         size = building.LOOK["E"], building.LOOK["D"]
-        name = min(shared, key=lambda one: not one.endswith("weight"))
+        name = min(shared or slices, key=lambda one: not one.endswith("weight"))
         message = f"{name} has shape ({size[1]}, {size[1]}); the contract's has ({size[0]}, {size[0]})"
+        if not shared:
+            message = (
+                f"{name} has only the blocks ({size[1]}, {size[1]}) of each head; the contract's has the whole matrix"
+            )
         changed = [
             replace(one, outcome="failed", message=message) if one.property == "parameters" else one for one in findings
         ]

@@ -39,6 +39,7 @@ _STORED = {
     "columns_heads": "stored (in, H, D)",
     "vector": "a vector",
     "shared": "one head's, used for every head",
+    "slices": "one for each head, of its own columns alone",
 }
 
 

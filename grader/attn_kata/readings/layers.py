@@ -109,11 +109,13 @@ def _multiplies_by_rows(layer: Definition | None) -> bool:
 
 
 def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:
-    """The layer; as shared by the heads where it has the size of one head, and the contract's is for all of them."""
+    """The layer; where it has the size of one head, and the contract's is for all of them: as shared by the heads, or as
+    one of each head's own, for its own columns."""
     size = LOOK["D"], LOOK["D"]
-    is_small = ".*." not in layer.weight and shapes.get(layer.weight) == size
+    is_small = shapes.get(layer.weight.replace(".*.", ".0.")) == size
     of_all = contract.has_heads and all(symbol != "I" for symbol, _ in contract.arguments)
-    return replace(layer, layout="shared") if is_small and of_all else layer
+    layout = "slices" if ".*." in layer.weight else "shared"
+    return replace(layer, layout=layout) if is_small and of_all else layer
 
 
 def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
@@ -121,6 +123,10 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
     if contract.has_score:
         return True
     symbols = [symbol for symbol, _ in contract.arguments]
+    if len(reading.fused) == 3 and contract.has_heads and not reading.one_head and "I" not in symbols:
+        of_one = LOOK["D"] * 3  # q, k and v of one head: the size was meant for all
+        if ".*." not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
+            return False
     for role in ("q", "k"):
         layer = reading.layer(role)
         shape = shapes.get(layer.weight.replace(".*.", ".0."), ())

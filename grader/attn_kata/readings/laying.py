@@ -85,6 +85,8 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     if ".*." in path:
         before, after = path.split(".*.", 1)
         wanted = [f"{part}.unflatten(0, (H, -1))[h]" for part in parts]
+        if layout == "slices" and what == ".weight":
+            wanted = [f"{part}.unflatten(1, (H, -1))[:, h]" for part in wanted]
         value = wanted[0] if len(wanted) == 1 else f"_torch.cat([{', '.join(wanted)}])"
         value = f"({value}).T" if layout == "columns" and what == ".weight" else value
         return ["for h in range(H):", f'    laid[f"{before}.{{h}}.{after}"] = {value}']

@@ -129,7 +129,15 @@ class Limits:
     @property
     def shared(self) -> frozenset[str]:
         """The contract's parameters of which the code has those of one head, for all heads."""
-        roles = [role for role in self.contract.layers if role in ROLES and self.reading.layer(role).layout == "shared"]
+        return self._with_layout("shared")
+
+    @property
+    def slices(self) -> frozenset[str]:
+        """The contract's parameters of which the code has, for each head, what acts on its own columns alone."""
+        return self._with_layout("slices")
+
+    def _with_layout(self, layout: str) -> frozenset[str]:
+        roles = [role for role in self.contract.layers if role in ROLES and self.reading.layer(role).layout == layout]
         return frozenset(f"{self.contract.layers[role].name}.{part}" for role in roles for part in ("weight", "bias"))
 
     def heads(self, build: tuple[object, ...]) -> int:
@@ -145,7 +153,13 @@ class Limits:
     def _parameter(self, name: str, value: Tensor, heads: int) -> Tensor:
         if name in self.zeroed:
             return torch.zeros_like(value)
-        if name not in self.shared or value.shape[0] % heads:
+        if value.shape[0] % heads:
+            return value
+        if name in self.slices and value.dim() == 2:
+            own = [value.unflatten(0, (heads, -1)).unflatten(2, (heads, -1))[head, :, head] for head in range(heads)]
+            diagonal: Tensor = torch.block_diag(*own)
+            return diagonal
+        if name not in self.shared:
             return value
         if value.dim() == 1:
             return value[: value.shape[0] // heads].repeat(heads)
@@ -358,7 +372,7 @@ class Limited:
     @property
     def _lacking(self) -> frozenset[str]:
         """The parameters that the code does not have as the contract has them."""
-        return self._plain.zeroed | self._plain.shared
+        return self._plain.zeroed | self._plain.shared | self._plain.slices
 
     def _with_parameters(self, request: Request) -> Request:
         """The request with the parameters that the code can have."""
