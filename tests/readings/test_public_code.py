@@ -68,7 +68,63 @@ IN_VIEWS = FEATURES_FIRST.replace(
 ).replace('rearrange(weights @ v, "b h t d -> b t (h d)")', "(weights @ v).transpose(1, 2).flatten(2)")
 EINOPS = "from einops import rearrange\n"
 
+MASK_ON_A_DEVICE = """
+def create_causal_mask(seq_len, device, dtype):
+    mask = torch.full((seq_len, seq_len), float("-inf"), device=device, dtype=dtype)
+    return torch.triu(mask, diagonal=1)[None, None]
+"""
+ANOTHER_BASE = """
+def apply_rope(x, head_dim, base_freq=1000000.0):
+    B, T, H, D = x.shape
+    freqs = 1.0 / base_freq ** (torch.arange(0, head_dim, 2) / head_dim)
+    angles = torch.outer(torch.arange(T), freqs).to(x)
+    cos, sin = (torch.cat((one, one), -1)[:, None] for one in (angles.cos(), angles.sin()))
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+"""
+ONE_KEY_HEAD = """
+class SharedKeys(nn.Module):
+    def __init__(self, dim, num_q_heads):
+        super().__init__()
+        self.num_q_heads, self.head_dim = num_q_heads, dim // num_q_heads
+        self.q_proj = nn.Linear(dim, num_q_heads * self.head_dim)
+        self.k_proj = nn.Linear(dim, self.head_dim)
+        self.v_proj = nn.Linear(dim, self.head_dim)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q = self.q_proj(x).view(B, T, self.num_q_heads, self.head_dim).transpose(1, 2)
+        k, v = self.k_proj(x)[:, None], self.v_proj(x)[:, None]
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.head_dim), dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(B, T, -1))
+"""
+OF_CONFIG = 'config["model"]["images"]["width"], config["model"]["images"]["num_heads"]'
+NESTED_CONFIG = FEATURES_FIRST.replace("self, dim, heads", "self, config").replace(
+    "        self.heads, self.root", f"        dim, heads = {OF_CONFIG}\n        self.heads, self.root"
+)
+KEYS_FIRST_WEIGHTS = """
+class Align(nn.Module):
+    def __init__(self, query_size, key_size, hidden_size):
+        super().__init__()
+        self.of_query = nn.Linear(query_size, hidden_size, bias=False)
+        self.of_key = nn.Linear(key_size, hidden_size, bias=False)
+        self.score = nn.Linear(hidden_size, 1, bias=False)
+
+    def forward(self, query, keys, mask=None):
+        # query (batch, query_size), keys (seq_len, batch, key_size), mask (seq_len, batch): 0 or -inf
+        scores = self.score(torch.tanh(self.of_query(query) + self.of_key(keys))).squeeze(2)
+        if mask is not None:
+            scores = scores + mask
+        return scores.softmax(0)
+"""
+
 RIGHT = {
+    "a_mask_on_a_device": ("causal_mask", MASK_ON_A_DEVICE),
+    "another_base": ("rope", ANOTHER_BASE),
+    "one_key_head_beside_a_product": ("gqa", ONE_KEY_HEAD),
+    "a_config_in_a_config": ("mha", EINOPS + NESTED_CONFIG),
+    "weights_with_keys_first": ("additive_attention", KEYS_FIRST_WEIGHTS),
     "a_triangles_side_by_any_name": ("transformer_block", BLOCK),
     "what_is_added_for_positions": ("cross_attention", PLACED),
     "at_least_a_batch": ("sdpa", AT_LEAST_A_BATCH),
@@ -90,6 +146,11 @@ def test_right_code_passes(name, shared_engine):
     [
         ("a_triangles_side_by_any_name", ("diagonal=1", "diagonal=0"), "mask.shifted"),
         ("what_is_added_for_positions", ("(dim // num_heads) ** -0.5", "dim**-0.5"), "scale.embed_dim"),
+        ("a_mask_on_a_device", ("diagonal=1", "diagonal=0"), "mask.shifted"),
+        ("another_base", ("-second, first", "second, first"), "rope.sign_lost"),
+        ("one_key_head_beside_a_product", ("math.sqrt(self.head_dim)", "self.head_dim"), "scale.no_sqrt"),
+        ("a_config_in_a_config", ("/ self.root", ""), "scale.missing"),
+        ("weights_with_keys_first", ("softmax(0)", "softmax(1)"), "softmax.head_axis"),
         ("at_least_a_batch", (" / queries.shape[-1] ** 0.5", ""), "scale.missing"),
         ("heads_innermost", ("/ self.root", "* self.root"), "scale.inverted"),
         (

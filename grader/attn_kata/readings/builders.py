@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from attn_kata.readings import masks, vocabulary
-from attn_kata.readings.reading import Reading
+from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
 
 _NAMED = re.compile(r"mask|causal|triang|future|subsequent|look_?ahead|attend", re.IGNORECASE)
@@ -34,14 +34,19 @@ def find(structure: Structure) -> Definition | None:
 
 def lengths(builder: Definition) -> int:
     """How many lengths it takes; 0 where it needs something else."""
-    needed = [parameter for parameter in builder.call if parameter.default is None]
-    if any(vocabulary.plain(one.name) == "device" for one in needed):
-        return 0
+    more = [name for name, _ in needs(builder)]
+    needed = [parameter for parameter in builder.call if parameter.default is None and parameter.name not in more]
     if len(needed) == 1 and takes_tokens(builder):
         return 1
     if any(_is_tensor(one, builder.text) for one in needed):
         return 0  # the lengths of samples: a mask of padding
     return len(needed) if all(_LENGTH.search(one.name.lower()) for one in needed) else 0
+
+
+def needs(builder: Definition) -> Pairs:
+    """What it must be given beside lengths: a device, a dtype."""
+    known = [(one.name, vocabulary.plain(one.name)) for one in builder.call if one.default is None]
+    return tuple((name, plain) for name, plain in known if plain in ("device", "dtype"))
 
 
 def _is_tensor(parameter: Parameter, text: str) -> bool:
@@ -67,8 +72,9 @@ def readings(reading: Reading, builder: Definition) -> Iterator[Reading]:
     said = documented(builder)
     meanings = ["additive", "keep", "hide"] if LOWEST.search(builder.text) else ["keep", "hide", "additive"]
     one = replace(reading, builder=builder.name, lengths=lengths(builder))
-    ways = [one]
+    ways = [replace(one, call=needs(builder))]
     if takes_tokens(builder):  # (B, T), or (B, T, E)
-        ways = [replace(one, call=((builder.call[0].name, "x"),), dims=dims) for dims in (2, 3)]
+        given = ((builder.call[0].name, "x"), *needs(builder))
+        ways = [replace(one, call=given, dims=dims) for dims in (2, 3)]
     for meaning in [said] if said else meanings:
         yield from (replace(way, mask=meaning) for way in ways)

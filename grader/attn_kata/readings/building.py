@@ -157,7 +157,7 @@ def one_group(text: str) -> bool:
     for name, width in _LAYERS_OF.findall(text):
         plain = vocabulary.plain(name)
         role = "k" if "kv" in plain and "q" not in plain else vocabulary.role_of(name)
-        widths.setdefault(role or "", re.sub(r"^2\s*\*\s*|\s*\*\s*2$", "", width).rpartition(".")[2])
+        widths.setdefault(role or "", re.sub(r"^2\s*\*\s*|\s*\*\s*2$|\b\w+\.", "", width))
     beside = re.search(
         r"Linear\([^()]*\+\s*2\s*\*\s*(?:\w+\.)*(\w+)\s*[,)]", text
     )  # q, and one head of keys and values

@@ -24,7 +24,7 @@ _SIZES = ("E", "H", "D", "C", "I", "V")
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 MOST_FORMS = 3  # of an open mask, for code that raises without one
-SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)")  # of a mask of keys, where there are no heads
+SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)", "(T, B)")  # of a mask of keys, where there are no heads
 
 # Terms of position inside of an attention.
 _PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?)?_?(?:emb|enc|bias)|alibi", re.I)

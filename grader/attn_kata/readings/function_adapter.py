@@ -10,6 +10,8 @@ from attn_kata.readings.given_masks import as_taken, where_given
 from attn_kata.readings.own_code import BUILDER, arguments
 from attn_kata.readings.reading import Reading
 
+_OF_BUILDERS = {"device": '"cpu"', "dtype": "_torch.float32"}  # what a function that builds a mask must be given
+
 
 def mask_builder(reading: Reading, contract: Contract) -> str:
     """The contract's function that builds a mask, True = keep, by theirs."""
@@ -22,8 +24,11 @@ def mask_builder(reading: Reading, contract: Contract) -> str:
         made, rows = "_their_mask(num_queries, num_keys)", ""
     theirs = f"_their_mask = {reading.builder}"
     if reading.entry == reading.builder and reading.call:
+        more = "".join(f", {name}={_OF_BUILDERS[value]}" for name, value in reading.call if value in _OF_BUILDERS)
+        of_length = any(value == "x" for _, value in reading.call)
         tokens = "_torch.ones(1, length, dtype=_torch.long)" if reading.dims == 2 else "_torch.ones(1, length, 8)"
-        theirs = f"def _their_mask(length):\n    return {reading.builder}({tokens})"
+        given, passed = ("length", tokens) if of_length else ("*lengths", "*lengths")
+        theirs = f"def _their_mask({given}):\n    return {reading.builder}({passed}{more})"
     return f"""
 
 {theirs}

@@ -63,6 +63,8 @@ def source(reading: Reading, contract: Contract) -> str:
         "    H = self.heads_of_theirs",
         *(f"    {line}" for line in _forward(reading, contract)),
     ]
+    if contract.has_score and reading.order == "time" and reading.returns_weights:
+        body += ["", *_BATCH_FIRST]
     return f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
 
 
@@ -201,6 +203,16 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     return lines
 
 
+# Where there are as many samples as keys, the shape does not say it.
+_BATCH_FIRST = [
+    "def batch_first(self, weights, k):",
+    '    """Weights with the batch first, for code that may return them as (T, B)."""',
+    "    if k.shape[0] != k.shape[1]:",
+    "        type(self).turned = weights.shape[:2] == k.shape[:2]",
+    "    return weights.transpose(0, 1) if getattr(type(self), 'turned', False) else weights",
+]
+
+
 def _scored(reading: Reading) -> list[str]:
     """The call of a learned score, once for each query where the code takes one at a time."""
     called = reading.part(f"self.theirs({arguments(reading)})")
@@ -222,6 +234,7 @@ def _scored(reading: Reading) -> list[str]:
         f"outs = [{called} for q in {each}]",
         "if not all(isinstance(out, _torch.Tensor) for out in outs):",
         "    return outs[0]",
+        *["outs = [self.batch_first(out, k) for out in outs]"] * (reading.order == "time" and reading.returns_weights),
         "if any(out.numel() != len(values) * out.shape[-1] for out in outs if out.shape[-1:] != (1,)):",
         "    raise ValueError(f'it returned {tuple(outs[0].shape)} for one query')",
         "outs = [out.reshape(len(values), -1) for out in outs]",

@@ -32,7 +32,7 @@ def read(search: Search) -> Chosen | NotRead:
         builder = structure.find(str(given["builder"]))
     if builder is not None and (not tried or given.get("entry") == builder.name):
         return mask_search.run(search, builder, tuple(one.name for one in fitting))
-    if builder is not None and (builds_padding or builders.takes_tokens(builder)):
+    if builder is not None and (builds_padding or builders.takes_tokens(builder) or builders.needs(builder)):
         builder = None  # an attention is given a mask of padding, and no tokens to hand on
     mask_of = mask_search.built_mask(search, builder) if builder is not None else None
     return attention_search.run(search, tried, mask_of, candidates=tuple(one.name for one in fitting))

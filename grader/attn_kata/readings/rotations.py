@@ -20,7 +20,8 @@ _TURNS_BY = re.compile(r"\bcos\b|\bsin\b|_cis|polar|complex|cos_|sin_|_cos|_sin"
 # What parameters of rotations are called, as `vocabulary.plain` has it.
 _WORDS = {
     "positions": "positions positionids position pos posids inputpos tokenpositions indices posidx inputpositions",
-    "bases": "base theta ropetheta ropebase baseperiod thetabase rotarybase freqbase thetavalue",
+    "bases": "base theta ropetheta ropebase baseperiod thetabase rotarybase freqbase thetavalue "
+    "basefreq basefrequency ropebasefreq ropefreqbase basetheta ropebasefrequency",
     "lengths": "end maxseqlen seqlen maxlen length n t ctxlen numpositions seqlength maxlength",
     "sizes": "dim headdim d dhead rotarydim ropedim dk dimhead dimension headsize embeddim dmodel hiddensize nelem",
     "tables": "freqs cossin cache ropecache emb poscis cis angles freq table sinusoidal rotarypos rope",

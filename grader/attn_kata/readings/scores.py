@@ -22,9 +22,8 @@ _KEY = re.compile(r"enc|mem|annot|source|src|key|^k(?:_|$)|^hs$|^h_?s$|context|^
 _VALUE = re.compile(r"^v(?:_|$|al)")
 _QUERY = re.compile(r"quer|dec|hid|stat|^s(?:_|$|t)|^q(?:_|$)|^h(?:_|$|t)|rnn|lstm|gru|tgt|target|out")
 _SIDES = re.compile(r"cat\(\s*[\[(]\s*([\w.]+)[^,]*,\s*([\w.]+)")
-_TIME_FIRST = re.compile(
-    r"(?:seq\w*|src|max|time)_?(?:len\w*|steps?)\s*,\s*(?:b|n|batch\w*|bsz)\b|permute\(1, 0, 2\)|transpose\(0, 1\)|time first"
-)
+_SAYS_TIME_FIRST = re.compile(r"(?:seq\w*|src|max|time)_?(?:len\w*|steps?)\s*,\s*(?:b|n|batch\w*|bsz)\b|time first")
+_TURNS_TIME = re.compile(r"permute\(1, 0, 2\)|transpose\(0, 1\)")
 _OF_KEYS = re.compile(r"enc|key|annot|mem|source|src|context|^u|kv_|_k$|^k_")
 _OF_QUERY = re.compile(r"dec|quer|hid|stat|tgt|_q$|^q_")
 
@@ -88,8 +87,9 @@ def kind_of(contract: Contract, allowed: list[str]) -> str:
 
 def ways(reading: Reading, definition: Definition) -> list[Reading]:
     """The reading for each way in which query and keys may be laid out, the likeliest first."""
-    time_first = _TIME_FIRST.search(definition.text.lower()) is not None
-    orders = ("time", "batch") if time_first else ("batch", "time")
+    orders: tuple[str, ...] = ("time", "batch") if _TURNS_TIME.search(definition.text) else ("batch", "time")
+    if _SAYS_TIME_FIRST.search(definition.text.lower()):
+        orders = ("time",)  # read otherwise, a softmax over the batch could be right
     # A state of a recurrent layer, (1, B, E): where its first dimension goes, (B, E) would raise for one sample.
     squeezed = re.search(r"squeeze\((?:\w+\s*,\s*)?(?:dim\s*=\s*)?0\)", definition.text) is not None
     queries: tuple[str, ...] = ONE_QUERY[::-1] if squeezed else ONE_QUERY

@@ -377,14 +377,9 @@ def _global_configs(every: list[ast.AST]) -> tuple[tuple[str, str], ...]:
 
 
 def _parts_asked(node: ast.ClassDef, config: str) -> list[str]:
-    """The parts of a config that are asked in turn: `model` of `config.model.n_embd`."""
+    """The parts of a config that are asked in turn: `model` of `config.model.n_embd`, and of `config["model"]["n_embd"]`."""
     return [
-        part.value.attr
-        for part in ast.walk(node)
-        if isinstance(part, ast.Attribute)
-        and isinstance(part.value, ast.Attribute)
-        and _is_config(part.value.value, config)
-        and part.value.attr not in ("device", "dtype")
+        name for part in ast.walk(node) for name in _asked_in_turn(part, config)[:-1] if name not in ("device", "dtype")
     ]
 
 
@@ -392,17 +387,8 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
     """What a class asks of its config: `config.x`, `config["x"]`, `self.config.x`. Not what it asks only if it is there."""
     found = []
     for part in ast.walk(node):
+        asked = _asked_in_turn(part, config)[-1:]
         if (
-            isinstance(part, ast.Attribute)
-            and (_is_config(part.value, config) or _is_part(part.value, config))
-            and part.attr not in ("get", "to_dict", "copy")
-        ):
-            found.append((part.lineno, part.col_offset, part.attr))
-        elif (
-            isinstance(part, ast.Subscript) and _is_config(part.value, config) and isinstance(part.slice, ast.Constant)
-        ):
-            found.append((part.lineno, part.col_offset, str(part.slice.value)))
-        elif (
             isinstance(part, ast.Call)
             and isinstance(part.func, ast.Attribute)
             and part.func.attr == "get"
@@ -410,8 +396,20 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
             and part.args
             and isinstance(part.args[0], ast.Constant)
         ):
-            found.append((part.lineno, part.col_offset, str(part.args[0].value)))
+            asked = [str(part.args[0].value)]
+        found += [(part.lineno, part.col_offset, name) for name in asked if name not in ("get", "to_dict", "copy")]  # type: ignore[attr-defined]
     return [name for _, _, name in sorted(found) if name.isidentifier()]
+
+
+def _asked_in_turn(node: ast.AST, config: str) -> list[str]:
+    """The names by which an expression asks a config, the outermost part first; [] for any other expression."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute) or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)):
+        if names and _is_config(node, config):
+            break
+        names.append(node.attr if isinstance(node, ast.Attribute) else str(node.slice.value))  # type: ignore[attr-defined]
+        node = node.value
+    return names[::-1] if names and isinstance(node, ast.expr) and _is_config(node, config) else []
 
 
 def _is_asked_for_sizes(name: str, init: ast.FunctionDef) -> bool:
@@ -436,10 +434,6 @@ def _is_asked_for_sizes(name: str, init: ast.FunctionDef) -> bool:
     ]
     alone = all(use in handed or any(use is part.value for part in asked) for use in uses)
     return alone and any(isinstance(word, str) and vocabulary.size_of(word) in ("E", "H", "D") for word in words)
-
-
-def _is_part(node: ast.expr, config: str) -> bool:
-    return isinstance(node, ast.Attribute) and _is_config(node.value, config)
 
 
 def _is_config(node: ast.expr, config: str) -> bool:
