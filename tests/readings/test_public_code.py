@@ -276,3 +276,72 @@ def test_a_window_is_said_to_be_none_of_the_katas():
 
     assert isinstance(found, Chosen)
     assert "window" in found.doubt
+
+
+CONTEXT_FIRST = """
+class CrossAttendHead(nn.Module):
+    def __init__(self, kq_dimension, v_dimension, encoder_dimension, decoder_dimension):
+        super().__init__()
+        self.root = math.sqrt(kq_dimension)
+        self.query, self.key = nn.Linear(decoder_dimension, kq_dimension), nn.Linear(encoder_dimension, kq_dimension)
+        self.value, self.back = nn.Linear(encoder_dimension, v_dimension), nn.Linear(v_dimension, decoder_dimension)
+
+    def forward(self, encoder_embeddings, decoder_embeddings):
+        q, k, v = self.query(decoder_embeddings), self.key(encoder_embeddings), self.value(encoder_embeddings)
+        return self.back(torch.softmax(q @ k.transpose(-2, -1) / self.root, dim=-1) @ v)
+"""
+REPEATS_ITS_GROUPS = """
+class Grouped(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.h, self.g, self.n_kv_groups = config.n_heads, config.n_kv_heads, config.n_kv_groups
+        self.d = config.head_dim
+        self.wq = nn.Linear(config.d_model, self.h * self.d)
+        self.wk, self.wv = (nn.Linear(config.d_model, self.g * self.d) for _ in range(2))
+        self.wo = nn.Linear(self.h * self.d, config.d_model)
+
+    def forward(self, x, mask=None):
+        q, k, v = (layer(x).unflatten(-1, (-1, self.d)).transpose(1, 2) for layer in (self.wq, self.wk, self.wv))
+        k, v = (one.repeat_interleave(self.n_kv_groups, dim=1) for one in (k, v))
+        scores = q @ k.transpose(-2, -1) / self.d**0.5
+        scores = scores if mask is None else scores + mask
+        return self.wo((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+HEADS_OF_HIDDEN = """
+class OneOfThem(nn.Module):
+    def __init__(self, dim, n_hidden):
+        super().__init__()
+        self.W_K, self.W_Q, self.W_V = (nn.Linear(dim, n_hidden) for _ in range(3))
+        self.n_hidden = n_hidden
+
+    def forward(self, x, attn_mask):
+        scores = self.W_Q(x) @ self.W_K(x).transpose(-2, -1) / math.sqrt(self.n_hidden)
+        scores = scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf)
+        return scores.softmax(-1) @ self.W_V(x)
+
+
+class SeveralHeads(nn.Module):
+    def __init__(self, dim, n_hidden, num_heads):
+        super().__init__()
+        self.heads = nn.ModuleList([OneOfThem(dim, n_hidden) for _ in range(num_heads)])
+        self.proj = nn.Linear(num_heads * n_hidden, dim)
+
+    def forward(self, x, attn_mask):
+        return self.proj(torch.cat([head(x, attn_mask) for head in self.heads], dim=-1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("slug", "text"), [("cross_attention", CONTEXT_FIRST), ("gqa", REPEATS_ITS_GROUPS), ("mha", HEADS_OF_HIDDEN)]
+)
+def test_what_stands_where_the_names_do_not_say_is_found(slug, text, shared_engine):
+    """A context that comes first; how many heads share a key; the width of one head, called hidden."""
+    right = shared_engine.grade(slug, (HEAD + text).encode(), attempt="mine.py", reads=True)
+    wrong = shared_engine.grade(
+        slug,
+        (HEAD + text.replace(".transpose(-2, -1) /", ".transpose(-2, -1) *")).encode(),
+        attempt="mine.py",
+        reads=True,
+    )
+
+    assert (right.outcome, wrong.outcome) == ("passed", "failed")

@@ -68,9 +68,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
-        headless = (
-            "H" not in {value for _, value in (*whole, *globals_)} and re.search(r"(?i)head", code_of(text)) is None
-        )
+        of_one = rf"\b{definition.name}\b" if definition.name.endswith("Head") else r"(?!)"  # class AttentionHead
+        told = re.search(r"(?i)head", re.sub(of_one, "", code_of(text))) is not None
+        headless = "H" not in {value for _, value in (*whole, *globals_)} and not told
         common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
         if contract.has_own_sizes and is_one_head(text):
             common = replace(common, globals=_as_one_of_heads(globals_))
@@ -124,13 +124,16 @@ def _of_global_configs(definition: Definition, reach: list[Definition], contract
 def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[list[tuple[str, str]]]:
     """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places.
 
-    With `of_one_head` an output size may be that of one head, too: in code with a module per head.
+    With `of_one_head` an output size may be that of one head, too, or every width but the first: in code with a module per
+    head.
     """
     of_groups = [(name, {"G": "H//G", "H//G": "G"}.get(value, value)) for name, value in pairs]
     if of_groups != pairs:  # some count the groups, some what is in a group
         yield of_groups
     if of_one_head:
-        of_head = [(name, "D" if value == "E" and "out" in name.lower() else value) for name, value in pairs]
+        widths = [name for name, value in pairs if value == "E"]
+        outs = [name for name in widths if "out" in name.lower()] or widths[1:]
+        of_head = [(name, "D" if name in outs else value) for name, value in pairs]
         if of_head != pairs:
             yield of_head
     for one, other in (("E", "D"), ("D", "E"), ("I", "D")):

@@ -49,6 +49,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     ]
     if len(open_) == 1 and "q" in found.values() and not {"k", "v", "context"} & set(found.values()):
         found[open_[0]] = "context"  # what else could the queries attend to?
+    elif len(open_) == 1 and "context" in found.values() and not {"x", "q", "k", "v"} & set(found.values()):
+        found[open_[0]] = "x"  # the context comes first: forward(encoder_outputs, decoder_inputs)
     taken = [name for name, what in found.items() if what == "mask"]
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)

@@ -14,8 +14,8 @@ _SIZES: dict[str, str] = {
     "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv "
     "headskv "
     "nheadkv numkeyvaluehead",
-    "H//G": "numkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep nreps "
-    "kvgroups",
+    "H//G": "numkvgroups nkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep "
+    "nreps kvgroups",
     "M": "ff ffn mlp "
     "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner "
     "ffnhidden "
