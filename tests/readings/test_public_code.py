@@ -345,3 +345,39 @@ def test_what_stands_where_the_names_do_not_say_is_found(slug, text, shared_engi
     )
 
     assert (right.outcome, wrong.outcome) == ("passed", "failed")
+
+
+def test_a_class_with_the_layers_of_an_attention_is_meant_and_not_the_function_that_it_calls():
+    part = "def attention(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n\n\n"
+    whole = ATTEND.replace("SelfAttend", "MHSA").replace("(weights @ v)", "attention(q, k, v)")
+    unnamed = whole.replace("MHSA", "Mixer")
+
+    assert [ReadingOptions().nearest((HEAD + part + text).encode())[0] for text in (whole, unnamed)] == ["mha", "mha"]
+
+
+WHOLE_HEADS = """
+class OneHead(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x):
+        return torch.softmax(self.W_q(x) @ self.W_k(x).mT / x.shape[-1] ** 0.5, dim=-1) @ self.W_v(x)
+
+
+class SeveralHeads(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.heads = nn.ModuleList([OneHead(width) for _ in range(n_heads)])
+        self.combine = nn.Linear(width * n_heads, width)
+
+    def forward(self, x):
+        return self.combine(torch.cat([head(x) for head in self.heads], dim=-1))
+"""
+
+
+def test_a_head_is_not_graded_in_place_of_all_heads_that_could_not_be_read():
+    """Here each head is as wide as x. As one head alone it would pass, whatever is wrong in the class around it."""
+    found = read(HEAD + WHOLE_HEADS, "mha")
+
+    assert not isinstance(found, Chosen) or found.reading.entry == "SeveralHeads"

@@ -21,7 +21,9 @@ def run(
     `candidates` are the names of all definitions that may be meant, also where the user has named one.
     """
     best: tuple[Ranked, DefinitionSearch] | None = None
-    for definition in fitting[:MOST_DEFINITIONS]:
+    for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
+        if any(whole.uses(definition) for whole in fitting[:place]):
+            continue  # a part that is right would hide the mistakes of the whole, which could not be read
         one = DefinitionSearch(search=search, definition=definition, mask_of=mask_of, several=len(fitting) > 1)
         found = one.run()
         if found is not None and (best is None or found.mistakes < best[0].mistakes):

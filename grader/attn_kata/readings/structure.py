@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from attn_kata.readings import vocabulary
+
 _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
 _WHOLE = re.compile(
     r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
@@ -112,6 +114,14 @@ def without_log_softmax(text: str) -> str:
     return re.sub(r"(?i)log_?softmax|self\.\w*softmax\w*", "", text) if re.search("(?i)log_?softmax", text) else text
 
 
+def _has_layers_of_attention(one: Definition) -> bool:
+    """Whether a class, and no whole model, has layers for queries and keys, or one for both."""
+    if not one.is_class or _WHOLE.search(one.name):
+        return False
+    roles = {vocabulary.role_of(name) for name in one.layers}
+    return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in one.layers)
+
+
 def attention_like(structure: Structure) -> list[Definition]:
     """The definitions that may be an attention, the likeliest first: those named so and using the others lead."""
     found = []
@@ -128,14 +138,14 @@ def attention_like(structure: Structure) -> list[Definition]:
             r"softmax|\.exp\(|scaled_dot_product|MultiheadAttention|sigmoid|@|matmul|einsum|bmm|energ", whole
         ):
             continue
-        named = re.search(r"att[en]|head|mha|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
-        if not named and "softmax" not in without_log_softmax(one.text):
+        named = re.search(r"att[en]|head|mhs?a|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
+        if not named and not _has_layers_of_attention(one) and "softmax" not in without_log_softmax(one.text):
             continue
         score = 4 * named + min(own, 4) - 6 * (_WHOLE.search(one.name) is not None)
         score += 2 * sum(
             one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
         )
-        score += 3 * one.is_class + 2 * (re.search(r"multi_?head|mha", one.name, re.IGNORECASE) is not None)
+        score += 3 * one.is_class + 2 * (re.search(r"multi_?head|mhs?a", one.name, re.IGNORECASE) is not None)
         found.append((-score, place, one))
     # Whoever uses another one, and is no whole model, is meant rather than the part.
     for used in range(len(found)):
