@@ -350,6 +350,7 @@ def test_what_stands_where_the_names_do_not_say_is_found(slug, text, shared_engi
 def test_a_class_with_the_layers_of_an_attention_is_meant_and_not_the_function_that_it_calls():
     part = "def attention(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n\n\n"
     whole = ATTEND.replace("SelfAttend", "MHSA").replace("(weights @ v)", "attention(q, k, v)")
+    whole = whole.replace("        weights = F.softmax(scores, dim=-1)\n", "")
     unnamed = whole.replace("MHSA", "Mixer")
 
     assert [ReadingOptions().nearest((HEAD + part + text).encode())[0] for text in (whole, unnamed)] == ["mha", "mha"]
@@ -381,3 +382,40 @@ def test_a_head_is_not_graded_in_place_of_all_heads_that_could_not_be_read():
     found = read(HEAD + WHOLE_HEADS, "mha")
 
     assert not isinstance(found, Chosen) or found.reading.entry == "SeveralHeads"
+
+
+SIZES_ELSEWHERE = ATTEND.replace("self, width, n_heads):", "self):").replace("= n_heads, width", "= NUM_HEADS, D_MODEL")
+SIZES_ELSEWHERE = "from .constants import D_MODEL, NUM_HEADS\n" + SIZES_ELSEWHERE.replace(
+    "width, width", "D_MODEL, D_MODEL"
+)
+OF_CONFIGS = """
+class SelfAttend(nn.Module):
+    def __init__(self, configs):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(configs.enc_in, configs.enc_in) for _ in range(3))
+
+    def forward(self, x):
+        scores = torch.matmul(self.query(x), self.key(x).transpose(1, 2)) / (x.shape[-1] ** 0.5)
+        return F.softmax(scores, dim=-1) @ self.value(x)
+"""
+HEADS_BY_EINOPS = """
+from einops import rearrange
+
+
+def several_heads(q, k, v, heads: int):
+    q, k, v = (rearrange(one, "b t (h d) -> b h t d", h=heads) for one in (q, k, v))
+    weights = torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1)
+    return rearrange(weights @ v, "b h t d -> b t (h d)")
+"""
+
+
+@pytest.mark.parametrize(
+    ("slug", "text"), [("mha", SIZES_ELSEWHERE), ("self_attention", OF_CONFIGS), ("sdpa", HEADS_BY_EINOPS)]
+)
+def test_sizes_that_come_from_elsewhere_are_found(slug, text, shared_engine):
+    """From another file that is not here; from a config by a name of its own; by einops alone."""
+    right = shared_engine.grade(slug, (HEAD + text).encode(), attempt="mine.py", reads=True)
+    wrong = HEAD + text.replace(") / ", ") * ").replace("(1, 2)) / (", "(1, 2)) * (")
+    wrong = shared_engine.grade(slug, wrong.encode(), attempt="mine.py", reads=True)
+
+    assert (right.outcome, wrong.outcome) == ("passed", "failed")

@@ -25,7 +25,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     # A name may be a parameter of one class, and a global for another one.
     read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
     sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
-    globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G"))
+    globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G", "M", "0.0"))
     globals_ += _of_global_configs(definition, reach, contract)
     globals_ = _beside_one_head(globals_, definition, reach, contract)
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))

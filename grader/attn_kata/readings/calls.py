@@ -190,8 +190,11 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
 
 
 def _splits_heads(name: str, definition: Definition) -> bool:
-    """Whether a function is told the number of heads by a parameter, and divides the width by it."""
-    divides = re.search(rf"//\s*{re.escape(name)}\b", definition.text) is not None
+    """Whether a function is told the number of heads by a parameter, and divides the width by it, or has einops do it."""
+    own = rf"{re.escape(name)}\b"
+    divides = (
+        re.search(rf"//\s*{own}|rearrange\([^()]*(?:\([^()]*\)[^()]*)*\b\w+\s*=\s*{own}", definition.text) is not None
+    )
     return divides and vocabulary.size_of(name) == "H"
 
 

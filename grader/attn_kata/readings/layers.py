@@ -181,9 +181,7 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
     says_three = re.search(r"qkv|kvq|qvk|vkq|querykeyvalue|inproj|cattn|kqv|vqk|allproj", name) is not None
     says_two = re.search(r"kv", name) is not None and not says_three
     largest = sorted(shape)[-1]
-    if len(shape) == 2 and (
-        says_three or vocabulary.role_of(_bare(path)) is None or name in ("proj", "projection", "attn", "linear")
-    ):
+    if len(shape) == 2 and (says_three or vocabulary.role_of(_bare(path)) in (None, "o")):  # first_proj, last_proj
         others = [other for each, other in groups.items() if each != path and len(other) == 2]
         grouped = LOOK["E"] + 2 * LOOK["G"] * LOOK["D"]
         single = LOOK["E"] + 2 * LOOK["D"]

@@ -7,6 +7,7 @@ import builtins
 import io
 import re
 import symtable
+import sys
 import tokenize
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from attn_kata.readings.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
-_CONFIGS = re.compile(r"^(?:config|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
+_CONFIGS = re.compile(r"^(?:configs?|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
 _GLOBAL_CONFIGS = re.compile(
     r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
     re.IGNORECASE,
@@ -67,7 +68,7 @@ def of_source(source: bytes) -> Structure:
     unset = _unset(source)
     imports = _imports(tree)
     assumed = () if imports else tuple(sorted(_unset(source, top=True) & USUAL_NAMES.keys()))
-    sizes = frozenset(assigned | unset - set(assumed))
+    sizes = frozenset(assigned | unset - set(assumed) | _imported_sizes(tree))
     also = _aliases(statements, found)
     modules = _modules(statements)
     found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
@@ -174,6 +175,18 @@ def _imports(tree: ast.Module) -> dict[str, str]:
             for alias in node.names:
                 found[alias.asname or alias.name] = "." * node.level + (node.module or "").partition(".")[0]
     return found
+
+
+def _imported_sizes(tree: ast.Module) -> set[str]:
+    """The names of sizes that come from other files and are not called: `from constants import D_MODEL, n_heads`."""
+    found = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in sys.stdlib_module_names
+        for alias in node.names
+    }
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return {name for name in found - called if name.isupper() or vocabulary.plain(name) in vocabulary.SIZES}
 
 
 def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str]) -> Definition:
