@@ -180,7 +180,11 @@ PIPELINES = (
                 {"scale": s.scale_inverted_embed_dim},
             ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
-            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants(
+                "scale.after_softmax",
+                {"scale": s.nothing, "rescale": s.scale_weights},
+                {"scale": s.nothing, "rescale": s.scale_weights_by_embed_dim},
+            ),
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"sense": s.mask_inverted}, {"sense": inverted_always}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),

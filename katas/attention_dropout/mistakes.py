@@ -95,7 +95,11 @@ PIPELINES = (
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
             *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
-            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants(
+                "scale.after_softmax",
+                {"scale": s.nothing, "rescale": s.scale_weights},
+                {"scale": s.nothing, "rescale": s.scale_weights_by_embed_dim},
+            ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(1)}, {"normalise": s.softmax_over(0)}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),

@@ -113,7 +113,11 @@ PIPELINES = (
                 {"scale": s.scale_inverted_embed_dim},
             ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
-            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants(
+                "scale.after_softmax",
+                {"scale": s.nothing, "rescale": s.scale_weights},
+                {"scale": s.nothing, "rescale": s.scale_weights_by_embed_dim},
+            ),
             *variants("mask.lost", {"mask": s.nothing}, {"mask": s.mask_made_and_lost}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),

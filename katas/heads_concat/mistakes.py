@@ -179,7 +179,11 @@ PIPELINES = (
                 {"scale": s.scale(lambda state: float(state.input_dim) ** -0.5)},
             ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
-            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants(
+                "scale.after_softmax",
+                {"scale": s.nothing, "rescale": s.scale_weights},
+                {"scale": s.nothing, "rescale": s.scale_weights_by_embed_dim},
+            ),
             *variants("mask.causal", {"mask": s.hide_later_keys}),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(0)}, {"normalise": s.softmax_over_heads}),

@@ -121,7 +121,11 @@ PIPELINES = (
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
             *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
-            *variants("scale.after_softmax", {"scale": s.nothing, "rescale": s.scale_weights}),
+            *variants(
+                "scale.after_softmax",
+                {"scale": s.nothing, "rescale": s.scale_weights},
+                {"scale": s.nothing, "rescale": s.scale_weights_by_embed_dim},
+            ),
             *variants("mask.lost", {"mask": s.nothing}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),

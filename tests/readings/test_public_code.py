@@ -419,3 +419,31 @@ def test_sizes_that_come_from_elsewhere_are_found(slug, text, shared_engine):
     wrong = shared_engine.grade(slug, wrong.encode(), attempt="mine.py", reads=True)
 
     assert (right.outcome, wrong.outcome) == ("passed", "failed")
+
+
+def test_a_part_is_graded_where_what_uses_it_is_a_whole_model():
+    """A decoder with recurrent layers is no attention: what it attends with is meant."""
+    part = """
+class Additive(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.W, self.U, self.v = nn.Linear(size, size), nn.Linear(size, size), nn.Linear(size, 1)
+
+    def forward(self, query, keys):
+        weights = self.v(torch.tanh(self.W(query) + self.U(keys))).transpose(1, 2).softmax(-1)
+        return weights @ keys, weights
+
+
+class AttnDecoding(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.attention, self.gru, self.out = Additive(size), nn.GRU(2 * size, size), nn.Linear(size, size)
+
+    def forward(self, query, keys):
+        found, weights = self.attention(query, keys)
+        return self.out(self.gru(torch.cat([query, found], dim=-1))[0]), weights
+"""
+    found = read(HEAD + part, "additive_attention")
+
+    assert isinstance(found, Chosen)
+    assert found.reading.entry == "Additive"

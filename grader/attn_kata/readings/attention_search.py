@@ -10,7 +10,7 @@ from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
-from attn_kata.readings.structure import Definition
+from attn_kata.readings.structure import Definition, is_model
 
 
 def run(
@@ -22,7 +22,7 @@ def run(
     """
     best: tuple[Ranked, DefinitionSearch] | None = None
     for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
-        if any(whole.uses(definition) for whole in fitting[:place]):
+        if any(whole.uses(definition) and not is_model(whole) for whole in fitting[:place]):
             continue  # a part that is right would hide the mistakes of the whole, which could not be read
         one = DefinitionSearch(search=search, definition=definition, mask_of=mask_of, several=len(fitting) > 1)
         found = one.run()

@@ -11,6 +11,7 @@ _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_do
 _WHOLE = re.compile(
     r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
 )
+_RECURRENT = frozenset(("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"))
 # A function that does something beside an attention: `count_flops_attn`, `plot_attention`.
 _OTHER_WORK = re.compile(
     r"^_?(?:test|count|plot|show|draw|visuali[sz]e|bench(?:mark)?|profile|demo|main|train|load|save|convert|check|compare|print"
@@ -114,9 +115,14 @@ def without_log_softmax(text: str) -> str:
     return re.sub(r"(?i)log_?softmax|self\.\w*softmax\w*", "", text) if re.search("(?i)log_?softmax", text) else text
 
 
+def is_model(one: Definition) -> bool:
+    """Whether a definition is a whole model, or a block, around an attention: by its name, or by recurrent layers."""
+    return _WHOLE.search(one.name) is not None or not _RECURRENT.isdisjoint(one.layers.values())
+
+
 def _has_layers_of_attention(one: Definition) -> bool:
     """Whether a class, and no whole model, has layers for queries and keys, or one for both."""
-    if not one.is_class or _WHOLE.search(one.name):
+    if not one.is_class or is_model(one):
         return False
     roles = {vocabulary.role_of(name) for name in one.layers}
     return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in one.layers)
@@ -141,15 +147,19 @@ def attention_like(structure: Structure) -> list[Definition]:
         named = re.search(r"att[en]|head|mhs?a|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
         if not named and not _has_layers_of_attention(one) and "softmax" not in without_log_softmax(one.text):
             continue
-        score = 4 * named + min(own, 4) - 6 * (_WHOLE.search(one.name) is not None)
+        score = 4 * named + min(own, 4) - 6 * is_model(one)
         score += 2 * sum(
             one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
         )
         score += 3 * one.is_class + 2 * (re.search(r"multi_?head|mhs?a", one.name, re.IGNORECASE) is not None)
         found.append((-score, place, one))
-    # Whoever uses another one, and is no whole model, is meant rather than the part.
-    for used in range(len(found)):
-        users = [score for score, _, one in found if one.uses(found[used][2]) and not _WHOLE.search(one.name)]
-        if users:
-            found[used] = (max(found[used][0], max(users) + 1), *found[used][1:])
+    # Whoever uses another one is meant rather than the part; a whole model is not.
+    for place, (score, at, one) in enumerate(found):
+        around = [other for other, _, each in found if each.uses(one) and not is_model(each)]
+        inside = [other for other, _, each in found if is_model(one) and one.uses(each)]
+        found[place] = (
+            max(score, *(other + 1 for other in (*around, *inside))) if around or inside else score,
+            at,
+            one,
+        )
     return [one for _, _, one in sorted(found, key=lambda each: each[:2])]

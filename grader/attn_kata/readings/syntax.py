@@ -78,9 +78,11 @@ def of_source(source: bytes) -> Structure:
 
 
 def _parts(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """The pairs of an assignment: two, of `d_model, n_heads = 512, 8`."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return list(zip(target.elts, value.elts, strict=True))
+    """The pairs of an assignment: two, of `d_model, n_heads = 512, 8`; one value for several names, where it makes all."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        if isinstance(value, (ast.Tuple, ast.List)) and len(target.elts) == len(value.elts):
+            return list(zip(target.elts, value.elts, strict=True))
+        return [(each, value) for each in target.elts]
     return [(target, value)]
 
 
@@ -464,31 +466,26 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
     for part in ast.walk(node):
         if not isinstance(part, (ast.Assign, ast.AnnAssign)) or part.value is None:
             continue
-        calls = [call for call in ast.walk(part.value) if isinstance(call, ast.Call)]
-        makers = [_last_part(call.func) for call in calls]
-        known = [maker for maker in makers if maker in _LAYERS] + [
-            maker for maker in makers if maker not in _CONTAINERS
-        ]
         targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-        for place, target in enumerate(one for each in targets for one in _each(each)):
+        pairs = [pair for each in targets for pair in _parts(each, part.value)]
+        for place, (target, value) in enumerate(pairs):
             if not (
                 isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
             ):
                 continue
+            at = part.lineno, part.col_offset, place
+            calls = [call for call in ast.walk(value) if isinstance(call, ast.Call)]
+            makers = [_last_part(call.func) for call in calls]
+            known = [maker for maker in makers if maker in _LAYERS] + [
+                maker for maker in makers if maker not in _CONTAINERS
+            ]
             if makers:
-                found.append((part.lineno, part.col_offset, place, target.attr, (known or makers)[0]))
+                found.append((*at, target.attr, (known or makers)[0]))
             for call in calls:
                 if _last_part(call.func) == "Sequential":
                     inside = [_last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
-                    found += [
-                        (part.lineno, part.col_offset, place, f"{target.attr}.{at}", maker)
-                        for at, maker in enumerate(inside)
-                    ]
+                    found += [(*at, f"{target.attr}.{number}", maker) for number, maker in enumerate(inside)]
     return [(name, made) for *_, name, made in sorted(found)]
-
-
-def _each(target: ast.expr) -> list[ast.expr]:
-    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
 
 
 def _last_part(node: ast.expr) -> str:

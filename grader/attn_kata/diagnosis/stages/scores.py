@@ -83,3 +83,8 @@ def scale_floor_division(state: State) -> None:
 def scale_weights(state: State) -> None:
     """The weights divided by sqrt(D), after the softmax."""
     state.weights = state.weights / root_head_dim(state)
+
+
+def scale_weights_by_embed_dim(state: State) -> None:
+    """The weights divided by sqrt(H * D), after the softmax, as in a well-known vision transformer."""
+    state.weights = state.weights / math.sqrt(state.q.shape[-1] * state.H)
