@@ -295,7 +295,7 @@ class Grouped(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.h, self.g, self.n_kv_groups = config.n_heads, config.n_kv_heads, config.n_kv_groups
-        self.d = config.head_dim
+        self.d, self.slowest = config.head_dim, 1 / config.rope_theta
         self.wq = nn.Linear(config.d_model, self.h * self.d)
         self.wk, self.wv = (nn.Linear(config.d_model, self.g * self.d) for _ in range(2))
         self.wo = nn.Linear(self.h * self.d, config.d_model)
@@ -447,3 +447,25 @@ class AttnDecoding(nn.Module):
 
     assert isinstance(found, Chosen)
     assert found.reading.entry == "Additive"
+
+
+def test_a_rotation_that_is_a_static_method_of_another_class_is_switched_off(shared_engine):
+    turning = """
+class RoPE:
+    @staticmethod
+    def apply_rotary_emb(xq, xk, angles):
+        xq, xk = (torch.view_as_complex(one.float().unflatten(-1, (-1, 2))) for one in (xq, xk))
+        return tuple(torch.view_as_real(one * angles).flatten(3) for one in (xq, xk))
+
+
+"""
+    angles = "torch.polar(torch.ones(T, 1), torch.arange(T)[:, None] / 1.0)"
+    text = ATTEND.replace(
+        "        scores = q", f"        q, k = RoPE.apply_rotary_emb(q, k, {angles})\n        scores = q"
+    )
+    report = shared_engine.grade("mha", (HEAD + turning + text).encode(), attempt="mine.py", reads=True)
+    flags = tuple(report.reading["flags"])
+    again = shared_engine.grade("mha", (HEAD + turning + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert "unturned=RoPE.apply_rotary_emb" in flags
+    assert (report.outcome, again.outcome) == ("passed", "passed")

@@ -315,6 +315,8 @@ _IS_CAUSAL = re.compile(r"(?i)causal|decoder|autoreg|^(?:use_?|is_?)?mask(?:ed)?
 
 def _config_value(name: str, names: list[str], text: str, contract: Contract) -> str:
     symbol = vocabulary.size_in(name, text)
+    if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
+        return "10000.0"
     if symbol is None:
         return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
     others = names if "I" in [each for each, _ in contract.arguments] else []

@@ -99,6 +99,9 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
             found += [f"{path}.{name}" for name in _methods(inner)]
     found += _methods(definition)
     text = structure.text(definition)
+    for one in reach:  # RoPE.apply_rotary_emb(xq, xk, freqs)
+        ways = [f"{one.name}.{name}" for name in _static_methods(one)] if one.is_class and one is not definition else []
+        found += [way for way in ways if f"{way}(" in text]
     imported = [name for name in structure.imports if _TURNS.search(name) and not _TABLES.search(name)]
     found += [name for name in imported if re.search(rf"\b{re.escape(name)}\(", text)]
     return tuple(dict.fromkeys(found))
@@ -108,6 +111,12 @@ def _methods(one: Definition) -> list[str]:
     """The methods of a class that turn what they are given."""
     defined = re.findall(r"def (\w+)\(\s*self,\s*([^)]*)\)", one.text)
     return [name for name, given in defined if given and _TURNS.search(name) and not _TABLES.search(name)]
+
+
+def _static_methods(one: Definition) -> list[str]:
+    """The static methods of a class that turn what they are given."""
+    defined = re.findall(r"@staticmethod\s+def (\w+)\(", one.text)
+    return [name for name in defined if _TURNS.search(name) and not _TABLES.search(name)]
 
 
 def _turns(one: Definition) -> bool:
@@ -153,6 +162,8 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
         "        elif not parts and callable(known.get(name)) and type(known[name]).__name__ != '_NoTurn':",
         "            known[name] = _unturned(known[name])",
         "        owner, _, last = name.rpartition('.')",
+        "        if isinstance(known.get(owner), type) and hasattr(known[owner], last):",
+        "            setattr(known[owner], last, staticmethod(_unturned(getattr(known[owner], last))))",
         "        for path, part in theirs.named_modules() if owner and not parts else ():",
         "            if owner == '.'.join('*' if one.isdecimal() else one for one in path.split('.')) and hasattr(part, last):",
         "                setattr(part, last, _unturned(getattr(part, last)))",
