@@ -469,3 +469,40 @@ class RoPE:
 
     assert "unturned=RoPE.apply_rotary_emb" in flags
     assert (report.outcome, again.outcome) == ("passed", "passed")
+
+
+WRAPPER = """
+class CausalHead(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query, self.W_key, self.W_value = (nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("later", torch.triu(torch.ones(context_length, context_length), diagonal=1).bool())
+
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).transpose(1, 2) / self.W_key.out_features**0.5
+        scores = scores.masked_fill(self.later[: x.shape[1], : x.shape[1]], -torch.inf)
+        return self.dropout(scores.softmax(-1)) @ self.W_value(x)
+
+
+class HeadsWrapper(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.heads = nn.ModuleList(
+            [CausalHead(d_in, d_out, context_length, dropout, qkv_bias) for _ in range(num_heads)]
+        )
+
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.heads], dim=-1)
+"""
+
+
+def test_a_wrapper_around_heads_is_read_with_its_heads(shared_engine):
+    """Its `d_out` is the width of one head, as in a well-known book; a mistake around the heads is seen too."""
+    wrong = WRAPPER.replace("for head in self.heads], dim=-1", "for head in self.heads[:1]] * len(self.heads), dim=-1")
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (WRAPPER, wrong)
+    ]
+
+    assert [one.outcome for one in reports] == ["passed", "failed"]
+    assert all(one.reading["entry"] == "HeadsWrapper" for one in reports)

@@ -127,6 +127,9 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
         of_one = LOOK["D"] * 3  # q, k and v of one head: the size was meant for all
         if ".*." not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
             return False
+    last = reading.q.weight.replace(".0.", f".{LOOK['H'] - 1}.")
+    if contract.has_heads and last != reading.q.weight and last in shapes:
+        return False  # each head has layers for all heads: the size was meant for one
     for role in ("q", "k"):
         layer = reading.layer(role)
         shape = shapes.get(layer.weight.replace(".*.", ".0."), ())
