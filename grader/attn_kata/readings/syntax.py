@@ -24,6 +24,13 @@ _GLOBAL_CONFIGS = re.compile(
 )
 _NEARLY_INIT = re.compile(r"_*(?:init|int|inti|intit|initi)_*")
 _LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
+_PACKAGES = sys.stdlib_module_names | {
+    "torch",
+    "torchvision",
+    "numpy",
+    "einops",
+    "jaxtyping",
+}  # these have no sizes of the code
 _CONTAINERS = (
     "ModuleList",
     "Sequential",
@@ -182,13 +189,18 @@ def _imports(tree: ast.Module) -> dict[str, str]:
 def _imported_sizes(tree: ast.Module) -> set[str]:
     """The names of sizes that come from other files and are not called: `from constants import D_MODEL, n_heads`."""
     found = {
-        alias.asname or alias.name
+        alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in sys.stdlib_module_names
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in _PACKAGES
         for alias in node.names
+        if alias.asname is None
     }
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    return {name for name in found - called if name.isupper() or vocabulary.plain(name) in vocabulary.SIZES}
+    return {
+        name
+        for name in found - called
+        if name.isupper() or (name.islower() and vocabulary.plain(name) in vocabulary.SIZES)
+    }
 
 
 def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str]) -> Definition:
