@@ -381,7 +381,9 @@ def test_a_head_is_not_graded_in_place_of_all_heads_that_could_not_be_read():
     """Here each head is as wide as x. As one head alone it would pass, whatever is wrong in the class around it."""
     found = read(HEAD + WHOLE_HEADS, "mha")
 
-    assert not isinstance(found, Chosen) or found.reading.entry == "SeveralHeads"
+    assert isinstance(found, Chosen)
+    assert found.reading.entry == "SeveralHeads"
+    assert "each of its heads has layers as wide as x" in found.doubt
 
 
 SIZES_ELSEWHERE = ATTEND.replace("self, width, n_heads):", "self):").replace("= n_heads, width", "= NUM_HEADS, D_MODEL")

@@ -127,6 +127,8 @@ class DefinitionSearch:
 
     def doubt(self, ranked: Ranked) -> str:
         """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
+        if not self.sizes_fit and ".0." in ranked.reading.q.weight:
+            return "each of its heads has layers as wide as x, and the kata's heads share that width between them"
         if not ranked.answers:
             masked = ranked.reading.mask != "none"
             if certain.returns_nothing(self.definition) or certain.raises(ranked.reading, self.search, self.definition):
