@@ -304,7 +304,7 @@ def _axis(name: str) -> str:
 
 def always_causal(definition: Definition, structure: Structure) -> bool:
     """Whether the source says that later keys are hidden, or compares positions with each other."""
-    text = structure.text(definition)
+    text = structure.reached(definition)
     said = re.search(r"\btri[lu]_?\b|causal|因果|subsequent|look_?ahead|autoregress", text, re.IGNORECASE)
     in_a_loop = r"\b\w+\s*\+\s*1\s*:\s*\]"  # scores[..., i, i + 1 :] = -inf
     code = code_of(text)
@@ -336,12 +336,12 @@ def is_switched_off(reading: Reading, definition: Definition) -> bool:
     given = {**dict(reading.build), **dict(reading.call)}
     flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
     off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
-    return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.text) for name in off)
+    return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.reached) for name in off)
 
 
 def switched_on(reading: Reading, definition: Definition, structure: Structure) -> Reading | None:
     """The reading with the triangle that the code makes under a flag which the reading leaves off; None without one."""
-    code = code_of(structure.text(definition))
+    code = code_of(structure.reached(definition))
     if re.search(r"\btri[lu]_?\(", code) is None:
         return None
     guards = _guards(code)
@@ -366,7 +366,7 @@ def switched_on(reading: Reading, definition: Definition, structure: Structure) 
 
 def makes_triangle(definition: Definition, structure: Structure) -> bool:
     """Whether the code makes a triangle for itself, and no argument switches it off."""
-    text = structure.text(definition)
+    text = structure.reached(definition)
     flags = {parameter.name for parameter in (*definition.build, *definition.call)} | set(definition.config_names)
     if any(_SWITCH.search(name) for name in flags) or flags & _guards(text):
         return False
@@ -383,11 +383,27 @@ def _is_unconditional(code: str, mask: str) -> bool:
         made = re.search(r"\btri[lu]_?\(", line) is not None and re.search(rf"\btri[lu]\(\s*{mask}\b", line) is None
         if not made and not _compares(line, ranges):
             continue
-        depth = len(line) - len(line.lstrip())
-        outer = [before for before in lines[:place] if len(before) - len(before.lstrip()) < depth]
-        if not re.search(r"\bif\b", line) and outer and outer[-1].lstrip().startswith("def "):
+        function = _function_around(place, lines)
+        if not re.search(r"\bif\b", line) and function and _is_always_called(function, lines):
             return True
     return False
+
+
+def _function_around(place: int, lines: list[str]) -> str:
+    """The function whose body a line is in, and no branch or loop of it; "" where it is in one."""
+    depth = len(lines[place]) - len(lines[place].lstrip())
+    outer = [before for before in lines[:place] if len(before) - len(before.lstrip()) < depth]
+    found = re.match(r"\s*def (\w+)", outer[-1]) if outer else None
+    return found[1] if found else ""
+
+
+def _is_always_called(function: str, lines: list[str], seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a function is called in no branch of those that call it; one that nothing calls is the call itself."""
+    places = [place for place, line in enumerate(lines) if re.search(rf"(?<!def )\b{function}\(", line)]
+    around = [_function_around(place, lines) for place in places if not re.search(r"\bif\b", lines[place])]
+    return not places or any(
+        one and one not in seen and _is_always_called(one, lines, seen | {function}) for one in around
+    )
 
 
 # "casual" is how causal is often misspelt.

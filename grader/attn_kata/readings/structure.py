@@ -37,6 +37,7 @@ class Definition:
     is_class: bool
     lines: tuple[int, int]
     text: str  # with comments and docstrings
+    reached: str  # the same without the methods that its call does not use
     build: tuple[Parameter, ...]  # of __init__, without self
     misspelt: str  # a method that is meant to be __init__, as _init_; or ""
     call: tuple[Parameter, ...]  # of forward, without self, and then of `before`; of the function itself
@@ -65,6 +66,7 @@ class Structure:
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()
     imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from
+    makers: dict[str, str] = field(default_factory=dict)  # name -> its line: Norm = partial(nn.LayerNorm, eps=1e-6)
     assumed: tuple[str, ...] = ()  # usual names, as torch and nn, that a source without any import uses
     begins: int = 0  # the line above which everything comes from other files, which the source imports
 
@@ -101,8 +103,14 @@ class Structure:
         return found
 
     def text(self, definition: Definition) -> str:
-        """The text of a definition and of all it uses."""
-        return "\n".join(one.text for one in self.reach(definition))
+        """The text of a definition and of all it uses, with the lines at module level that make its layers."""
+        reach = self.reach(definition)
+        makers = [line for name, line in self.makers.items() if any(name in one.reads for one in reach)]
+        return "\n".join([*makers, *(one.text for one in reach)])
+
+    def reached(self, definition: Definition) -> str:
+        """The same without the methods that no call uses."""
+        return "\n".join(one.reached for one in self.reach(definition))
 
 
 def code_of(text: str) -> str:

@@ -12,7 +12,7 @@ import tokenize
 from dataclasses import replace
 
 from attn_kata.protocol.usual_names import USUAL_NAMES
-from attn_kata.readings import vocabulary
+from attn_kata.readings import reached, vocabulary
 from attn_kata.readings.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
@@ -81,7 +81,14 @@ def of_source(source: bytes) -> Structure:
     found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
     begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
     every = tuple(found.values())
-    return Structure(definitions=every, globals=sizes, imports=imports, assumed=assumed, begins=begins)
+    return Structure(
+        definitions=every,
+        globals=sizes,
+        imports=imports,
+        makers=_makers(statements),
+        assumed=assumed,
+        begins=begins,
+    )
 
 
 def _parts(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
@@ -107,6 +114,19 @@ def _aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[s
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found
         for target in node.targets
         if isinstance(target, ast.Name) and target.id not in found
+    }
+
+
+def _makers(statements: list[ast.stmt]) -> dict[str, str]:
+    """What is set at module level to make something later, with its line: a lambda, or a `partial` of a class."""
+    return {
+        target.id: ast.unparse(node)
+        for node in statements
+        if isinstance(node, ast.Assign)
+        if isinstance(node.value, ast.Lambda)
+        or (isinstance(node.value, ast.Call) and _last_part(node.value.func) == "partial")
+        for target in node.targets
+        if isinstance(target, ast.Name)
     }
 
 
@@ -247,6 +267,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         config_parts=tuple(sorted(parts)),
         layers={name: made for one in reversed(family) for name, made in _attributes(one)},
         forward=forward,
+        reached=reached.text(family, lines, () if before is None else (before.name,)),
     )
 
 
@@ -307,6 +328,7 @@ def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
         config_parts=(),
         layers={},
         forward=node,
+        reached="\n".join(lines[node.lineno - 1 : node.end_lineno]),
     )
 
 
@@ -325,6 +347,7 @@ def _definition(
     config_parts: tuple[str, ...],
     layers: dict[str, str],
     forward: ast.FunctionDef | None,
+    reached: str,
 ) -> Definition:
     last = node.end_lineno or node.lineno
     every = [part for one in family for part in ast.walk(one)]
@@ -333,6 +356,7 @@ def _definition(
         is_class=is_class,
         lines=(min([node.lineno, *(one.lineno for one in node.decorator_list)]), last),
         text="\n".join("\n".join(lines[one.lineno - 1 : one.end_lineno]) for one in family),
+        reached=reached,
         build=build,
         call=call,
         misspelt=misspelt,
