@@ -50,6 +50,8 @@ def _run_whole(statement: ast.stmt, filename: str, namespace: dict[str, Any]) ->
         exec(compile(whole, filename, "exec", flags=_LAZY, dont_inherit=True), namespace)
     except MemoryError:
         raise
-    except (Exception, SystemExit):
+    except (Exception, SystemExit) as error:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             missing.fill(statement, namespace)
+        elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            namespace.setdefault(statement.name, missing.Undefined(error))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from attn_kata.protocol.usual_names import USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
+_LOGGERS = ("logger", "_logger", "LOGGER", "logging", "log")
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
 
@@ -58,6 +59,19 @@ class Missing:
         raise NameError(f"name '{self.missing_root}' is not defined", name=self.missing_root)
 
 
+class Undefined:
+    """A class or function whose definition has raised: whoever calls it, or takes it for a base, meets that exception."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __call__(self, *given: Any, **named: Any) -> NoReturn:
+        raise self.error
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:
+        raise self.error
+
+
 def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> None:
     """Give the names of an import that has failed what stands for them."""
     for alias in statement.names:
@@ -82,7 +96,8 @@ def fill_usual(namespace: dict[str, Any]) -> None:
 def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
-    But a missing device is the processor, and the well-known function that copies a module is there.
+    But a missing device is the processor, a missing logger says nothing, and the well-known function that copies a module
+    is there.
     """
     import torch
 
@@ -90,9 +105,21 @@ def close(namespace: dict[str, Any]) -> None:
     for name in _PROCESSOR:
         if isinstance(namespace.get(name), Missing):
             namespace[name] = torch.device("cpu")
+    for name in _LOGGERS:
+        if isinstance(namespace.get(name), Missing):
+            namespace[name] = _Silent()
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = _copies
+
+
+class _Silent:
+    """A logger: whatever it is told, it does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *given, **named: None
 
 
 def _copies(module: Any, count: int) -> Any:

@@ -143,7 +143,7 @@ def command(
             others = reading.others(source.code, target.kata.slug) if target.told_by and not properties else []
             for slug, name, why in others if advice.UNREAD in (report.ungraded_because or "") else []:
                 other = graded(slug, (f"entry={name}",))
-                if other.ungraded_because is None:
+                if other.ungraded_because is None and other.says_why:
                     report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
                     destination.options = f"--kata {slug} --class {name}"
                     warn(f"It could not be read so. {why}")

@@ -22,6 +22,36 @@ from torch import nn as _nn
 _theirs = {entry}
 """
 
+# torch hands every call of its functions to such a mode, those of its own modules too.
+_PROCESSOR = '''
+from torch.overrides import TorchFunctionMode as _TorchFunctionMode
+
+
+def _here(value):
+    """The processor in the place of a GPU."""
+    is_gpu = isinstance(value, str) and value.startswith("cuda")
+    is_gpu = is_gpu or (isinstance(value, _torch.device) and value.type == "cuda")
+    return _torch.device("cpu") if is_gpu else value
+
+
+class _Processor(_TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is _torch.Tensor.cuda:
+            return args[0]
+        kwargs = {name: _here(value) for name, value in (kwargs or {}).items()}
+        return function(*(_here(value) for value in args), **kwargs)
+
+
+def _on_processor(function):
+    """The function; what it puts on a GPU stays on the processor."""
+
+    def called(*given, **named):
+        with _Processor():
+            return function(*given, **named)
+
+    return called
+'''
+
 _PART = '''
 
 def _part(result, name):
@@ -63,6 +93,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(_CONFIG)
     if not all(place.isdecimal() for place in reading.places):
         parts.append(_PART)
+    if reading.processor:
+        parts.append(_PROCESSOR if reading.is_class else f"{_PROCESSOR}\n\n_theirs = _on_processor({reading.entry})\n")
     if reading.replaces_turns:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):
@@ -85,6 +117,7 @@ def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if _has_config(reading) else ""
     turns = positions.HEAD if reading.replaces_turns else ""
+    turns += _PROCESSOR if reading.processor else ""
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
 
 

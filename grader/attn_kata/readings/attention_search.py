@@ -46,6 +46,9 @@ def run(
         switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),
         mask_untried=of_definition.mask_untried(ranked.reading),
+        masks_untried=of_definition.masks_untried(ranked.reading),
+        dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
+        notes=of_definition.notes(ranked.reading),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )
 

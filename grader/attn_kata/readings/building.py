@@ -342,7 +342,11 @@ def _bypassed(definition: Definition, structure: Structure, contract: Contract) 
         path for path, owner in dropouts if "softmax" in owner.text and not _of_result(path.rpartition(".")[2])
     ]
     # Where the contract has no dropout, none is asked for.
-    unasked = [] if contract.has_dropout or not contract.has_groups else [path for path, _ in dropouts]
+    reach = structure.reach(definition)
+    given = [*(one.name for one in definition.build), *(name for one in reach for name in one.config_names)]
+    settable = any(vocabulary.size_of(name) in ("p", "0.0") for name in given)
+    is_asked = contract.has_dropout or (settable and not contract.has_groups)
+    unasked = [] if is_asked else [path for path, _ in dropouts]
     found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
     for path, owner in dropouts:
         *_, before, last = ["", *path.split(".")]

@@ -70,6 +70,30 @@ def untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
     return tuple(name for name in names if name not in passed)
 
 
+def untried_dropout(definition: Definition, reading: Reading) -> str:
+    """The parameter by which a function takes a dropout, and which the reading leaves out; or ""."""
+    passed = {name for name, value in reading.call if value not in ("None", "0.0", "nothing_dropped")}
+    names = [one.name for one in definition.call if "drop" in one.name.lower() and one.name not in passed]
+    return "" if definition.is_class else next(iter(names), "")
+
+
+def other_masks(definition: Definition, reading: Reading, contract: Contract) -> tuple[str, ...]:
+    """The parameters of its call that take masks of keys, beside the one that the reading passes.
+
+    Not a mask of what the call does not have: of heads, of queries, of a context in self-attention.
+    """
+    passed = {name for name, _ in reading.call}
+    if "mask" not in dict(reading.call).values():
+        return ()
+    of_others = r"^q(?:uery)?_|head" if contract.is_cross else r"^q(?:uery)?_|head|enc|mem|context|ctx|cross|src|bias"
+    return tuple(
+        one.name
+        for one in definition.call
+        if vocabulary.input_of(one.name) == "mask" and one.name not in passed
+        if one.default == "None" and not re.search(of_others, one.name.lower())
+    )
+
+
 def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
     """The reading with its calls, without a mask."""
     if contract.has_score:
@@ -84,6 +108,8 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     if not contract.is_module:
         found += [scaled for one in found if (scaled := _with_scale(one, definition)) != one]
         merged = any(value == "H" for one in found for _, value in one.call)
+        if not merged and _joins_heads(definition):
+            return [replace(one, dims=4, joins=True) for one in found]
         ranks = (4,) if merged else (0, 4, 3, 2)
         squares = (False, True) if always_causal(definition, structure) else (False,)
         orders = [("batch", dims) for dims in ranks] + [("time", 4)] * (not merged and _has_heads_third(definition))
@@ -99,6 +125,17 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         time = [replace(one, order="time") for one in found]
         found = time + found if first else found + time
     return found
+
+
+def _joins_heads(definition: Definition) -> bool:
+    """Whether a function takes heads, and ends with lines that lay them side by side: (B, H, T, D) to (B, T, H D)."""
+    code = code_of(definition.text)
+    after = re.split(r"softmax", code)[-1]
+    turned = r"(?:transpose\(\s*-?[12]\s*,\s*-?[123]\s*\)|permute\(\s*\(?0\s*,\s*2\s*,\s*1\s*,\s*3)"
+    size = r"(?:[^(),]|\([^()]*\))+"
+    joined = rf"{turned}[\s\S]*?(?:\.flatten\(\s*-?2|(?:view|reshape)\({size},{size},{size},?\s*\))"
+    by_einops = r"rearrange\([^\n]*[\"']\s*\w+ (\w+) (\w+) (\w+)\s*->\s*\w+ \2 \(\s*\1 \3\s*\)"
+    return not definition.is_class and re.search(f"{joined}|{by_einops}", after, re.IGNORECASE) is not None
 
 
 def _has_heads_third(definition: Definition) -> bool:
@@ -336,6 +373,7 @@ def is_switched_off(reading: Reading, definition: Definition) -> bool:
     given = {**dict(reading.build), **dict(reading.call)}
     flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
     off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
+    off |= set(re.findall(r"self\.(\w+)\s*=\s*False\b", code_of(definition.reached)))  # whatever a base is given
     return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.reached) for name in off)
 
 

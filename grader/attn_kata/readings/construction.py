@@ -17,7 +17,17 @@ from attn_kata.readings.structure import Definition
 
 OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
-_OF_BUILD = ("build", "globals", "off", "bypassed")
+_OF_BUILD = ("build", "globals", "off", "bypassed", "processor")
+
+
+MOST_OF_A_REASON = 200  # characters of what an exception says
+MOST_SHOWN = 6  # arguments of a constructor
+
+
+def _shown(reading: Reading) -> str:
+    """How the code was built; of many arguments the first."""
+    pairs = [f"{name}={value}" for name, value in reading.build]
+    return ", ".join([*pairs[:MOST_SHOWN], *(["…"] if len(pairs) > MOST_SHOWN else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +51,7 @@ def built(search: Search, definition: Definition) -> Built:
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
+    is_said = bool(of_build.keys() - {"processor"})
     for one in dict.fromkeys(
         with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)
     ):
@@ -50,8 +61,8 @@ def built(search: Search, definition: Definition) -> Built:
             )
         shapes = _shapes(search, one)
         if isinstance(shapes, Raised):
-            how = ", ".join(f"{name}={value}" for name, value in one.build)
-            reasons.append(f"{one.entry}({how}) raises {shapes.types[0]}: {shapes.text}"[:300] + shapes.where)
+            raises = f"raises {shapes.types[0]}: {shapes.text[:MOST_OF_A_REASON]}{shapes.where}"
+            reasons.append(f"{one.entry}({_shown(one)}) {raises}")
             if certain.is_own_mistake(shapes, search.structure.text(definition), search.structure):
                 raising.append(one)
             continue
@@ -71,7 +82,7 @@ def built(search: Search, definition: Definition) -> Built:
         if of_layers and not readings:
             readings = [one]
         readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
-        if readings and (of_build or layers.plausible(readings[0], shapes, search.contract)):
+        if readings and (is_said or layers.plausible(readings[0], shapes, search.contract)):
             return Built(readings=readings, further=_further(readings[0], shapes, definition))
         if readings:
             fallback = fallback or readings

@@ -23,6 +23,8 @@ MOST_CANDIDATES = 32  # readings that are asked
 _SIZES = ("E", "H", "D", "C", "I", "V")
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
+_GPU = re.compile(r"\bCUDA\b|NVIDIA|cuda")
+MOST_OTHER_MASKS = 2  # that are tried beside the first
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)", "(T, B)")  # of a mask of keys, where there are no heads
 
@@ -45,6 +47,8 @@ class DefinitionSearch:
     switch_untried: tuple[str, ...] = field(
         default=(), init=False
     )  # flags of a mask of its own that no known way explains
+    said: tuple[str, ...] = field(default=(), init=False)  # of one of several masks
+    right_beside: tuple[str, ...] = field(default=(), init=False)  # other masks that were tried, each by itself
     further: tuple[str, ...] = field(default=(), init=False)  # parameters that are none of the contract's
 
     @property
@@ -83,7 +87,30 @@ class DefinitionSearch:
         return None if self.parameter is None else masks.documented(self.text, self.parameter.name)
 
     def run(self) -> Ranked | None:
-        """The reading that needs the fewest mistakes; None where it cannot be built or called."""
+        """The reading that needs the fewest mistakes; None where it cannot be built or called.
+
+        What fails for want of a GPU is tried once more with all on the processor.
+        """
+        said = len(self.search.tried)
+        found = self._found()
+        failed = found is None or not found.answers
+        if failed and "processor" not in self.given and self._wants_gpu(found, self.search.tried[said:]):
+            self.given["processor"] = True
+            tried, self.search.tried[said:] = self.search.tried[said:], []
+            on_processor = self._found()
+            if on_processor is not None and on_processor.answers:
+                return on_processor
+            del self.given["processor"]
+            self.search.tried[said:] = tried
+        return found
+
+    def _wants_gpu(self, found: Ranked | None, tried: list[str]) -> bool:
+        """Whether the code, or what its call raises, speaks of a GPU that is not here."""
+        asked = [] if found is None else [self.search.unmasked, self.search.masked]
+        raised = [text for ask in asked for text in self.search.raised(found.reading, ask)]  # type: ignore[union-attr]
+        return any(_GPU.search(text) for text in (*tried, *raised))
+
+    def _found(self) -> Ranked | None:
         built = construction.built(self.search, self.definition)
         if not built.readings:
             return None
@@ -118,7 +145,7 @@ class DefinitionSearch:
             return ranked
         # What raises without a mask, and answers with one, needs it in every call.
         asked = ranked if ranked.answers else replace(ranked, reading=replace(ranked.reading, needs_mask=True))
-        masked = self._with_mask(asked) or ranked
+        masked = self._with_another_mask(self._with_mask(asked) or ranked, asked)
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
         alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
@@ -153,16 +180,25 @@ class DefinitionSearch:
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
 
     def _other_tokens(self, reading: Reading) -> str:
-        """That it returns another number of vectors than there are queries, as one for all tokens; "" where it does not."""
+        """That it returns no new vector for each token: one for all of them, or some as they are; "" where it does."""
         if not self.contract.is_module or self.contract.has_score:
             return ""
         found = []
+        handed_on = []
         for _, one in self.search.unmasked(reading):
             for call, answer in zip(one.calls, one.answers, strict=True):
-                given = tuple(call.probe.args[0].shape)
-                got = tuple(tensors(answer.output)[0].shape) if answer.output is not None else ()
+                x = call.probe.args[0]
+                given = tuple(x.shape)
+                out = tensors(answer.output)[0] if answer.output is not None else None
+                got = tuple(out.shape) if out is not None else ()
                 if len(got) == len(given) > 2:
                     found.append((given, got))
+                if out is not None and got == given and given[-2] > 1 and given[-1] > 1:
+                    handed_on.append((x == out).all(-1).flatten(0, -2).all(0).sum().item())  # (..., T, E): places
+        if handed_on and all(handed_on):
+            return (
+                "it returns some tokens of x as they are, and the kata's attention returns a new vector for each token"
+            )
         other = [
             (given, got)
             for given, got in found
@@ -185,6 +221,34 @@ class DefinitionSearch:
         """The parameter that takes a mask, where the contract has one and the reading leaves it out; or ""."""
         passed = any(value == "mask" for _, value in reading.call)
         return "" if passed or self.parameter is None or self.contract.place_of_mask is None else self.parameter.name
+
+    def masks_untried(self, reading: Reading) -> tuple[str, ...]:
+        """The other parameters of the call that take masks, and are left out: those that were not tried apart."""
+        others = calls.other_masks(self.definition, reading, self.contract)
+        return tuple(name for name in others if name not in self.right_beside and name not in self._never_read(others))
+
+    def _never_read(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the names that the code has nowhere but among its parameters."""
+        return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", self._code)) == 1)
+
+    def notes(self, reading: Reading) -> tuple[str, ...]:
+        """What is to be said of the masks that the code takes, in sentences."""
+        others = calls.other_masks(self.definition, reading, self.contract)
+        said = [
+            f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
+            for name in self._never_read(others)
+        ]
+        parameter = self.parameter
+        if reading.needs_mask and parameter is not None and parameter.default == "None":
+            without = replace(reading, mask="none", needs_mask=False, call=self._without_mask(reading))
+            said.append(
+                f"It raises without its mask, which its call allows to leave out{self.search.why([without])}. "
+                "It is graded with a mask in every call"
+            )
+        return (*self.said, *said)
+
+    def _without_mask(self, reading: Reading) -> tuple[tuple[str, str], ...]:
+        return tuple((name, value) for name, value in reading.call if value != "mask")
 
     def _refuse(self, why: str) -> None:
         self.search.tried.append(f"{self.definition.name}{why}")
@@ -467,6 +531,26 @@ class DefinitionSearch:
         ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
         least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
         return replace(found, mistakes=max(found.mistakes, least), ties=ties)
+
+    def _with_another_mask(self, masked: Ranked, ranked: Ranked) -> Ranked:
+        """The reading; but with another mask of the call in the place of the first, where that one is wrong in a known way."""
+        if masked.mistakes or "call" in self.given or "mask" in self.given or self.contract.with_mask is not None:
+            return masked
+        for name in calls.other_masks(self.definition, masked.reading, self.contract)[:MOST_OTHER_MASKS]:
+            if name in self._never_read((name,)):
+                continue
+            others = {one.name for one in self.definition.call if vocabulary.input_of(one.name) == "mask"} - {name}
+            alone = replace(self.definition, call=tuple(one for one in self.definition.call if one.name not in others))
+            found = replace(self, definition=alone)._with_mask(ranked)
+            if found is None or not found.answers or found.mistakes > MOST_MISTAKES:
+                continue
+            if found.mistakes:
+                first = next(name for name, value in masked.reading.call if value == "mask")
+                self.right_beside += (first,)
+                self.said = (f"With {first} it is right as read. This is about {name}, given alone",)
+                return found
+            self.right_beside += (name,)
+        return masked
 
     def _with_forms(self, reading: Reading) -> Iterator[Reading]:
         """The reading with a mask, in each form that words and names leave open."""

@@ -76,7 +76,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             "It computes in float32, whatever dtype it gets, and it is graded like that. The contract calls this a mistake: "
             "numerics.forced_float32, or numerics.default_dtype if the code makes its own tensors"
         )
-    notes += [_tie(reading, other) for other in chosen.ties[:MOST_TIES]]
+    notes += [*chosen.notes, *(_tie(reading, other) for other in chosen.ties[:MOST_TIES])]
     if by_contract:
         notes.append(by_contract)
     return {
@@ -236,6 +236,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
     merged = not contract.is_module and any(value == "H" for _, value in reading.call)
     found += ["the heads side by side, (B, T, H * D)"] * merged
+    found += ["returns the heads side by side, (B, T, H * D)"] * reading.joins
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module and not merged)
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["only as many queries as keys"] * reading.square
@@ -246,6 +247,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["its cache is empty"] * bool(reading.caches)
     found += [f"its cache is not tried ({', '.join(chosen.untried)})"] * bool(chosen.untried)
     found += [f"its own mask is not tried ({', '.join(chosen.switch_untried)})"] * bool(chosen.switch_untried)
+    found += [f"not tried: {', '.join(chosen.masks_untried)}"] * bool(chosen.masks_untried)
+    found += [f"its dropout is not tried ({chosen.dropout_untried})"] * bool(chosen.dropout_untried)
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += ["returns the weights alone"] * reading.returns_weights
@@ -257,6 +260,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["only one key-value head"] * reading.one_group
     found += ["only one head"] * reading.one_head
     found += ["only sequences of the length that it is built for"] * reading.one_length
+    found += ["what it puts on a GPU stays on the processor"] * reading.processor
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     if reading.places and not contract.returns:

@@ -94,6 +94,8 @@ def source(reading: Reading, contract: Contract) -> str:
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
     if heads_third:
         lines.insert(-1, "    out = out.transpose(1, 2)")
+    if reading.joins:
+        lines.insert(-1, "    out = out.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)")
     if merged and reading.dims:
         lines.insert(-1, "    out = out.unflatten(-1, (H, -1)).transpose(1, 2) if out.dim() == 3 else out")
     roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}

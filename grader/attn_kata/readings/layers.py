@@ -183,6 +183,10 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
     name = re.sub(r"[^a-z]", "", _bare(path).rpartition(".")[2].lower())
     says_three = re.search(r"qkv|kvq|qvk|vkq|querykeyvalue|inproj|cattn|kqv|vqk|allproj", name) is not None
     says_two = re.search(r"kv", name) is not None and not says_three
+    if len(shape) == 2 and re.fullmatch(
+        r"(?:to|w|proj|in|fc|linear)*(?:qk|qwk|querykey|qandk)(?:proj|linear|layer|s)*", name
+    ):
+        return ("q", "k") if {2 * LOOK["E"], 2 * LOOK["D"]} & set(shape) else ()
     largest = sorted(shape)[-1]
     if len(shape) == 2 and (says_three or vocabulary.role_of(_bare(path)) in (None, "o")):  # first_proj, last_proj
         others = [other for each, other in groups.items() if each != path and len(other) == 2]

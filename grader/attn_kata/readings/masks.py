@@ -41,7 +41,10 @@ _RESULT = re.compile(
 )  # "masked weights are set to 0": a weight, no flag
 _NO_PADDING = re.compile(r"\bno[nt][- ]?(?:a )?pad(?:ding|ded|s)?\b")
 _ADDED = r"additive(?![ -]*(?:attention|score|energy|model|style))|added to (?:the )?(?:attention )?(?:scores|logits)"
-_LEAST = r"(?:float\W{1,3})?(?:-\s*(?:inf|∞|np\.inf|math\.inf|torch\.inf|1e\d|10{3,})|(?:minus|negative) infinity|large negative)"
+_LEAST = (
+    r"(?:float\W{1,3})?(?:-\s*(?:inf|∞|np\.inf|math\.inf|torch\.inf|1e\d|10{3,})|(?:minus|negative) infinity|"
+    r"large negative)"
+)
 _NOTE = r"(?:\s*\([^()\n]{0,40}\))?"
 # What is added: numbers that are 0 and -inf, or what another method has made of a mask before.
 _MINUS = (

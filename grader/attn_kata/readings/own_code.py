@@ -65,10 +65,13 @@ def builder(reading: Reading) -> str:
             "        return forward(*given, **named)",
             "    theirs.forward = after",
         ]
+    if reading.processor:
+        lines += ["    theirs.forward = _on_processor(theirs.forward)"]
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
     lines.append("    return theirs")
-    return "\n\n\n" + "\n".join(lines) + "\n"
+    made = "\n\n\n" + "\n".join(lines) + "\n"
+    return made + f"\n\n{BUILDER} = _on_processor({BUILDER})\n" if reading.processor else made
 
 
 def _globals(reading: Reading) -> list[str]:

@@ -33,6 +33,8 @@
     one_head   whether it has one head only                            one_head=yes
     one_length whether it takes only sequences of the length that it   one_length=yes
                is built for: it is built anew for each length
+    joins      whether a function returns its heads side by side        joins=yes
+    processor  whether what it puts on a GPU stays on the processor    processor=yes
     mlp_ratio  how many times as wide as x the mlp is, where no    mlp_ratio=4
                argument says it
     alike      whether it takes only values as wide as keys            alike=yes
@@ -169,6 +171,8 @@ class Reading:
     one_group: bool = False
     one_head: bool = False
     one_length: bool = False
+    joins: bool = False
+    processor: bool = False
     mlp_ratio: int = 0
     float32: bool = False
     hides_queries: bool = False
@@ -301,6 +305,8 @@ def _value(key: str, text: str) -> dict[str, object]:
         "one_group",
         "one_head",
         "one_length",
+        "joins",
+        "processor",
         "float32",
         "hides_queries",
         "own_rate",

@@ -74,6 +74,9 @@ class Search:
         untried: tuple[str, ...] = (),
         mask_untried: str = "",
         switch_untried: tuple[str, ...] = (),
+        masks_untried: tuple[str, ...] = (),
+        dropout_untried: str = "",
+        notes: tuple[str, ...] = (),
         further: bool = False,
     ) -> Chosen:
         """The reading as chosen, with its adapter."""
@@ -90,6 +93,9 @@ class Search:
             untried=untried,
             mask_untried=mask_untried,
             switch_untried=switch_untried,
+            masks_untried=masks_untried,
+            dropout_untried=dropout_untried,
+            notes=notes,
             further=further,
         )
 
@@ -179,8 +185,10 @@ class Search:
         """What the first reading raises, to be said behind a sentence; "" for nothing."""
         asking = ask or self.unmasked
         raised = [text for one in readings[:1] for text in self.raised(one, asking)]
-        where = next((one.where for one in self.exceptions(readings[0], asking)), "") if raised else ""
-        return f": {raised[0][:200]}{where}" if raised else ""
+        first = next(iter(self.exceptions(readings[0], asking)), None) if raised else None
+        said = raised[0][:200] if raised else ""
+        said = said or (first.types[0] if first is not None else "")  # StopIteration has no words
+        return f": {said}{first.where if first is not None else ''}" if said else ""
 
     def ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
         """What the code answers under a reading; only the first probe where it raises there. No question is asked twice."""

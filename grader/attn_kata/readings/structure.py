@@ -136,6 +136,12 @@ def _has_layers_of_attention(one: Definition) -> bool:
     return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in one.layers)
 
 
+def _is_other_path(one: Definition, base: Definition) -> bool:
+    """Whether a class is its base with a ready-made attention: LlamaFlashAttention2(LlamaAttention)."""
+    of_base = re.search(rf"^class {re.escape(one.name)}\([^)]*\b{re.escape(base.name)}\b", one.text, re.MULTILINE)
+    return of_base is not None and re.search("flash|sdpa|xformers", one.name, re.IGNORECASE) is not None
+
+
 def attention_like(structure: Structure) -> list[Definition]:
     """The definitions that may be an attention, the likeliest first: those named so and using the others lead."""
     found = []
@@ -160,10 +166,13 @@ def attention_like(structure: Structure) -> list[Definition]:
             one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
         )
         score += 3 * one.is_class + 2 * (re.search(r"multi_?head|mhs?a", one.name, re.IGNORECASE) is not None)
+        score -= 8 * any(_is_other_path(one, base) for base in structure.definitions)
         found.append((-score, place, one))
     # Whoever uses another one is meant rather than the part; a whole model is not.
     for place, (score, at, one) in enumerate(found):
-        around = [other for other, _, each in found if each.uses(one) and not is_model(each)]
+        around = [
+            other for other, _, each in found if each.uses(one) and not is_model(each) and not _is_other_path(each, one)
+        ]
         inside = [other for other, _, each in found if is_model(one) and one.uses(each)]
         found[place] = (
             max(score, *(other + 1 for other in (*around, *inside))) if around or inside else score,

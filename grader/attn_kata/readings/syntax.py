@@ -244,7 +244,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
             for part in fields_of
         )
     else:
-        build = _parameters(init)[1:]
+        build = _handed_on(init, family) or _parameters(init)[1:]
     before = _needed_call(methods) if init is not None and forward is not None else None
     config = next((one.name for one in build if _CONFIGS.match(one.name) or "onfig" in one.annotation), "")
     config = config or next((one.name for one in build if init is not None and _is_asked_for_sizes(one.name, init)), "")
@@ -269,6 +269,24 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         forward=forward,
         reached=reached.text(family, lines, () if before is None else (before.name,)),
     )
+
+
+def _handed_on(init: ast.FunctionDef, family: list[ast.ClassDef]) -> tuple[Parameter, ...]:
+    """The parameters of the base's constructor, where this one takes whatever that does, in *args or **kwargs."""
+    if init.args.vararg is None and init.args.kwarg is None:
+        return ()
+    constructors = [
+        part for one in family for part in one.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"
+    ]
+    of_base = constructors[constructors.index(init) + 1 :]
+    calls = [
+        part for part in ast.walk(init) if isinstance(part, ast.Call) and ast.unparse(part.func).startswith("super(")
+    ]
+    handed = any(isinstance(one, ast.Starred) for call in calls for one in call.args)
+    handed = handed or any(one.arg is None for call in calls for one in call.keywords)
+    own = _parameters(init)[1:]
+    names = {one.name for one in own}
+    return (*own, *(one for one in _parameters(of_base[0])[1:] if one.name not in names)) if of_base and handed else ()
 
 
 def _needed_call(methods: dict[str, ast.FunctionDef]) -> ast.FunctionDef | None:

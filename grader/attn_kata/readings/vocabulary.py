@@ -252,7 +252,7 @@ _PATTERNS = (
     (r"att\w*drop|drop\w*att", "p"),
     (r"drop", "0.0"),
     (r"bias", "True"),
-    (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head", "D"),
+    (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head|^d_\w*head$", "D"),
     (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
     (r"len(?:gth)?s?$|max_?seq|block_?size|n_pos|max_pos", "L"),

@@ -138,6 +138,12 @@ class Report:
         return self.outcome == "passed"
 
     @property
+    def says_why(self) -> bool:
+        """Whether it passed, or a known mistake or a ready-made attention is why it did not."""
+        failed = [one.property for one in self.findings if one.tier == "core" and one.outcome == "failed"]
+        return self.passed or bool(self.diagnosis) or "from_scratch" in failed
+
+    @property
     def exit_code(self) -> int:
         return {"passed": 0, "failed": 1, "ungraded": 3}[self.outcome]
 
