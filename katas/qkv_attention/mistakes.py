@@ -5,7 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import SPLITS_OF_SOME
+from attn_kata.diagnosis.families import SPLITS, SPLITS_OF_SOME, WEIGHTS
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
 from attn_kata.properties import randn
@@ -154,18 +154,28 @@ PIPELINES = (
                 {"output": s.project_out_transposed},
                 {"project": project(by=s.linear_transposed), "output": s.project_out_transposed},
             ),
-            *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *SPLITS_OF_SOME,
-            *variants("split.interleaved", {"split": s.split_interleaved}),
+            *SPLITS,
+            *variants(
+                "split.order",
+                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens},
+                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens_transposed},
+            ),
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
-            *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
-            *variants("merge.interleaved", {"merge": s.merge_interleaved}),
+            *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
+            *variants("score.not_transposed", {"score": s.score_not_transposed}),
+            *variants("score.reshaped", {"score": s.score_reshaped}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),
             *variants("scale.key_length", {"scale": s.scale_by_key_length}),
             *variants("scale.heads", {"scale": s.scale_by_heads}),
             *variants("scale.no_sqrt", {"scale": s.scale_no_sqrt}),
-            *variants("scale.inverted", {"scale": s.scale_inverted}, {"scale": s.scale_squared_inverted}),
+            *variants(
+                "scale.inverted",
+                {"scale": s.scale_inverted},
+                {"scale": s.scale_squared_inverted},
+                {"scale": s.scale_inverted_embed_dim},
+            ),
             *variants("scale.floor_division", {"scale": s.scale_floor_division}),
             *variants(
                 "scale.after_softmax",
@@ -175,7 +185,11 @@ PIPELINES = (
             *variants("mask.lost", {"mask": s.nothing}, {"mask": s.mask_made_and_lost}),
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("mask.zero_fill", {"mask": s.mask_with_zero}),
-            *variants("mask.after_softmax", {"mask": s.nothing, "remask": s.mask_weights}),
+            *variants(
+                "mask.after_softmax",
+                {"mask": s.nothing, "remask": s.mask_weights},
+                {"mask": s.nothing, "remask": s.fill_weights},
+            ),
             *variants("mask.query_axis", {"shape": s.mask_transposed}),
             *variants("mask.zero_times_inf", {"mask": s.mask_zero_times_inf}, shows_in_values=False),
             *variants("mask.added", {"mask": s.mask_added}),
@@ -186,9 +200,10 @@ PIPELINES = (
             ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)}),
-            *variants("softmax.missing", {"normalise": s.softmax_missing}),
+            *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
+            *WEIGHTS,
             *variants(
                 "weights.averaged",
                 {"keep": keep_mean},

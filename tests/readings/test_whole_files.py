@@ -1,0 +1,185 @@
+"""What a whole file brings along: methods that nobody calls, other classes, a GPU, loggers, definitions that cannot run."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_search import read
+
+from attn_kata.readings.choice import Chosen
+
+UNUSED = ATTEND + """
+    def causal_mask(self, length):
+        return torch.tril(torch.ones(length, length))
+"""
+IN_A_BRANCH = ATTEND.replace("mask=None):", "mask=None, table=None):").replace(
+    "        if mask is not None:", "        if table is not None:\n            scores = scores + skewed(scores)\n        if mask is not None:"
+) + """
+
+def skewed(scores):
+    kept = torch.triu(torch.ones_like(scores)).flip(-1)
+    return scores * kept
+"""
+
+
+@pytest.mark.parametrize("text", [UNUSED, IN_A_BRANCH])
+def test_a_triangle_that_no_call_makes_hides_nothing(text):
+    right, wrong = read(HEAD + text, "mha"), read(HEAD + text.replace("mask == 0", "mask == 7"), "mha")
+
+    assert isinstance(right, Chosen)
+    assert (right.mistakes, right.reading.causal, right.reading.mask) == (0, False, "keep")
+    assert isinstance(wrong, Chosen)
+    assert wrong.mistakes > 0
+
+
+def test_a_triangle_that_a_method_makes_and_forward_calls_hides_later_keys():
+    text = UNUSED.replace(
+        "        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float(\"-inf\"))\n",
+        "        scores = scores.masked_fill(self.causal_mask(T) == 0, float(\"-inf\"))\n",
+    ).replace(", mask=None", "")
+    lost = text.replace("scores = scores.masked_fill", "scores.masked_fill")
+
+    assert read(HEAD + text, "mha").reading.causal
+    assert (read(HEAD + lost, "mha").reading.causal, read(HEAD + lost, "mha").mistakes) == (True, 1)
+
+
+BASE = """
+class SelfAttend(nn.Module):
+    def __init__(self, width, n_heads, p=0.1, masking=False):
+        super().__init__()
+        self.h, self.masking = n_heads, masking
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+        self.drop = nn.Dropout(p)
+
+    def attend(self, x, context):
+        q, k, v = self.w_q(x), self.w_k(context), self.w_v(context)
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if self.masking:
+            kept = torch.tril(torch.ones(scores.shape[-2:]))
+            scores = scores.masked_fill(kept == 0, float("-inf"))
+        return self.w_o((self.drop(scores.softmax(-1)) @ v).transpose(1, 2).flatten(2))
+
+    def forward(self, x):
+        return self.attend(x, x)
+
+
+class CrossAttend(SelfAttend):
+    def __init__(self, width, n_heads):
+        super().__init__(width, n_heads)
+        self.masking = False
+
+    def forward(self, x, context):
+        return self.attend(x, context)
+"""
+
+
+def test_a_triangle_that_a_class_switches_off_in_its_base_hides_nothing():
+    """Nor is a dropout counted whose rate only the base could be given."""
+    found = read(HEAD + BASE, "cross_attention", "entry=CrossAttend")
+
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, found.reading.causal, found.reading.bypassed) == (0, False, ("drop",))
+
+
+HANDED_ON = BASE.replace("def __init__(self, width, n_heads):\n        super().__init__(width, n_heads)", "def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)")
+
+
+def test_a_constructor_that_hands_everything_on_takes_what_its_base_takes():
+    found = read(HEAD + HANDED_ON, "cross_attention", "entry=CrossAttend")
+
+    assert isinstance(found, Chosen)
+    assert [name for name, _ in found.reading.build] == ["width", "n_heads", "p"]
+    assert found.mistakes == 0
+
+
+def test_what_a_file_puts_on_a_gpu_stays_on_the_processor(shared_engine):
+    on_gpu = "device = torch.device('cuda')\n" + ATTEND.replace("        B, T, E = x.shape", "        x = x.to(device)\n        B, T, E = x.shape")
+    by_method = ATTEND.replace("math.sqrt(self.d)", "torch.tensor(self.d).cuda().sqrt()")
+    reports = [shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (on_gpu, by_method)]
+    wrong = shared_engine.grade("mha", (HEAD + on_gpu.replace("math.sqrt(self.d)", "math.sqrt(E)")).encode(), attempt="mine.py", reads=True)
+
+    assert [one.outcome for one in reports] == ["passed", "passed"]
+    assert all("what it puts on a GPU stays on the processor" in one.reading["departures"] for one in reports)
+    assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == ["scale.embed_dim"]
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [
+        ("from utils import get_logger\nlogger = get_logger(__name__)\n", "logger.warning_once('slow')"),
+        ("", "device = next(self.parameters()).device"),
+        ("", "device = next(self.w_q.parameters()).device"),
+    ],
+)
+def test_what_code_asks_for_beside_its_attention_is_there(before, inside, shared_engine):
+    text = before + ATTEND.replace("        B, T, E = x.shape", f"        {inside}\n        B, T, E = x.shape")
+    text = text.replace("nn.Linear(width, width)", "nn.Linear(width, width, bias=False)")
+
+    assert shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True).outcome == "passed"
+
+
+def test_a_class_that_cannot_be_defined_is_told_with_what_it_raises(shared_engine):
+    text = "import math\nimport torch\nimport torch.nn\n" + ATTEND.replace("F.softmax", "torch.softmax")
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+    message = next(one.message for one in report.findings if one.outcome == "failed")
+
+    assert (report.outcome, report.reading["entry"]) == ("failed", "SelfAttend")
+    assert "name 'nn' is not defined, line 5" in message
+
+
+MAKERS = {
+    "lambda": "Norm = lambda width: nn.LayerNorm(width, eps=1e-6)\n",
+    "partial": "from functools import partial\nNorm = partial(nn.LayerNorm, eps=1e-6)\n",
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_norms_that_a_line_at_module_level_makes_are_read_with_it(maker):
+    block = ATTEND.replace("mask=None", "mask") + """
+
+class Block(nn.Module):
+    def __init__(self, width, n_heads, hidden):
+        super().__init__()
+        self.attn, self.ln1, self.ln2 = SelfAttend(width, n_heads), Norm(width), Norm(width)
+        self.ff = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+    def forward(self, x, mask):
+        x = x + self.attn(self.ln1(x), mask)
+        return x + self.ff(self.ln2(x))
+"""
+    found = read(HEAD + maker + block, "transformer_block", "entry=Block")
+
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, "eps_6" in found.reading.conventions) == (0, True)
+
+
+def test_norms_by_the_variance_of_a_sample_are_a_convention_and_are_said():
+    norm = """
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        return self.weight * (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5) + self.bias
+"""
+    block = ATTEND.replace("mask=None", "mask") + norm + """
+
+class Block(nn.Module):
+    def __init__(self, width, n_heads, hidden):
+        super().__init__()
+        self.attn, self.ln1, self.ln2 = SelfAttend(width, n_heads), Norm(width), Norm(width)
+        self.ff = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+    def forward(self, x, mask):
+        x = x + self.attn(self.ln1(x), mask)
+        return x + self.ff(self.ln2(x))
+"""
+    found = read(HEAD + block, "transformer_block", "entry=Block")
+
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, "sample_variance" in found.reading.conventions) == (0, True)
+    assert "block.unbiased_variance" in [one.mistake for one in found.limits.conventions]
