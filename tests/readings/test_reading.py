@@ -123,6 +123,13 @@ def test_the_role_of_a_layer_by_its_name(name, role):
         ("mask: 1 for invalid tokens", "hide"),
         ("attention_mask (b, h, q, k). True indicates masking.", "hide"),
         ("mask: the mask", None),
+        ("mask: (T, T) with 0 (keep) or -inf (mask)", "additive"),
+        ("mask: 0 or float('-inf')", "additive"),
+        ("mask: -inf for padding, 0 for tokens", "additive"),
+        ("mask: 0 for visible keys, -1e9 for hidden ones", "additive"),
+        ("scores.masked_fill(mask == 0, -1e9)", "keep"),
+        ("mask: a mask. Apply it (precomputed for all layers in forward)", "additive"),
+        ("mask: all values set to 1 will\n        be excluded from the attention", "hide"),
     ],
 )
 def test_what_words_say_of_a_mask(words, meaning):

@@ -9,18 +9,25 @@ from tests.readings.test_search import read
 
 from attn_kata.readings.choice import Chosen
 
-UNUSED = ATTEND + """
+UNUSED = (
+    ATTEND
+    + """
     def causal_mask(self, length):
         return torch.tril(torch.ones(length, length))
 """
-IN_A_BRANCH = ATTEND.replace("mask=None):", "mask=None, table=None):").replace(
-    "        if mask is not None:", "        if table is not None:\n            scores = scores + skewed(scores)\n        if mask is not None:"
-) + """
+)
+IN_A_BRANCH = (
+    ATTEND.replace("mask=None):", "mask=None, table=None):").replace(
+        "        if mask is not None:",
+        "        if table is not None:\n            scores = scores + skewed(scores)\n        if mask is not None:",
+    )
+    + """
 
 def skewed(scores):
     kept = torch.triu(torch.ones_like(scores)).flip(-1)
     return scores * kept
 """
+)
 
 
 @pytest.mark.parametrize("text", [UNUSED, IN_A_BRANCH])
@@ -35,8 +42,8 @@ def test_a_triangle_that_no_call_makes_hides_nothing(text):
 
 def test_a_triangle_that_a_method_makes_and_forward_calls_hides_later_keys():
     text = UNUSED.replace(
-        "        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float(\"-inf\"))\n",
-        "        scores = scores.masked_fill(self.causal_mask(T) == 0, float(\"-inf\"))\n",
+        '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n',
+        '        scores = scores.masked_fill(self.causal_mask(T) == 0, float("-inf"))\n',
     ).replace(", mask=None", "")
     lost = text.replace("scores = scores.masked_fill", "scores.masked_fill")
 
@@ -84,7 +91,10 @@ def test_a_triangle_that_a_class_switches_off_in_its_base_hides_nothing():
     assert (found.mistakes, found.reading.causal, found.reading.bypassed) == (0, False, ("drop",))
 
 
-HANDED_ON = BASE.replace("def __init__(self, width, n_heads):\n        super().__init__(width, n_heads)", "def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)")
+HANDED_ON = BASE.replace(
+    "def __init__(self, width, n_heads):\n        super().__init__(width, n_heads)",
+    "def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)",
+)
 
 
 def test_a_constructor_that_hands_everything_on_takes_what_its_base_takes():
@@ -96,10 +106,17 @@ def test_a_constructor_that_hands_everything_on_takes_what_its_base_takes():
 
 
 def test_what_a_file_puts_on_a_gpu_stays_on_the_processor(shared_engine):
-    on_gpu = "device = torch.device('cuda')\n" + ATTEND.replace("        B, T, E = x.shape", "        x = x.to(device)\n        B, T, E = x.shape")
+    on_gpu = "device = torch.device('cuda')\n" + ATTEND.replace(
+        "        B, T, E = x.shape", "        x = x.to(device)\n        B, T, E = x.shape"
+    )
     by_method = ATTEND.replace("math.sqrt(self.d)", "torch.tensor(self.d).cuda().sqrt()")
-    reports = [shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (on_gpu, by_method)]
-    wrong = shared_engine.grade("mha", (HEAD + on_gpu.replace("math.sqrt(self.d)", "math.sqrt(E)")).encode(), attempt="mine.py", reads=True)
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (on_gpu, by_method)
+    ]
+    wrong = shared_engine.grade(
+        "mha", (HEAD + on_gpu.replace("math.sqrt(self.d)", "math.sqrt(E)")).encode(), attempt="mine.py", reads=True
+    )
 
     assert [one.outcome for one in reports] == ["passed", "passed"]
     assert all("what it puts on a GPU stays on the processor" in one.reading["departures"] for one in reports)
@@ -138,7 +155,9 @@ MAKERS = {
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
 def test_norms_that_a_line_at_module_level_makes_are_read_with_it(maker):
-    block = ATTEND.replace("mask=None", "mask") + """
+    block = (
+        ATTEND.replace("mask=None", "mask")
+        + """
 
 class Block(nn.Module):
     def __init__(self, width, n_heads, hidden):
@@ -150,6 +169,7 @@ class Block(nn.Module):
         x = x + self.attn(self.ln1(x), mask)
         return x + self.ff(self.ln2(x))
 """
+    )
     found = read(HEAD + maker + block, "transformer_block", "entry=Block")
 
     assert isinstance(found, Chosen)
@@ -166,7 +186,10 @@ class Norm(nn.Module):
     def forward(self, x):
         return self.weight * (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5) + self.bias
 """
-    block = ATTEND.replace("mask=None", "mask") + norm + """
+    block = (
+        ATTEND.replace("mask=None", "mask")
+        + norm
+        + """
 
 class Block(nn.Module):
     def __init__(self, width, n_heads, hidden):
@@ -178,8 +201,81 @@ class Block(nn.Module):
         x = x + self.attn(self.ln1(x), mask)
         return x + self.ff(self.ln2(x))
 """
+    )
     found = read(HEAD + block, "transformer_block", "entry=Block")
 
     assert isinstance(found, Chosen)
     assert (found.mistakes, "sample_variance" in found.reading.conventions) == (0, True)
     assert "block.unbiased_variance" in [one.mistake for one in found.limits.conventions]
+
+
+ROTATING = """
+class RotaryTable(nn.Module):
+    def __init__(self, dim, length=64):
+        super().__init__()
+        assert dim % 2 == 0, "an even size of heads"
+        self.angles = torch.outer(torch.arange(length).float(), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+
+    def forward(self, length):
+        return self.angles[:length].cos(), self.angles[:length].sin()
+
+
+def apply_rotary(x, cos, sin):
+    first, second = x[..., ::2], x[..., 1::2]
+    return torch.stack((first * cos - second * sin, first * sin + second * cos), dim=-1).flatten(-2)
+"""
+TURNED = ROTATING + ATTEND.replace(
+    "        self.w_q,", "        self.rope = RotaryTable(self.d)\n        self.w_q,", 1
+).replace(
+    "        scores = q",
+    "        cos, sin = self.rope(T)\n        q, k = apply_rotary(q, cos, sin), apply_rotary(k, cos, sin)\n        scores = q",
+)
+
+
+def test_a_rotation_that_wants_heads_of_an_even_size_is_left_out_when_it_is_built():
+    right, wrong = read(HEAD + TURNED, "mha"), read(HEAD + TURNED.replace("math.sqrt(self.d)", "math.sqrt(E)"), "mha")
+
+    assert isinstance(right, Chosen), right
+    assert (right.mistakes, "RotaryTable" in right.reading.unturned) == (0, True)
+    assert read(HEAD + TURNED, "mha", *right.reading.flags()).reading == right.reading
+    assert wrong.mistakes == 1
+
+
+PROJECTED = (
+    ATTEND.replace("nn.Linear(width, width)\n\n", "(nn.Identity() if n_heads == 1 else nn.Linear(width, width))\n\n")
+    .replace(", mask=None", "")
+    .replace('        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', "")
+)
+
+
+def test_an_output_layer_that_is_left_out_for_one_head_is_no_mistake(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + PROJECTED).encode(), attempt="mine.py", reads=True)
+    lost = shared_engine.grade(
+        "mha", (HEAD + PROJECTED.replace("self.w_o((weights", "((weights")).encode(), attempt="mine.py", reads=True
+    )
+
+    assert (report.outcome, lost.outcome) == ("passed", "failed")
+
+
+QUANTISED = """
+class RoundedLinear(nn.Linear):
+    def forward(self, x):
+        return F.linear(x, (self.weight / self.weight.abs().mean()).round(), self.bias)
+"""
+CLASS_TOKEN = ATTEND.replace("        return out", "        return torch.cat([out[:, :1], x[:, 1:]], dim=1)")
+OTHERS = {
+    "it computes with rounded weights": QUANTISED + ATTEND.replace("nn.Linear(width", "RoundedLinear(width"),
+    "it hands tokens on": CLASS_TOKEN,
+    "it attends within buckets": ATTEND.replace(
+        "        weights = F",
+        "        buckets = (x.sum(-1) > 0)\n        scores = scores + (buckets[:, None, :, None] == buckets[:, None, None])\n        weights = F",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_attention_of_another_kind_gets_no_verdict_that_names_nothing(text, shared_engine):
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "could not be read as mha" in report.ungraded_because

@@ -107,6 +107,8 @@ class Read:
         """
         ids = [mistake.id for one in diagnosed.diagnoses for mistake in one.mistakes]
         of_a_guess = self.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
+        # That it wants float32 says nothing of numbers that nothing explains in float32 either.
+        of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
         return bool(ids) and not of_a_guess and not self.chosen.further
 
     @property

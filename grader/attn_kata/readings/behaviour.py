@@ -73,7 +73,7 @@ def fits(asked: Asked) -> bool:
 def averages(asked: Asked) -> bool:
     """Whether the weights beside the output have no dimension for the heads: averaged, or with the heads in the batch."""
     found = [tensors(answer.output) for _, one in asked for answer in one.answers if answer.output is not None]
-    return bool(found) and all(len(parts) > 1 and parts[1].dim() == 3 for parts in found)
+    return bool(found) and all(len(parts) > 1 and parts[0].dim() == parts[1].dim() == 3 for parts in found)
 
 
 def _like(answer: Answer, right: object) -> bool:

@@ -373,8 +373,13 @@ def is_switched_off(reading: Reading, definition: Definition) -> bool:
     given = {**dict(reading.build), **dict(reading.call)}
     flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
     off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
-    off |= set(re.findall(r"self\.(\w+)\s*=\s*False\b", code_of(definition.reached)))  # whatever a base is given
+    off |= _set_to_false(definition)
     return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.reached) for name in off)
+
+
+def _set_to_false(definition: Definition) -> set[str]:
+    """The attributes that a class sets to False, whatever its base is given."""
+    return set(re.findall(r"self\.(\w+)\s*=\s*False\b", code_of(definition.reached)))
 
 
 def switched_on(reading: Reading, definition: Definition, structure: Structure) -> Reading | None:
@@ -391,6 +396,7 @@ def switched_on(reading: Reading, definition: Definition, structure: Structure) 
         last = {name: name.rpartition(".")[2] for name in given}
         switched = {name for name in given if _SWITCH.search(last[name]) or last[name] in guards}
         changed = {name for name in switched if given[name] == "False" and not re.search("cross", name, re.IGNORECASE)}
+        changed -= {name for name in changed if last[name] in _set_to_false(definition)}
         return tuple(
             (name, "True" if name in changed else given[name])
             for name in given

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from attn_kata.properties.failures import Raised
 from attn_kata.properties.handle import read_raised
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
-from attn_kata.readings import adapter, blocks, building, certain, layers
+from attn_kata.readings import adapter, blocks, building, certain, layers, positions
 from attn_kata.readings.own_code import BUILDER
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.search import Search
@@ -17,7 +17,7 @@ from attn_kata.readings.structure import Definition
 
 OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
-_OF_BUILD = ("build", "globals", "off", "bypassed", "processor")
+_OF_BUILD = ("build", "globals", "off", "bypassed", "processor", "unturned")
 
 
 MOST_OF_A_REASON = 200  # characters of what an exception says
@@ -51,10 +51,11 @@ def built(search: Search, definition: Definition) -> Built:
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
-    is_said = bool(of_build.keys() - {"processor"})
-    for one in dict.fromkeys(
-        with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)
-    ):
+    is_said = bool(of_build.keys() - {"processor", "unturned"})
+    rotations = positions.classes(definition, search.structure)
+    waiting = [with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)]
+    waiting = list(dict.fromkeys(waiting))
+    for one in waiting:
         if not search.contract.is_module:
             return Built(
                 readings=[with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})]
@@ -63,6 +64,8 @@ def built(search: Search, definition: Definition) -> Built:
         if isinstance(shapes, Raised):
             raises = f"raises {shapes.types[0]}: {shapes.text[:MOST_OF_A_REASON]}{shapes.where}"
             reasons.append(f"{one.entry}({_shown(one)}) {raises}")
+            if rotations and "unturned" not in search.given and not set(rotations) & set(one.unturned):
+                waiting.append(replace(one, unturned=(*one.unturned, *rotations)))
             if certain.is_own_mistake(shapes, search.structure.text(definition), search.structure):
                 raising.append(one)
             continue

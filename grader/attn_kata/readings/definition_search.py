@@ -35,6 +35,13 @@ _PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?
 _NEIGHBOURS = re.compile(r"sliding|window_size|local_att|neighbou?rhood", re.I)
 
 
+# Terms of attentions that are not softmax(q k^T) v over all keys.
+_OTHER_KINDS = re.compile(
+    r"\blsh|bucket|hashes|linformer|performer|nystrom|talking|sinkhorn|kernel_fn|feature_map|entmax|sparsemax", re.I
+)
+_MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
+
+
 @dataclass(kw_only=True)
 class DefinitionSearch:
     """One search. `mask_of`: how a function of the source that builds a causal mask is read."""
@@ -173,11 +180,28 @@ class DefinitionSearch:
             return "it seems to use positions inside, which the kata does not have"
         if _NEIGHBOURS.search(self._code):
             return "it seems to attend to a window of near tokens, which the kata does not ask for"
+        if kind := _OTHER_KINDS.search(self._code):
+            return f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for"
+        if maker := self._layers_that_do_more(ranked.reading):
+            return f"its layers are made by {maker}, which does more than a linear layer"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
         text = self.text
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def _layers_that_do_more(self, reading: Reading) -> str:
+        """The class of the source, or of a missing import, that makes its layers and does more than multiply; or ""."""
+        structure = self.search.structure
+        owners = {reading.layer(role).weight.rpartition(".")[0] for role in ("q", "k", "v", "o")} - {""}
+        makers = {made for path, made, _ in structure.parts(self.definition) if path in owners}
+        for maker in sorted(makers):
+            inner = structure.find(maker)
+            if maker in structure.imports and structure.imports[maker].partition(".")[0] != "torch":
+                return maker
+            if inner is not None and _MORE_THAN_LINEAR.search(code_of(inner.reached)):
+                return maker
+        return ""
 
     def _other_tokens(self, reading: Reading) -> str:
         """That it returns no new vector for each token: one for all of them, or some as they are; "" where it does."""
@@ -452,11 +476,16 @@ class DefinitionSearch:
                 asked = self.search.unmasked(both)
                 if averages(asked):  # a convention, and no mistake
                     yield replace(one, returns=found[places[0]])
-                elif not answers(asked):  # no weights, but a cache; or names that say it the other way round
+                elif not fits(asked):  # no weights, but a cache; or names that say it the other way round
+                    yield replace(one, returns=f"{found[beside[0]]},{found[places[0]]}")
                     yield from (replace(one, returns=found[place]) for place in places)
                 continue
-            yield from (replace(one, returns=found[place]) for place in places)
-            if self.contract.has_score:
+            outputs = [replace(one, returns=found[place]) for place in places]
+            yield from outputs
+            # Weights beside an output are not taken in its place: what is wrong in the output would be hidden.
+            is_named = any(names and vocabulary.is_output(names[place]) for place in places)
+            is_there = is_named or any(fits(self.search.unmasked(each)) for each in outputs)
+            if self.contract.has_score and not is_there:
                 yield from (replace(one, returns=f"weights:{found[place]}") for place in reversed(places))
 
     # ----------------------------------------------------------------------------------------------------- the mask

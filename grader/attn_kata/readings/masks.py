@@ -39,6 +39,8 @@ _SHAPE = re.compile(
 _RESULT = re.compile(
     r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"
 )  # "masked weights are set to 0": a weight, no flag
+# A sentence of a docstring that goes on in the next line, and no line about another parameter.
+_GOES_ON = re.compile(r"(?<=[\w,`)])[ \t]*\n[ \t]*(?=[a-z(`])(?![`*]*\w+[`*]*\s*(?:\([^()\n]*\))?\s*:)")
 _NO_PADDING = re.compile(r"\bno[nt][- ]?(?:a )?pad(?:ding|ded|s)?\b")
 _ADDED = r"additive(?![ -]*(?:attention|score|energy|model|style))|added to (?:the )?(?:attention )?(?:scores|logits)"
 _LEAST = (
@@ -114,6 +116,7 @@ def _words(text: str) -> str:
     comments = re.findall(r"#([^\n]*)", text)
     strings = [part for three in re.findall(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', text, re.DOTALL) for part in three]
     strings += [part for part in re.findall(r'"([^"\n]*)"', text) if " " in part]
+    strings = [_GOES_ON.sub(" ", one) for one in strings]
     lines = "\n".join([*comments, *strings]).lower().split("\n")
     kept = (line for line in lines if "nan" not in line)  # about rows with nothing to attend to
     return "\n".join(_RESULT.sub(" ", _SHAPE.sub(" ", _NO_PADDING.sub("real", line))) for line in kept)

@@ -200,7 +200,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     ):  # it may be left out where H = 1
         owner = reading.o.weight.rpartition(".")[0]
         lines += [
-            f"if '{owner}' not in dict(self.theirs.named_modules()):",
+            f"if isinstance(dict(self.theirs.named_modules()).get('{owner}', _nn.Identity()), _nn.Identity):",
             f"    out = self.{contract.layers['o'].name}(out)",
         ]
     lines.append("return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "return out")

@@ -42,6 +42,8 @@ def _unturned(turn):
     import functools
     import inspect
 
+    if type(turn).__name__ == "_NoTurn":  # of this adapter, or of an earlier one
+        return turn
     try:
         names = list(inspect.signature(turn).parameters)
     except ValueError:  # compiled: @torch.jit.script
@@ -72,6 +74,12 @@ class _NoTurn:
         if name.startswith("__"):
             raise AttributeError(name)
         return self
+
+    def __getitem__(self, place):
+        return self
+
+    def __iter__(self):  # cos, sin = rope(length)
+        return iter((self, self))
 '''
 
 
@@ -107,6 +115,15 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def classes(definition: Definition, structure: Structure) -> tuple[str, ...]:
+    """The classes of the source that turn q and k, or make the angles: their constructors may want an even size of heads."""
+    return tuple(
+        one.name
+        for one in structure.reach(definition)
+        if one.is_class and one is not definition and _TURNS.search(one.name) and "softmax" not in one.text
+    )
+
+
 def _methods(one: Definition) -> list[str]:
     """The methods of a class that turn what they are given."""
     defined = re.findall(r"def (\w+)\(\s*self,\s*([^)]*)\)", one.text)
@@ -140,11 +157,11 @@ def caches(definition: Definition) -> tuple[str, ...]:
 
 
 def lines_before(names: tuple[str, ...]) -> list[str]:
-    """The lines of an adapter's builder that give rotations whose import is missing something to stand for them."""
+    """The lines of an adapter's builder that put something in the place of rotations: of missing ones, and of classes."""
     return [
         "    known = _theirs.forward.__globals__",
         f"    for name in {names!r}:",
-        "        if type(known.get(name)).__name__ == 'Missing':",
+        "        if type(known.get(name)).__name__ == 'Missing' or isinstance(known.get(name), type):",
         "            known[name] = _NoTurn()",
     ]
 

@@ -104,7 +104,7 @@ _DECORATION = re.compile(
 )
 
 _BESIDE = re.compile(
-    r"attn|attention|att_|weight|score|prob|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$",
+    r"attn|attention|att_|weight|score|prob|softmax|alpha|past|cache|present|kv|energy|dist|^att$|^a$|^p$|^w$|^s$",
     re.IGNORECASE,
 )
 _OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", re.IGNORECASE)
@@ -183,7 +183,12 @@ def _words(name: str) -> list[str]:
 
 def is_beside(name: str) -> bool:
     """Whether a name in a returned tuple is no output: the weights, a cache. `attn_out` is one."""
-    return _BESIDE.search(name) is not None and _OUTPUT.search(name) is None
+    return _BESIDE.search(name) is not None and (_OUTPUT.search(name) is None or "softmax" in name.lower())
+
+
+def is_output(name: str) -> bool:
+    """Whether a name in a returned tuple says that it is the output: `context`, `attn_out`."""
+    return _OUTPUT.search(name) is not None and not is_beside(name)
 
 
 def input_of(name: str) -> str | None:

@@ -1,0 +1,69 @@
+"""What code returns otherwise than the contract: heads side by side, the weights under a name that says output."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_search import read
+
+from attn_kata.readings.choice import Chosen
+
+JOINED = """
+def attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    out = torch.softmax(scores, dim=-1) @ v
+    B, H, T, D = out.shape
+    return out.transpose(1, 2).reshape(B, T, H * D)
+"""
+BY_EINOPS = "from einops import rearrange\n" + JOINED.replace("    B, H, T, D = out.shape\n", "").replace(
+    "out.transpose(1, 2).reshape(B, T, H * D)", 'rearrange(out, "b h t d -> b t (h d)")'
+)
+
+
+@pytest.mark.parametrize("text", [JOINED, BY_EINOPS])
+def test_a_function_that_returns_its_heads_side_by_side_is_read(text):
+    right, wrong = read(HEAD + text, "sdpa"), read(HEAD + text.replace("math.sqrt(q.shape[-1])", "q.shape[-1]"), "sdpa")
+
+    assert isinstance(right, Chosen)
+    assert (right.mistakes, right.reading.joins, right.reading.mask) == (0, True, "keep")
+    assert read(HEAD + text, "sdpa", *right.reading.flags()).reading == right.reading
+    assert wrong.mistakes == 1
+
+
+NAMED = """
+class Heads(nn.Module):
+    def __init__(self, dim_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v = (nn.Linear(dim_model, dim_model) for _ in range(3))
+        self.linear = nn.Linear(dim_model, dim_model)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = self.q(query), self.k(key), self.v(value)
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = scores if mask is None else scores.masked_fill(mask == 0, -1e9)
+        softmax_out = scores.softmax(-1)
+        attention = self.linear((softmax_out @ v).transpose(1, 2).flatten(2))
+        return attention, softmax_out
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NAMED,
+        NAMED.replace("softmax_out", "out_of_heads"),
+        NAMED.replace("return attention, softmax_out", "return softmax_out, attention"),
+    ],
+)
+def test_which_of_two_results_is_the_output_is_found_whatever_their_names(text):
+    right, wrong = (
+        read(HEAD + one, "qkv_attention") for one in (text, text.replace("q.shape[-1])", "query.shape[-1])"))
+    )
+
+    assert isinstance(right, Chosen)
+    assert (right.mistakes, set(right.reading.places)) == (0, {"0", "1"})
+    assert wrong.mistakes == 1
