@@ -177,6 +177,7 @@ PIPELINES = (
             *variants("mask.causal", *({"mask": stage} for stage in s.MASKS_AND_CAUSAL)),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over(0)}),
+            *variants("softmax.size_one", {"normalise": s.softmax_over_one}, {"normalise": s.softmax_ones}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),

@@ -41,7 +41,8 @@ def run(
         settled=not ranked.answers or _is_settled(search, ranked.reading, of_definition),
         candidates=tuple(name for name in candidates if name != of_definition.definition.name),
         ties=_others(ranked),
-        doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else "",
+        # Code of another kind may be right for the few and short inputs of a search.
+        doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else of_definition.other_kind(),
         layout_open=search.contract.has_score and not ranked.answers,
         switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),

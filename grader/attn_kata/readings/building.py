@@ -317,6 +317,8 @@ def _config_value(name: str, names: list[str], text: str, contract: Contract) ->
     symbol = vocabulary.size_in(name, text)
     if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
         return "10000.0"
+    if symbol is None and re.search(rf"\.{re.escape(name)}\s*(?:[<>]=?|//|%)\s*\d", text):
+        return "1"  # a number, as config.pretraining_tp > 1
     if symbol is None:
         return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
     others = names if "I" in [each for each, _ in contract.arguments] else []

@@ -37,7 +37,9 @@ _NEIGHBOURS = re.compile(r"sliding|window_size|local_att|neighbou?rhood", re.I)
 
 # Terms of attentions that are not softmax(q k^T) v over all keys.
 _OTHER_KINDS = re.compile(
-    r"\blsh|bucket|hashes|linformer|performer|nystrom|talking|sinkhorn|kernel_fn|feature_map|entmax|sparsemax", re.I
+    r"\blsh|bucket|hashes|linformer|performer|nystrom|talking|sinkhorn|kernel_fn|feature_map|entmax|sparsemax"
+    r"|soft_?cap|logit_?cap|\bgat(?:e|es|ing)\b|gate_?proj|g_proj",
+    re.I,
 )
 _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
 
@@ -178,10 +180,8 @@ class DefinitionSearch:
             return f"it computes with {', '.join(self.further[:3])}, which the kata does not have"
         if _PLACES.search(self._code) and not ranked.reading.unturned:
             return "it seems to use positions inside, which the kata does not have"
-        if _NEIGHBOURS.search(self._code):
-            return "it seems to attend to a window of near tokens, which the kata does not ask for"
-        if kind := _OTHER_KINDS.search(self._code):
-            return f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for"
+        if kind := self.other_kind():
+            return kind
         if maker := self._layers_that_do_more(ranked.reading):
             return f"its layers are made by {maker}, which does more than a linear layer"
         sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
@@ -189,6 +189,15 @@ class DefinitionSearch:
         if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
             return ""
         return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+    def other_kind(self) -> str:
+        """That its words speak of another kind of attention; "" where they do not."""
+        if _NEIGHBOURS.search(self._code):
+            return "it seems to attend to a window of near tokens, which the kata does not ask for"
+        kind = _OTHER_KINDS.search(self._code)
+        return (
+            f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for" if kind else ""
+        )
 
     def _layers_that_do_more(self, reading: Reading) -> str:
         """The class of the source, or of a missing import, that makes its layers and does more than multiply; or ""."""

@@ -193,6 +193,7 @@ FINDERS: dict[str, Finder] = {
     "softmax.head_axis": scores.wrong_dim,
     "softmax.no_dim": scores.wrong_dim,
     "softmax.flattened": scores.flattened,
+    "softmax.size_one": scores.flattened,
     "softmax.sigmoid": scores.sigmoid,
     "softmax.negated": scores.negated,
     "softmax.twice": scores.twice,

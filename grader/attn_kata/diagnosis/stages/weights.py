@@ -58,6 +58,16 @@ def softmax_over_everything(state: State) -> None:
     state.weights = state.scores.flatten(-2).softmax(-1).view_as(state.scores)
 
 
+def softmax_over_one(state: State) -> None:
+    """A softmax along a dimension of size 1: each weight is 1, and nan where a mask has made a score -inf."""
+    state.weights = state.scores.unsqueeze(-1).softmax(-1).squeeze(-1)
+
+
+def softmax_ones(state: State) -> None:
+    """The same, where a mask fills with a finite number, or there is none."""
+    state.weights = torch.ones_like(state.scores)
+
+
 def softmax_missing(state: State) -> None:
     """Scores used as weights; a masked score, -inf, becomes 0."""
     state.weights = state.scores.masked_fill(state.scores == float("-inf"), 0.0)
