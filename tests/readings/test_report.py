@@ -12,6 +12,8 @@ from attn_kata.report.model import Report
 from attn_kata.specimens import Edit, apply
 
 from . import adapter
+from .test_interfaces import ATTEND
+from .test_kinds import HEAD
 from .test_search import KATAS
 
 PIECES, MISTAKES = adapter.table("pieces"), adapter.table("mistakes")
@@ -153,3 +155,34 @@ def test_an_output_that_value_does_not_reach_says_nothing_of_the_dropout(shared_
 )
 def test_what_to_do_fits_what_was_tried(tried, to_do):
     assert to_do in advice.on(tried)
+
+
+OF_A_WIDTH = """
+class DotProduct(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.root = d_model**0.5
+
+    def forward(self, q, k, v):
+        return (q @ k.transpose(-2, -1) / self.root).softmax(-1) @ v
+"""
+
+
+def test_what_is_right_only_as_a_part_is_said_with_the_mistake_that_it_may_be_in_a_whole(shared_engine):
+    of_heads = ATTEND.replace(
+        "self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))", "(weights @ v).transpose(1, 2).flatten(2)"
+    ).replace("self.w_v, self.w_o = nn.Linear(width, width), nn.Linear", "self.w_v = nn.Linear")
+    reports = [
+        shared_engine.grade(slug, (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for slug, text in (
+            ("mha", of_heads),
+            ("sdpa", OF_A_WIDTH),
+            ("mha", ATTEND),
+            ("sdpa", OF_A_WIDTH.replace("d_model", "d_k")),
+        )
+    ]
+    ids = {"output.missing", "scale.embed_dim"}
+    said = [ids & set(re.findall(r"\w+\.\w+", " ".join(one.reading["notes"]))) for one in reports]
+
+    assert [one.outcome for one in reports] == ["passed"] * 4
+    assert said == [{"output.missing"}, {"scale.embed_dim"}, set(), set()]

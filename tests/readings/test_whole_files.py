@@ -268,7 +268,8 @@ OTHERS = {
     "it hands tokens on": CLASS_TOKEN,
     "it attends within buckets": ATTEND.replace(
         "        weights = F",
-        "        buckets = (x.sum(-1) > 0)\n        scores = scores + (buckets[:, None, :, None] == buckets[:, None, None])\n        weights = F",
+        "        buckets = (x.sum(-1) > 0)[:, None]\n        scores = scores + (buckets[..., None] == buckets[:, :, None])\n"
+        "        weights = F",
     ),
 }
 
@@ -279,3 +280,85 @@ def test_attention_of_another_kind_gets_no_verdict_that_names_nothing(text, shar
 
     assert report.outcome == "ungraded"
     assert "could not be read as mha" in report.ungraded_because
+
+
+CHUNKED = ATTEND.replace("n_heads):", "n_heads, query_chunk_size=1024):").replace(
+    "        out = self.w_o(",
+    "        if T > self.chunk:\n            raise ValueError(f'{T} tokens')\n        out = self.w_o(",
+)
+CHUNKED = CHUNKED.replace("        self.h, self.d", "        self.chunk = query_chunk_size\n        self.h, self.d")
+
+
+def test_the_size_of_a_chunk_stays_what_the_code_says():
+    found = read(HEAD + CHUNKED, "mha")
+
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, dict(found.reading.build)) == (0, {"width": "E", "n_heads": "H"})
+
+
+SQUARE = (
+    ATTEND.replace("x, mask=None", "query, key, value, mask=None")
+    .replace("x.shape", "query.shape")
+    .replace("(w(x).view(B", "(w(each).view(B")
+    .replace("for w in (self.w_q, self.w_k, self.w_v))", "for w, each in each_own)")
+    .replace(
+        "        q, k, v", "        each_own = (self.w_q, query), (self.w_k, key), (self.w_v, value)\n        q, k, v"
+    )
+)
+
+
+def test_the_length_of_the_queries_for_all_three_is_said_with_the_mistake_that_it_may_be(shared_engine):
+    report = shared_engine.grade("qkv_attention", (HEAD + SQUARE).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert any(
+        "only as many queries as keys" in note and "context.query_length" in note for note in report.reading["notes"]
+    )
+
+
+QUERIES_AND_KEYS = ATTEND.replace(
+    "self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)", "self.to_qk = nn.Linear(width, 2 * width)"
+).replace(
+    "(w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))",
+    "(one.view(B, T, self.h, -1).transpose(1, 2) for one in (*self.to_qk(x).chunk(2, dim=-1), self.w_v(x)))",
+)
+
+
+@pytest.mark.parametrize(("scale", "count"), [("self.d", 0), ("E", 1)])
+def test_one_layer_for_queries_and_keys_is_read(scale, count):
+    found = read(HEAD + QUERIES_AND_KEYS.replace("math.sqrt(self.d)", f"math.sqrt({scale})"), "mha")
+
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, found.reading.fused) == (count, ("q", "k"))
+
+
+OF_CONFIG = (
+    ATTEND.replace("width, n_heads):", "config):")
+    .replace(
+        "        self.h, self.d",
+        "        width, n_heads = config.hidden_size, config.num_heads\n        self.h, self.d",
+    )
+    .replace(
+        "        out = self.w_o(",
+        "        if self.config.pretraining_tp > 1:\n            raise NotImplementedError\n        out = self.w_o(",
+    )
+    .replace("super().__init__()", "super().__init__()\n        self.config = config")
+)
+
+
+def test_a_number_of_a_config_that_is_only_compared_is_one():
+    found = read(HEAD + OF_CONFIG, "mha")
+
+    assert isinstance(found, Chosen)
+    assert (found.mistakes, dict(found.reading.build)["config.pretraining_tp"]) == (0, "1")
+
+
+def test_a_reading_of_what_stays_on_the_processor_can_be_typed_back():
+    on_gpu = "device = torch.device('cuda')\n" + ATTEND.replace(
+        "        B, T, E = x.shape", "        x = x.to(device)\n        B, T, E = x.shape"
+    )
+    found = read(HEAD + on_gpu, "mha")
+    again = read(HEAD + on_gpu, "mha", *found.reading.flags())
+
+    assert found.reading.processor
+    assert again.reading == found.reading

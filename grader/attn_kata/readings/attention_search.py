@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attn_kata.readings import builders, calls
+from attn_kata.readings import builders, calls, doubts
 from attn_kata.readings.behaviour import Ranked
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
@@ -42,7 +42,9 @@ def run(
         candidates=tuple(name for name in candidates if name != of_definition.definition.name),
         ties=_others(ranked),
         # Code of another kind may be right for the few and short inputs of a search.
-        doubt=of_definition.doubt(ranked) if ranked.mistakes > MOST_MISTAKES else of_definition.other_kind(),
+        doubt=doubts.of_failure(of_definition, ranked)
+        if ranked.mistakes > MOST_MISTAKES
+        else doubts.of_kind(of_definition),
         layout_open=search.contract.has_score and not ranked.answers,
         switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),

@@ -24,7 +24,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     reach = structure.reach(definition)
     # A name may be a parameter of one class, and a global for another one.
     read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
-    sizes = [(name, vocabulary.size_of(name)) for name in sorted(structure.globals & read)]
+    text = structure.text(definition)
+    sizes = [(name, vocabulary.size_in(name, text)) for name in sorted(structure.globals & read)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G", "M", "0.0"))
     globals_ += _of_global_configs(definition, reach, contract)
     globals_ = _beside_one_head(globals_, definition, reach, contract)
@@ -39,7 +40,6 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     if not definition.is_class:
         yield common
         return
-    text = structure.text(definition)
     known: list[tuple[str, str]] = []
     unknown: list[str] = []
     for parameter in definition.build:

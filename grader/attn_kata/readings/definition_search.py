@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
 from attn_kata.readings.building import LOOK
@@ -20,7 +19,6 @@ from attn_kata.readings.search import MOST_MISTAKES, NARROW, Search
 from attn_kata.readings.structure import Definition, Parameter, code_of
 
 MOST_CANDIDATES = 32  # readings that are asked
-_SIZES = ("E", "H", "D", "C", "I", "V")
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _GPU = re.compile(r"\bCUDA\b|NVIDIA|cuda")
@@ -28,20 +26,12 @@ MOST_OTHER_MASKS = 2  # that are tried beside the first
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)", "(T, B)")  # of a mask of keys, where there are no heads
 
-# Terms of position inside of an attention.
-_PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?)?_?(?:emb|enc|bias)|alibi", re.I)
-
-# Terms of an attention that sees near tokens only.
-_NEIGHBOURS = re.compile(r"sliding|window_size|local_att|neighbou?rhood", re.I)
-
-
-# Terms of attentions that are not softmax(q k^T) v over all keys.
-_OTHER_KINDS = re.compile(
-    r"\blsh|bucket|hashes|linformer|performer|nystrom|talking|sinkhorn|kernel_fn|feature_map|entmax|sparsemax"
-    r"|soft_?cap|logit_?cap|\bgat(?:e|es|ing)\b|gate_?proj|g_proj",
-    re.I,
+# Shapes in comments and docstrings: of one sequence, and of a batch.
+_LENGTH = r"(?:[tnsl]|tq|tk|seq\w*|len\w*|\w*_len\w*|\w*tokens?|num_\w+)"
+_ONE_SEQUENCE = re.compile(
+    rf"(?:#.*|\"\"\"[^\"]*)[(\[]\s*{_LENGTH}\s*,\s*(?!{_LENGTH}\s*[)\]])[a-z]\w*\s*[)\]]", re.IGNORECASE
 )
-_MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
+_BATCH = re.compile(r"batch|\bb\s*,\s*\w+\s*,|\(\s*b\s*,", re.I)
 
 
 @dataclass(kw_only=True)
@@ -75,7 +65,7 @@ class DefinitionSearch:
         return self.search.structure.text(self.definition)
 
     @property
-    def _code(self) -> str:
+    def code(self) -> str:
         """The same without comments and docstrings."""
         return code_of(self.text)
 
@@ -161,87 +151,7 @@ class DefinitionSearch:
         alone = alone and (ranked.reading.causal or not masked.answers)
         return ranked if alone and "mask" not in self.given else masked
 
-    def doubt(self, ranked: Ranked) -> str:
-        """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
-        if not self.sizes_fit and ".0." in ranked.reading.q.weight:
-            return "each of its heads has layers as wide as x, and the kata's heads share that width between them"
-        if not ranked.answers:
-            masked = ranked.reading.mask != "none"
-            if certain.returns_nothing(self.definition) or certain.raises(ranked.reading, self.search, self.definition):
-                return ""
-            why = self.search.why([ranked.reading], self.search.masked if masked else self.search.unmasked)
-            return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
-        one_width = self.contract.is_cross and self._has_one_width(ranked.reading)
-        if one_width and partly(self.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
-            return f"it has one width for x and context, and raises{self.search.why([ranked.reading])}"
-        if returned := self._other_tokens(ranked.reading):
-            return returned
-        if self.further:
-            return f"it computes with {', '.join(self.further[:3])}, which the kata does not have"
-        if _PLACES.search(self._code) and not ranked.reading.unturned:
-            return "it seems to use positions inside, which the kata does not have"
-        if kind := self.other_kind():
-            return kind
-        if maker := self._layers_that_do_more(ranked.reading):
-            return f"its layers are made by {maker}, which does more than a linear layer"
-        sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
-        text = self.text
-        if self.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
-            return ""
-        return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
-
-    def other_kind(self) -> str:
-        """That its words speak of another kind of attention; "" where they do not."""
-        if _NEIGHBOURS.search(self._code):
-            return "it seems to attend to a window of near tokens, which the kata does not ask for"
-        kind = _OTHER_KINDS.search(self._code)
-        return (
-            f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for" if kind else ""
-        )
-
-    def _layers_that_do_more(self, reading: Reading) -> str:
-        """The class of the source, or of a missing import, that makes its layers and does more than multiply; or ""."""
-        structure = self.search.structure
-        owners = {reading.layer(role).weight.rpartition(".")[0] for role in ("q", "k", "v", "o")} - {""}
-        makers = {made for path, made, _ in structure.parts(self.definition) if path in owners}
-        for maker in sorted(makers):
-            inner = structure.find(maker)
-            if maker in structure.imports and structure.imports[maker].partition(".")[0] != "torch":
-                return maker
-            if inner is not None and _MORE_THAN_LINEAR.search(code_of(inner.reached)):
-                return maker
-        return ""
-
-    def _other_tokens(self, reading: Reading) -> str:
-        """That it returns no new vector for each token: one for all of them, or some as they are; "" where it does."""
-        if not self.contract.is_module or self.contract.has_score:
-            return ""
-        found = []
-        handed_on = []
-        for _, one in self.search.unmasked(reading):
-            for call, answer in zip(one.calls, one.answers, strict=True):
-                x = call.probe.args[0]
-                given = tuple(x.shape)
-                out = tensors(answer.output)[0] if answer.output is not None else None
-                got = tuple(out.shape) if out is not None else ()
-                if len(got) == len(given) > 2:
-                    found.append((given, got))
-                if out is not None and got == given and given[-2] > 1 and given[-1] > 1:
-                    handed_on.append((x == out).all(-1).flatten(0, -2).all(0).sum().item())  # (..., T, E): places
-        if handed_on and all(handed_on):
-            return (
-                "it returns some tokens of x as they are, and the kata's attention returns a new vector for each token"
-            )
-        other = [
-            (given, got)
-            for given, got in found
-            if given[-2] != 1 and got[-2] != given[-2] and (*got[:-2], got[-1]) == (*given[:-2], given[-1])
-        ]
-        if not other or len(other) < len([given for given, _ in found if given[-2] != 1]):
-            return ""
-        return f"it returns {other[0][1]} for {other[0][0]}, and the kata's attention returns a vector for each token"
-
-    def _has_one_width(self, reading: Reading) -> bool:
+    def has_one_width(self, reading: Reading) -> bool:
         """Whether it is built with one width for x and context, for query and keys, or for x and its keys and values."""
         widths = {value for _, value in reading.build} & {"E", "C", "D", "I", "V"}
         if reading.is_one_of_heads:
@@ -262,7 +172,7 @@ class DefinitionSearch:
 
     def _never_read(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Those of the names that the code has nowhere but among its parameters."""
-        return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", self._code)) == 1)
+        return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", self.code)) == 1)
 
     def notes(self, reading: Reading) -> tuple[str, ...]:
         """What is to be said of the masks that the code takes, in sentences."""
@@ -314,7 +224,7 @@ class DefinitionSearch:
                 if not {contract.conventions[name].unless_built for name in each} & set(dict(one.build).values())
             ]
         if self.contract.has_own_sizes:  # one size of the code's can stand for all three only where they are equal
-            called = [replace(one, alike=self._has_one_width(one)) for one in called]
+            called = [replace(one, alike=self.has_one_width(one)) for one in called]
         of_calls = {key: value for key, value in self.given.items() if key not in OF_MASKS}
         return list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
 
@@ -329,7 +239,7 @@ class DefinitionSearch:
 
     def _unmasked(self, readings: list[Reading], *, needs_mask: bool) -> Ranked | None:
         """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
-        if _ASSERTS_FLOAT32.search(self._code) and "float32" not in self.given and self.contract.is_module:
+        if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given and self.contract.is_module:
             readings = [replace(one, float32=True) for one in readings]
         ranked = self._best(readings)
         if (ranked is None or not ranked.answers) and self._is_narrow(readings):
@@ -341,7 +251,7 @@ class DefinitionSearch:
             ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
         if self._has_one_length(ranked, readings):
             ranked, readings = self._of_one_length(ranked, readings, needs_mask=needs_mask)
-        one_width = self._has_one_width(readings[0]) and not readings[0].causal
+        one_width = self.has_one_width(readings[0]) and not readings[0].causal
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
             alike = self._best([replace(one, alike=True) for one in readings])
@@ -416,18 +326,23 @@ class DefinitionSearch:
         return ranked
 
     def _of_any_rank(self, ranked: Ranked) -> Ranked:
-        """The reading; but of any number of dimensions for a function that raises for none.
+        """The reading; but of any number of dimensions for a function, and of a batch for a module, that raises for none.
 
         Read for two alone, a softmax along dimension 1, or along none that is named, would be right.
         """
-        if self.contract.is_module or ranked.reading.dims != 2 or "dims" in self.given:
+        has_batch = not self.contract.is_module or "dims" in self.contract.left_out
+        if ranked.reading.dims != 2 or not has_batch or "dims" in self.given or self._says_one_sequence():
             return ranked
-        whole = replace(ranked.reading, dims=0)
+        whole = replace(ranked.reading, dims=3 if self.contract.is_module else 0)
         asked = self.search.unmasked(whole)
         if partly(asked) or not fits(asked):
             return ranked
         count = mistakes(asked, MOST_MISTAKES)
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
+
+    def _says_one_sequence(self) -> bool:
+        """Whether its shapes in words are those of one sequence, `(T, E)`, and never those of a batch."""
+        return _ONE_SEQUENCE.search(self.text) is not None and _BATCH.search(self.text) is None
 
     def _of_usual_rank(self, ranked: Ranked) -> Ranked:
         """The reading; but with heads or a batch before the tokens, for a function that cannot do without: "b ... t d"."""

@@ -13,6 +13,7 @@ from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Layer, Reading
 from attn_kata.readings.structure import Structure
 
+_OF_A_MODEL = re.compile(r"model|emb|hidden", re.IGNORECASE)
 MOST_TIES = 2  # that are shown
 # What a flag that is not shown stands for.
 EMPTY = {"causal": "no", "residual": "no", "square": "no", "alike": "no", "order": "batch", "returns": "tensor"}
@@ -75,6 +76,19 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         notes.append(
             "It computes in float32, whatever dtype it gets, and it is graded like that. The contract calls this a mistake: "
             "numerics.forced_float32, or numerics.default_dtype if the code makes its own tensors"
+        )
+    if reading.square:
+        notes.append(
+            "It takes only as many queries as keys, and it is graded like that. "
+            "If it should take others too, this is context.query_length"
+        )
+    if _lacks_output(reading, contract):
+        notes.append(f"It has no output layer. If it is meant to be all of {reading.kata}, this is output.missing")
+    widths = [name for name, value in reading.build if value in ("D", "E") and _OF_A_MODEL.search(name)]
+    if widths and not contract.is_module:
+        notes.append(
+            f"It is built with {widths[0]} as wide as q. If {widths[0]} is elsewhere the width of all heads together, "
+            "a scale by it is scale.embed_dim"
         )
     notes += [*chosen.notes, *(_tie(reading, other) for other in chosen.ties[:MOST_TIES])]
     if by_contract:

@@ -195,7 +195,9 @@ class Limits:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
-        elif self.reading.causal and {"k", "key"} & set(self.contract.inputs):
+        if self.reading.dims == 4 or (self.reading.dims == 3 and self.contract.is_module):
+            limited = replace(limited, probes=functools.partial(_of_rank, self.reading.dims, limited.probes))
+        if not self.reading.square and self.reading.causal and {"k", "key"} & set(self.contract.inputs):
             every = limited.probes
             limited = replace(limited, probes=lambda: [_with_fewer_queries(one) for one in every()])
         if self.reading.alike and self.contract.has_own_sizes:
@@ -255,6 +257,20 @@ class Limits:
 def _no_weights(state: State) -> None:
     out, weights = state.out
     state.out = (out, torch.zeros_like(weights))
+
+
+def _of_rank(dims: int, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
+    """The probes with at least so many dimensions. Ones that are added have size 2: along size 1 every softmax gives 1."""
+    found = []
+    for one in probes():
+        args = one.args
+        while isinstance(args[0], Tensor) and args[0].dim() < dims:
+            wider = (isinstance(part, Tensor) and part.is_floating_point() for part in args)
+            args = tuple(
+                torch.stack([part, part / 2]) if wide else part for part, wide in zip(args, wider, strict=True)
+            )
+        found.append(replace(one, args=args))
+    return found
 
 
 def _is_square(args: tuple[Any, ...]) -> bool:

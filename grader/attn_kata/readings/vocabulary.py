@@ -111,7 +111,9 @@ _OUTPUT = re.compile(r"out(?:put)?s?(?:_|$)|context|ctx|result|attn_values?$", r
 NORMS = ("LayerNorm", "RMSNorm", "BatchNorm1d", "GroupNorm")
 
 
-_OTHER_SIZES = re.compile(r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type")
+_OTHER_SIZES = re.compile(
+    r"vocab|batch|ff|mlp|window|kernel|patch|image|class|layers|stride|depth|token_type|chunk|bucket|top_?k"
+)
 
 
 def plain(name: str) -> str:
@@ -230,13 +232,15 @@ def size_in(name: str, text: str) -> str | None:
     """
     symbol = size_of(name)
     own = rf"(?:\w+\.)*{re.escape(name)}\b"
+    if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
+        return "L"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
         if any(size_of(quotient) == "D" for quotient in re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)):
             return "H"
         if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
             return "E"
-        if re.search(rf"tri[lu]\((?:\s|[\w.]+\()*\(?\s*{own}\s*,\s*{own}\b", text):
-            return "L"  # both sides of a triangle
+    if symbol == "E" and re.search(rf"\b\w*heads?\s*=\s*[\w.]+\s*//\s*{own}", text):
+        return "D"  # the number of heads is a width, divided by it
     if symbol == "D":
         quotients = re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)
         sizes = {size_of(quotient) for quotient in quotients if plain(quotient) != plain(name)}
@@ -252,6 +256,13 @@ def size_in(name: str, text: str) -> str | None:
     return symbol
 
 
+def _sides_of_a_mask(own: str) -> re.Pattern[str]:
+    """Where a size is both sides of a triangle, or of the part that is cut from one: `tril(ones(n, n))`, `tril[:n, :n]`."""
+    return re.compile(
+        rf"tri[lu]\((?:\s|[\w.]+\()*\(?\s*{own}\s*,\s*{own}\b|\[(?:\s*:\s*,)*\s*:\s*{own}\s*,\s*:\s*{own}\s*\]"
+    )
+
+
 # For names that are not listed: what they contain, in this order.
 _PATTERNS = (
     (r"att\w*drop|drop\w*att", "p"),
@@ -260,7 +271,7 @@ _PATTERNS = (
     (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head|^d_\w*head$", "D"),
     (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
-    (r"len(?:gth)?s?$|max_?seq|block_?size|n_pos|max_pos", "L"),
+    (r"len(?:gth)?s?$|max_?seq|^(?:max_?|tgt_?|n_?)?block_?size|n_pos|max_pos", "L"),
     (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),
     (r"dim|size|width|embed|emb_|model|hidden|feature|channel|units", "E"),
 )

@@ -1,0 +1,112 @@
+"""Why code that fails, and that no mistake explains, gets no verdict: what says that it is meant to compute something else."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from attn_kata.diagnosis.outcomes import tensors
+from attn_kata.readings import certain, vocabulary
+from attn_kata.readings.behaviour import Ranked, partly
+from attn_kata.readings.reading import Reading
+from attn_kata.readings.structure import code_of
+
+if TYPE_CHECKING:
+    from attn_kata.readings.definition_search import DefinitionSearch
+
+_SIZES = ("E", "H", "D", "C", "I", "V")
+
+# Terms of position inside of an attention.
+_PLACES = re.compile(r"\bsin\(|\bsinus|\brel(?:ative)?_?pos|\bpos(?:ition(?:al)?)?_?(?:emb|enc|bias)|alibi", re.I)
+
+# Terms of an attention that sees near tokens only.
+_NEIGHBOURS = re.compile(r"sliding|window_size|local_att|neighbou?rhood", re.I)
+
+
+# Terms of attentions that are not softmax(q k^T) v over all keys.
+_OTHER_KINDS = re.compile(
+    r"\blsh|bucket|hashes|linformer|performer|nystrom|talking|sinkhorn|kernel_fn|feature_map|entmax|sparsemax"
+    r"|soft_?cap|logit_?cap|\bgat(?:e|es|ing)\b|gate_?proj|g_proj|\btop_?k\b|\w*norm\w*\(\s*(?:q|k|quer(?:y|ies)|keys?)\b",
+    re.I,
+)
+_MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
+
+
+def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
+    """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
+    if not one.sizes_fit and ".0." in ranked.reading.q.weight:
+        return "each of its heads has layers as wide as x, and the kata's heads share that width between them"
+    if not ranked.answers:
+        masked = ranked.reading.mask != "none"
+        if certain.returns_nothing(one.definition) or certain.raises(ranked.reading, one.search, one.definition):
+            return ""
+        why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
+        return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
+    one_width = one.contract.is_cross and one.has_one_width(ranked.reading)
+    if one_width and partly(one.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
+        return f"it has one width for x and context, and raises{one.search.why([ranked.reading])}"
+    if returned := _other_tokens(one, ranked.reading):
+        return returned
+    if one.further:
+        return f"it computes with {', '.join(one.further[:3])}, which the kata does not have"
+    if _PLACES.search(one.code) and not ranked.reading.unturned:
+        return "it seems to use positions inside, which the kata does not have"
+    if kind := of_kind(one):
+        return kind
+    if maker := _layers_that_do_more(one, ranked.reading):
+        return f"its layers are made by {maker}, which does more than a linear layer"
+    sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]
+    text = one.text
+    if one.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
+        return ""
+    return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+
+
+def of_kind(one: DefinitionSearch) -> str:
+    """That its words speak of another kind of attention; "" where they do not."""
+    if _NEIGHBOURS.search(one.code):
+        return "it seems to attend to a window of near tokens, which the kata does not ask for"
+    kind = _OTHER_KINDS.search(one.code)
+    return f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for" if kind else ""
+
+
+def _layers_that_do_more(one: DefinitionSearch, reading: Reading) -> str:
+    """The class of the source, or of a missing import, that makes its layers and does more than multiply; or ""."""
+    structure = one.search.structure
+    owners = {reading.layer(role).weight.rpartition(".")[0] for role in ("q", "k", "v", "o")} - {""}
+    makers = {made for path, made, _ in structure.parts(one.definition) if path in owners}
+    for maker in sorted(makers):
+        inner = structure.find(maker)
+        if maker in structure.imports and structure.imports[maker].partition(".")[0] != "torch":
+            return maker
+        if inner is not None and _MORE_THAN_LINEAR.search(code_of(inner.reached)):
+            return maker
+    return ""
+
+
+def _other_tokens(one: DefinitionSearch, reading: Reading) -> str:
+    """That it returns no new vector for each token: one for all of them, or some as they are; "" where it does."""
+    if not one.contract.is_module or one.contract.has_score:
+        return ""
+    found = []
+    handed_on = []
+    for _, asked in one.search.unmasked(reading):
+        for call, answer in zip(asked.calls, asked.answers, strict=True):
+            x = call.probe.args[0]
+            given = tuple(x.shape)
+            out = tensors(answer.output)[0] if answer.output is not None else None
+            got = tuple(out.shape) if out is not None else ()
+            if len(got) == len(given) > 2:
+                found.append((given, got))
+            if out is not None and got == given and given[-2] > 1 and given[-1] > 1:
+                handed_on.append((x == out).all(-1).flatten(0, -2).all(0).sum().item())  # (..., T, E): places
+    if handed_on and all(handed_on):
+        return "it returns some tokens of x as they are, and the kata's attention returns a new vector for each token"
+    other = [
+        (given, got)
+        for given, got in found
+        if given[-2] != 1 and got[-2] != given[-2] and (*got[:-2], got[-1]) == (*given[:-2], given[-1])
+    ]
+    if not other or len(other) < len([given for given, _ in found if given[-2] != 1]):
+        return ""
+    return f"it returns {other[0][1]} for {other[0][0]}, and the kata's attention returns a vector for each token"
