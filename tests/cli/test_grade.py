@@ -293,13 +293,25 @@ def test_a_file_with_the_names_of_several_katas_is_graded_by_the_one_whose_contr
     assert "--kata mha or --kata qkv_attention grades its other code." in done.stderr
 
 
+NEEDS_A_HELPER = (
+    "class SelfAttendWithHeads(torch.nn.Module):\n    def __init__(self, width, n_heads):\n        super().__init__()\n"
+    "        self.q, self.k = torch.nn.Linear(width, width), helper(width)\n\n"
+    "    def forward(self, x):\n        return (self.q(x) @ self.k(x).mT).softmax(-1) @ x\n"
+)
+
+
+def test_where_a_definition_cannot_be_read_the_next_one_gives_no_failure_that_names_nothing(run, folder):
+    unexplained = "import torch\n\ndef attend(q, k, v):\n    return ((q @ k.mT) ** 3).softmax(-1) @ v.abs()\n\n"
+    (folder / "both.py").write_text(unexplained + NEEDS_A_HELPER)
+    done = run("grade", "both.py")
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("UNGRADED  mha")
+    assert "attend looks like" not in done.stderr
+
+
 def test_where_a_definition_cannot_be_read_the_next_ones_kata_is_tried_and_that_is_said(run, folder):
-    needs_a_helper = (
-        "class SelfAttendWithHeads(torch.nn.Module):\n    def __init__(self, width, n_heads):\n        super().__init__()\n"
-        "        self.q, self.k = torch.nn.Linear(width, width), helper(width)\n\n"
-        "    def forward(self, x):\n        return (self.q(x) @ self.k(x).mT).softmax(-1) @ x\n"
-    )
-    (folder / "both.py").write_text(WRONG.replace("scaled_dot_product_attention", "attend") + needs_a_helper)
+    (folder / "both.py").write_text(WRONG.replace("scaled_dot_product_attention", "attend") + NEEDS_A_HELPER)
     done = run("grade", "both.py")
 
     assert done.returncode == 1

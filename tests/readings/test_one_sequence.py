@@ -40,6 +40,7 @@ def test_a_softmax_along_dimension_1_is_right_only_where_words_say_that_there_is
     of_one = shared_engine.grade(slug, (HEAD + text.replace(*SAID[slug])).encode(), attempt="mine.py", reads=True)
 
     assert [each.id for one in of_batch.diagnosis for each in one.mistakes] == [mistake]
+    assert any("--read dims=2" in note for note in of_batch.reading["notes"])
     assert of_one.outcome == "passed"
 
 

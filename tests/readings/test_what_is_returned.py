@@ -67,3 +67,26 @@ def test_which_of_two_results_is_the_output_is_found_whatever_their_names(text):
     assert isinstance(right, Chosen)
     assert (right.mistakes, set(right.reading.places)) == (0, {"0", "1"})
     assert wrong.mistakes == 1
+
+
+GENERAL = """
+class GeneralScore(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+        self.wa = nn.Linear(hidden_dim, hidden_dim)
+
+    def forward(self, encoder_outputs, decoder_hidden):
+        keys = self.wa(encoder_outputs)
+        weights = F.softmax(torch.bmm(decoder_hidden.unsqueeze(1), keys.transpose(1, 2)).squeeze(1), dim=1)
+        context = torch.bmm(weights.unsqueeze(1), encoder_outputs)
+        return context.squeeze(1), weights
+"""
+
+
+@pytest.mark.parametrize(("values", "mistakes"), [("encoder_outputs", []), ("keys", ["mix.keys"])])
+def test_right_weights_beside_a_wrong_context_hide_nothing(values, mistakes, shared_engine):
+    text = HEAD + GENERAL.replace("unsqueeze(1), encoder_outputs)", f"unsqueeze(1), {values})")
+    report = shared_engine.grade("multiplicative_attention", text.encode(), attempt="mine.py", reads=True)
+
+    assert [each.id for one in report.diagnosis for each in one.mistakes] == mistakes
+    assert (report.outcome == "passed") == (not mistakes)

@@ -147,17 +147,9 @@ def test_a_class_that_cannot_be_defined_is_told_with_what_it_raises(shared_engin
     assert "name 'nn' is not defined, line 5" in message
 
 
-MAKERS = {
-    "lambda": "Norm = lambda width: nn.LayerNorm(width, eps=1e-6)\n",
-    "partial": "from functools import partial\nNorm = partial(nn.LayerNorm, eps=1e-6)\n",
-}
-
-
-@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_norms_that_a_line_at_module_level_makes_are_read_with_it(maker):
-    block = (
-        ATTEND.replace("mask=None", "mask")
-        + """
+BLOCK = (
+    ATTEND.replace("mask=None", "mask")
+    + """
 
 class Block(nn.Module):
     def __init__(self, width, n_heads, hidden):
@@ -169,8 +161,16 @@ class Block(nn.Module):
         x = x + self.attn(self.ln1(x), mask)
         return x + self.ff(self.ln2(x))
 """
-    )
-    found = read(HEAD + maker + block, "transformer_block", "entry=Block")
+)
+MAKERS = {
+    "lambda": "Norm = lambda width: nn.LayerNorm(width, eps=1e-6)\n",
+    "partial": "from functools import partial\nNorm = partial(nn.LayerNorm, eps=1e-6)\n",
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_norms_that_a_line_at_module_level_makes_are_read_with_it(maker):
+    found = read(HEAD + maker + BLOCK, "transformer_block", "entry=Block")
 
     assert isinstance(found, Chosen)
     assert (found.mistakes, "eps_6" in found.reading.conventions) == (0, True)
@@ -186,23 +186,7 @@ class Norm(nn.Module):
     def forward(self, x):
         return self.weight * (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5) + self.bias
 """
-    block = (
-        ATTEND.replace("mask=None", "mask")
-        + norm
-        + """
-
-class Block(nn.Module):
-    def __init__(self, width, n_heads, hidden):
-        super().__init__()
-        self.attn, self.ln1, self.ln2 = SelfAttend(width, n_heads), Norm(width), Norm(width)
-        self.ff = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
-
-    def forward(self, x, mask):
-        x = x + self.attn(self.ln1(x), mask)
-        return x + self.ff(self.ln2(x))
-"""
-    )
-    found = read(HEAD + block, "transformer_block", "entry=Block")
+    found = read(HEAD + norm + BLOCK, "transformer_block", "entry=Block")
 
     assert isinstance(found, Chosen)
     assert (found.mistakes, "sample_variance" in found.reading.conventions) == (0, True)

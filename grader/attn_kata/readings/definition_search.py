@@ -46,7 +46,7 @@ class DefinitionSearch:
     switch_untried: tuple[str, ...] = field(
         default=(), init=False
     )  # flags of a mask of its own that no known way explains
-    said: tuple[str, ...] = field(default=(), init=False)  # of one of several masks
+    said: tuple[str, ...] = field(default=(), init=False)  # of one of several masks, and of one sequence
     right_beside: tuple[str, ...] = field(default=(), init=False)  # other masks that were tried, each by itself
     further: tuple[str, ...] = field(default=(), init=False)  # parameters that are none of the contract's
 
@@ -175,7 +175,7 @@ class DefinitionSearch:
         return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", self.code)) == 1)
 
     def notes(self, reading: Reading) -> tuple[str, ...]:
-        """What is to be said of the masks that the code takes, in sentences."""
+        """What is to be said of the masks that the code takes, and of its dimensions, in sentences."""
         others = calls.other_masks(self.definition, reading, self.contract)
         said = [
             f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
@@ -188,7 +188,7 @@ class DefinitionSearch:
                 f"It raises without its mask, which its call allows to leave out{self.search.why([without])}. "
                 "It is graded with a mask in every call"
             )
-        return (*self.said, *said)
+        return (*dict.fromkeys(self.said), *said)
 
     def _without_mask(self, reading: Reading) -> tuple[tuple[str, str], ...]:
         return tuple((name, value) for name, value in reading.call if value != "mask")
@@ -338,6 +338,8 @@ class DefinitionSearch:
         if partly(asked) or not fits(asked):
             return ranked
         count = mistakes(asked, MOST_MISTAKES)
+        if count != 0 and not ranked.mistakes:
+            self.said += ("It is right for one sequence, (T, E). If you meant that: --read dims=2",)
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
 
     def _says_one_sequence(self) -> bool:
@@ -500,7 +502,7 @@ class DefinitionSearch:
             if found.mistakes:
                 first = next(name for name, value in masked.reading.call if value == "mask")
                 self.right_beside += (first,)
-                self.said = (f"With {first} it is right as read. This is about {name}, given alone",)
+                self.said += (f"With {first} it is right as read. This is about {name}, given alone",)
                 return found
             self.right_beside += (name,)
         return masked
