@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings import function_adapter, module_adapter, own_code, positions, rotation_adapter
+from attn_kata.readings import function_adapter, laying, module_adapter, own_code, positions, rotation_adapter
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 
@@ -99,6 +99,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):
         parts.append(positions.ANGLES)
+    if any(layer.layout == "wide" for layer in (reading.q, reading.o)):
+        parts.append(laying.WIDE)
     if reading.is_class:
         parts.append(own_code.builder(reading))
     if reading.builder:

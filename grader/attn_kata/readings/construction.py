@@ -50,9 +50,10 @@ def built(search: Search, definition: Definition) -> Built:
     reasons: list[str] = []
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
+    wide: Built | None = None  # with heads as wide as x, where no size of a head can be given
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     is_said = bool(of_build.keys() - {"processor", "unturned"})
-    rotations = positions.classes(definition, search.structure)
+    rotations = positions.makers(definition, search.structure)
     waiting = [with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)]
     waiting = list(dict.fromkeys(waiting))
     for one in waiting:
@@ -64,8 +65,8 @@ def built(search: Search, definition: Definition) -> Built:
         if isinstance(shapes, Raised):
             raises = f"raises {shapes.types[0]}: {shapes.text[:MOST_OF_A_REASON]}{shapes.where}"
             reasons.append(f"{one.entry}({_shown(one)}) {raises}")
-            if rotations and "unturned" not in search.given and not set(rotations) & set(one.unturned):
-                waiting.append(replace(one, unturned=(*one.unturned, *rotations)))
+            if "unturned" not in search.given and not set(rotations) <= set(one.unturned):
+                waiting.append(replace(one, unturned=tuple(dict.fromkeys((*one.unturned, *rotations)))))
             if certain.is_own_mistake(shapes, search.structure.text(definition), search.structure):
                 raising.append(one)
             continue
@@ -85,12 +86,18 @@ def built(search: Search, definition: Definition) -> Built:
         if of_layers and not readings:
             readings = [one]
         readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
-        if readings and (is_said or layers.plausible(readings[0], shapes, search.contract)):
+        fits = readings and (is_said or layers.plausible(readings[0], shapes, search.contract))
+        if fits and readings[0].o.layout == "wide" and not is_said:
+            wide = wide or Built(readings=readings, further=_further(readings[0], shapes, definition))
+            continue
+        if fits:
             return Built(readings=readings, further=_further(readings[0], shapes, definition))
         if readings:
             fallback = fallback or readings
             continue
         reasons.append(f"its parameters do not say which are q, k and v ({_listed(shapes)})")
+    if wide is not None:
+        return wide
     if fallback:
         return Built(readings=fallback, sizes_fit=False)
     if raising and len(raising) == len(reasons):

@@ -28,7 +28,8 @@ def with_layers(
     }
     if not weights:
         return []
-    groups = _groups(weights, int(LOOK["H"]))
+    of_wide_heads = contract.has_heads and (LOOK["E"], LOOK["H"] * LOOK["E"]) in weights.values()
+    groups = _groups(weights, int(LOOK["H"]), wide=of_wide_heads)
     wanted = [
         role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")
     ]
@@ -81,12 +82,15 @@ def with_layers(
     readings = []
     for more in assignments or [{}]:
         places = {**named, **more}
-        if any(role not in places and role not in covered for role in wanted if role != "o"):
-            continue
+        lacking = [role for role in wanted if role not in places and role not in covered and role != "o"]
+        if lacking and (len(lacking) > 1 or rest or len(wanted) < 3):
+            continue  # one alone may be missing: by mistake, another layer does its work
         layers = {role: _layer(path, shapes, made, role) for role, path in places.items()}
         for path, kind in fused.items():
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
+        if all(_is_of_wide_heads(layers.get(role), shapes) for role in ("q", "k", "v", "o")):
+            layers = {role: replace(one, layout="wide") for role, one in layers.items()}
         layers = {
             role: replace(one, layout="columns") if one.weight in turned and one.layout == "rows" else one
             for role, one in layers.items()
@@ -118,6 +122,13 @@ def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:
     return replace(layer, layout=layout) if is_small and of_all else layer
 
 
+def _is_of_wide_heads(layer: Layer | None, shapes: Shapes) -> bool:
+    """Whether a layer has the sizes of heads that are as wide as x."""
+    path, E = ("" if layer is None else layer.weight), LOOK["E"]
+    widths = ((E, E),) if ".*." in path else ((LOOK["H"] * E, E), (E, LOOK["H"] * E))
+    return path.endswith(".weight") and shapes.get(path.replace(".*.", ".0.")) in widths
+
+
 def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
     """Whether the layers have the sizes that the contract's would have."""
     if contract.has_score:
@@ -128,6 +139,8 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
         if ".*." not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
             return False
     last = reading.q.weight.replace(".0.", f".{LOOK['H'] - 1}.")
+    if reading.o.layout == "wide":
+        return all(reading.layer(role).layout == "wide" for role in ("q", "k", "v"))
     if contract.has_heads and last != reading.q.weight and last in shapes:
         return False  # each head has layers for all heads: the size was meant for one
     for role in ("q", "k"):
@@ -154,8 +167,8 @@ def _in_bypassed(path: str, reading: Reading) -> bool:
     return any(one.startswith(f"{name}.") for name in reading.bypassed for one in (path, starred))
 
 
-def _groups(weights: Shapes, heads: int) -> Shapes:
-    """The weights by path; those of one layer per head as one, with `*` for the head."""
+def _groups(weights: Shapes, heads: int, *, wide: bool) -> Shapes:
+    """The weights by path; those of one layer per head as one, with `*` for the head. `wide`: each may be as wide as x."""
     starred: dict[str, list[str]] = {}
     for path in weights:
         parts = path.split(".")
@@ -167,7 +180,7 @@ def _groups(weights: Shapes, heads: int) -> Shapes:
     together: dict[str, str] = {}
     for star, paths in starred.items():
         # As many as heads, each with the rows of one: not a list of q, k and v.
-        if len(paths) == heads and LOOK["E"] > min(weights[paths[0]][:2]):
+        if len(paths) == heads and (wide or LOOK["E"] > min(weights[paths[0]][:2])):
             together.update(dict.fromkeys(paths, star))
     for path, shape in weights.items():
         groups[together.get(path, path)] = shape

@@ -84,6 +84,8 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     parts = [f"{role}_{what[1:]}" for role in roles]
     if ".*." in path:
         before, after = path.split(".*.", 1)
+        if layout == "wide":
+            parts = [_of_wide_heads(part, role) for part, role in zip(parts, roles, strict=True)]
         wanted = [f"{part}.unflatten(0, (H, -1))[h]" for part in parts]
         if layout == "slices" and what == ".weight":
             wanted = [f"{part}.unflatten(1, (H, -1))[:, h]" for part in wanted]
@@ -107,9 +109,27 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
         value = _stored(value, layout, roles[0])
     elif layout == "shared":
         value = f"{value}[: {value}.shape[0] // H]"
+    elif layout == "wide" and roles != ["o"]:
+        value = _of_wide_heads(value, roles[0])
     elif layout in ("heads", "heads_columns", "columns_heads") and roles != ["o"]:
         value = f"{value}.unflatten(0, (H, -1))"
     return [f'laid["{path}"] = {value}']
+
+
+# The scores of heads that are H times as wide are divided by a root that is sqrt(H) times as large: q makes up for it.
+WIDE = '''
+
+def _wide(value, H, factor=1.0):
+    """The rows of each head (D, ...), and then rows of 0 for what a head as wide as x has more."""
+    each = value.unflatten(0, (H, -1))  # (H, D, ...)
+    zeros = each.new_zeros((H, (H - 1) * each.shape[1], *each.shape[2:]))
+    return _torch.cat([each, zeros], 1).flatten(0, 1) * factor
+'''
+
+
+def _of_wide_heads(value: str, role: str) -> str:
+    """A weight or bias of q, k or v for heads of which each is as wide as x."""
+    return f"_wide({value}, H{', H**0.5' if role == 'q' else ''})"
 
 
 def _stored(value: str, layout: str, role: str) -> str:
@@ -121,6 +141,8 @@ def _stored(value: str, layout: str, role: str) -> str:
         return f"{value}.flatten()"
     if layout == "conv":
         return f"{value}.unsqueeze(-1)"
+    if layout == "wide":
+        return f"_wide({value}.T, H).T" if role == "o" else _of_wide_heads(value, role)
     if layout == "shared":  # the layer of the first head, for all of them
         return f"{value}[: {value}.shape[0] // H, : {value}.shape[1] // H]"
     if layout not in of_heads:

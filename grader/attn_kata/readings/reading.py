@@ -64,7 +64,7 @@ from attn_kata.errors import UsageError
 Pairs = tuple[tuple[str, str], ...]
 
 ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
-LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "slices", "vector")
+LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "slices", "wide", "vector")
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
 ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")

@@ -1,0 +1,83 @@
+"""Heads of which each is as wide as x, in one layer or in one for each: the contract's heads share that width."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+
+ONE_LAYER = """
+class Wide(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.to_q, self.to_k, self.to_v = (nn.Linear(width, width * n_heads) for _ in range(3))
+        self.together = nn.Linear(n_heads * width, width)
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q, k, v = (one(x).view(b, t, self.n_heads, e).transpose(1, 2) for one in (self.to_q, self.to_k, self.to_v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / e**0.5, dim=-1)
+        return self.together((weights @ v).transpose(1, 2).reshape(b, t, -1))
+"""
+ONE_FOR_EACH = """
+class OneHead(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x):
+        weights = torch.softmax(self.W_q(x) @ self.W_k(x).mT / x.shape[-1] ** 0.5, dim=-1)
+        return weights @ self.W_v(x)
+
+
+class SeveralHeads(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.heads = nn.ModuleList([OneHead(width) for _ in range(n_heads)])
+        self.combine = nn.Linear(width * n_heads, width)
+
+    def forward(self, x):
+        return self.combine(torch.cat([head(x) for head in self.heads], dim=-1))
+"""
+WAYS = {"Wide": ONE_LAYER, "SeveralHeads": ONE_FOR_EACH}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_heads_as_wide_as_x_are_read_as_they_are(name, shared_engine):
+    report = shared_engine.grade("mha", (HEAD + WAYS[name]).encode(), attempt="mine.py", reads=True)
+    typed_back = shared_engine.grade(
+        "mha",
+        (HEAD + WAYS[name]).encode(),
+        attempt="mine.py",
+        reads=True,
+        flags=tuple(report.reading["flags"]),
+    )
+
+    assert (report.outcome, report.reading["entry"]) == ("passed", name)
+    assert "heads as wide as x" in report.reading["departures"]
+    assert typed_back.reading["flags"] == report.reading["flags"]
+    assert typed_back.outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "mistake"),
+    [
+        ("Wide", ".view(b, t, self.n_heads, e).transpose(1, 2)", ".view(b, self.n_heads, t, e)", "split.no_transpose"),
+        ("Wide", ".transpose(1, 2).reshape(b, t, -1)", ".reshape(b, t, -1)", "merge.no_transpose"),
+        ("Wide", "dim=-1", "dim=-2", "softmax.query_axis"),
+        ("Wide", "(self.to_q, self.to_k, self.to_v)", "(self.to_q, self.to_k, self.to_k)", "project.key_for_value"),
+        ("Wide", "e**0.5", "(e // self.n_heads) ** 0.5", None),
+        ("Wide", " / e**0.5", "", None),
+        ("SeveralHeads", "/ x.shape[-1] ** 0.5, dim=-1", "/ x.shape[-1] ** 0.5, dim=1", "softmax.query_axis"),
+        ("SeveralHeads", "weights @ self.W_v(x)", "weights @ self.W_k(x)", "project.key_for_value"),
+        ("SeveralHeads", " / x.shape[-1] ** 0.5", "", None),
+    ],
+)
+def test_no_mistake_in_them_passes(name, old, new, mistake, shared_engine):
+    """A scale that is wrong for them is no known mistake of narrower heads: it fails, and has no name."""
+    assert WAYS[name].count(old) == 1
+    source = HEAD + WAYS[name].replace(old, new)
+    report = shared_engine.grade("mha", source.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert mistake is None or mistake in [one.id for found in report.diagnosis for one in found.mistakes]
