@@ -280,6 +280,7 @@ PIPELINES = (
                 "block.eps",
                 *(both_norms(eps=eps) for eps in (1e-3, 1e-6, 1e-12)),
                 both_norms(eps=1e-6, outside=True),
+                both_norms(eps=1e-8),
             ),
             *variants(
                 "block.unbiased_variance", both_norms(unbiased=True), both_norms(unbiased=True, eps=1e-6, outside=True)

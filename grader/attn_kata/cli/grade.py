@@ -16,7 +16,6 @@ from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import waiting, warn
 from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.history import History
-from attn_kata.readings import advice
 from attn_kata.report.formats import FORMATS
 from attn_kata.report.model import Report
 from attn_kata.report.untrusted import without_hidden_inputs
@@ -140,13 +139,13 @@ def command(
 
         with waiting("Grading … (Ctrl-C stops)"):
             report = graded(target.kata.slug, reading.flags)
-            others = reading.others(source.code, target.kata.slug) if target.told_by and not properties else []
-            for slug, name, why in others if advice.UNREAD in (report.ungraded_because or "") else []:
+            unread = "" if properties or not target.told_by else report.ungraded_because or ""
+            for slug, name, why in reading.others(source.code, target.kata.slug, why=unread):
                 other = graded(slug, (f"entry={name}",))
                 if other.ungraded_because is None and other.says_why:
                     report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
                     destination.options = f"--kata {slug} --class {name}"
-                    warn(f"It could not be read so. {why}")
+                    warn(why)
                     break
             attention = report.reading["entry"] if report.reading and report.outcome == "passed" else ""
             if attention and target.told_by and not properties:

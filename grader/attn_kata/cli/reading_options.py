@@ -13,7 +13,7 @@ import click
 from attn_kata import resources
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable
-from attn_kata.readings import adapter, contract, inference, origin, syntax
+from attn_kata.readings import adapter, advice, contract, inference, origin, syntax
 from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
 
 if TYPE_CHECKING:
@@ -72,17 +72,24 @@ class ReadingOptions:
         slug = by_contract[0].slug
         return slug, f"It has the names of {slug}, so it is graded as {slug}. {others} grades its other code."
 
-    def others(self, source: bytes, slug: str) -> list[tuple[str, str, str]]:
+    def others(self, source: bytes, slug: str, *, why: str) -> list[tuple[str, str, str]]:
         """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence.
 
-        Not those that the unread one uses: a part that is right says nothing of the whole.
+        Those that the unread one uses only where `why` it is unread is an import: a part that is right says nothing of the
+        whole, and is said to be one.
         """
-        if self.strict or self.flags:
+        if self.strict or self.flags or advice.UNREAD not in why:
             return []
         every = list(inference.katas_of(source))
         meant = next((name for kata, name, _ in every if kata == slug), every[0][1] if every else "")
         parts = inference.parts_of(source, meant)
-        found = {kata: (kata, name, said) for kata, name, said in reversed(every) if name not in parts}
+        so = "It could not be read so."
+        found = {kata: (kata, name, f"{so} {said}") for kata, name, said in reversed(every) if name not in parts}
+        if advice.NOT_IMPORTED in why:
+            lacks = f"{meant} needs an import that is not installed. Only its part"
+            found |= {
+                kata: (kata, name, f"{lacks} {name} is graded, as {kata}.") for kata, name, _ in every if name in parts
+            }
         return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
 
     def blocks_around(self, source: bytes, entry: str) -> list[tuple[str, str]]:

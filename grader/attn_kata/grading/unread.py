@@ -21,7 +21,7 @@ def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: 
     say = advice.on(tried)
     if missing:
         imports = f"These imports are not installed here: {', '.join(missing)}"
-        lacks = "NameError" in tried or "could not be imported" in tried
+        lacks = "NameError" in tried or advice.NOT_IMPORTED in tried
         packages = " ".join(package for package in missing if not package.startswith("."))
         install = f"Install them where attn-kata is installed (pip install {packages}), or take" if packages else "Take"
         say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"

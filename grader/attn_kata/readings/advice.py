@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 UNREAD = "it could not be read as"  # the beginning of what is said
+NOT_IMPORTED = "could not be imported"
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
 
 # The first that is found in what was tried. What a stranger's code says is only looked at.
@@ -47,6 +48,7 @@ _ADVICE = tuple(
         (r"do not say which are q, k and v", "Say it with --read q=NAME --read k=NAME --read v=NAME"),
         (r"returns a (?:new )?vector for each token", "Name another class with --class NAME"),
         (r"positions inside", "Take the positions out of the attention, and grade what is left"),
+        (r"how many heads", "Say it with --read build=NAME=H, or --read one_head=yes"),
         (r"do not say how it is to be built", "Say it with --read build=NAME=E,NAME=H (E is the width, H the heads)"),
     )
 )

@@ -30,6 +30,8 @@ def run(
             best = found, one
         if best is not None and best[0].mistakes <= MOST_MISTAKES:
             break  # the likeliest definition that can be explained
+    if best is not None and search.tried and not best[0].answers and is_model(best[1].definition):
+        best = None  # what is said of the attention in it is of more use
     if best is None:
         nothing = not fitting and "entry" not in search.given
         if nothing:

@@ -11,7 +11,7 @@ from attn_kata.readings.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.layers import Shapes
 from attn_kata.readings.reading import Layer, Reading, with_flags
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings.structure import Definition, Structure, attention_like, has_layers_of_attention
 
 _ATTENDS = re.compile(r"softmax|scaled_dot_product|MultiheadAttention", re.IGNORECASE)
 _NAMED = re.compile(r"block|layer|transformer|encoder|decoder", re.IGNORECASE)
@@ -49,6 +49,15 @@ def block_like(structure: Structure) -> list[Definition]:
 def whole_blocks(structure: Structure) -> list[Definition]:
     """The blocks that make two norms or more themselves."""
     return [one for one in block_like(structure) if norms_of(one) > 1]
+
+
+def attentions_first(structure: Structure) -> list[Definition]:
+    """The definitions that may be an attention, the likeliest first; behind them the blocks that are named like one.
+
+    A block without layers for q, k and v of its own holds the attention that is meant.
+    """
+    whole = [one.name for one in whole_blocks(structure) if not has_layers_of_attention(one)]
+    return sorted(attention_like(structure), key=lambda one: one.name in whole)
 
 
 def around(structure: Structure, attention: str) -> list[str]:

@@ -68,9 +68,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
-        of_one = rf"\b{definition.name}\b" if definition.name.endswith("Head") else r"(?!)"  # class AttentionHead
-        told = re.search(r"(?i)head", re.sub(of_one, "", code_of(text))) is not None
-        headless = "H" not in {value for _, value in (*whole, *globals_)} and not told
+        headless = "H" not in {value for _, value in (*whole, *globals_)} and not _tells_of_heads(text)
         common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
         if contract.has_own_sizes and is_one_head(text):
             common = replace(common, globals=_as_one_of_heads(globals_))
@@ -149,6 +147,15 @@ def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[l
         ]
         if changed != pairs:
             yield changed
+
+
+def _tells_of_heads(text: str) -> bool:
+    """Whether the code has names of several heads: not of one, as AttentionHead and SingleHead, nor of its size."""
+    names = set(re.findall(r"\w*head\w*", code_of(text), re.IGNORECASE))
+    of_one = re.compile(
+        r"\w*(?:[a-z](?<!ulti)(?<!um)Head|(?<!\bn)(?<!_n)(?<!num)(?<!ulti)_head|(?i:single|one)_?(?i:head)\w*)"
+    )
+    return any(not of_one.fullmatch(name) and vocabulary.size_of(name) != "D" for name in names)
 
 
 _LAYERS_OF = re.compile(r"self\.(\w+)\s*=\s*(?:\w+\.)*Linear\(\s*[^,()]+,\s*(?:out_features\s*=\s*)?([^,()]+?)\s*[,)]")
@@ -236,6 +243,13 @@ def _rotation(parameter: Parameter, text: str) -> str | None:
     kept = re.search(rf"self\.(\w+)\s*=\s*{re.escape(parameter.name)}\b", text)
     called = kept is not None and re.search(rf"self\.{kept[1]}(?:\.\w+)?\(", text) is not None
     return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
+
+
+def with_scales(reading: Reading) -> list[Reading]:
+    """The reading; and where its builder sets what the scores are multiplied with or divided by, that the other way round."""
+    inverse = {"sqrt(D)": "1/sqrt(D)", "1/sqrt(D)": "sqrt(D)"}
+    other = tuple((name, inverse.get(value, value)) for name, value in reading.build)
+    return list(dict.fromkeys((reading, replace(reading, build=other))))
 
 
 def _with_words(pairs: list[tuple[str, str]], text: str) -> Iterator[list[tuple[str, str]]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attn_kata.readings import calls, certain, construction, conventions, masks, vocabulary
+from attn_kata.readings import advice, building, calls, certain, construction, conventions, masks, vocabulary
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
 from attn_kata.readings.building import LOOK
 from attn_kata.readings.construction import OF_MASKS
@@ -120,7 +120,7 @@ class DefinitionSearch:
             return None
         lacking = self._lacking(readings[:1])
         if lacking:
-            self._refuse(f" needs {lacking}, which could not be imported")
+            self._refuse(f" needs {lacking}, which {advice.NOT_IMPORTED}")
             return None
         parameter = self.parameter if self._may_have_mask else None
         if self.contract.is_block and parameter is not None:
@@ -206,6 +206,8 @@ class DefinitionSearch:
     def _called(self, built: list[Reading]) -> list[Reading]:
         """The readings of its calls without a mask, the likeliest first."""
         definition, structure, contract = self.definition, self.search.structure, self.contract
+        if "build" not in self.given:
+            built = [each for one in built for each in building.with_scales(one)]
         called = [each for one in built for each in calls.with_call(one, definition, structure, contract)]
         if self.mask_of is not None:
             own = {name: getattr(self.mask_of.reading, name) for name in ("builder", "lengths", "mask")}

@@ -40,6 +40,7 @@ _STORED = {
     "columns_heads": "stored (in, H, D)",
     "vector": "a vector",
     "shared": "one head's, used for every head",
+    "wide": "each head as wide as x",
     "slices": "one for each head, of its own columns alone",
 }
 
@@ -193,6 +194,8 @@ def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     for role in ROLES:
         layer = reading.layer(role)
         if not layer.weight:
+            if role in ("q", "k", "v") and role in contract.layers and reading.o.weight:
+                lines.append((role, "none"))
             if role == "o" and _lacks_output(reading, contract):
                 lines.append(("o", "none: the result of the heads is compared"))
             continue
@@ -229,6 +232,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     )
     found += ["fused"] * bool(reading.fused)
     found += ["one layer per head"] * any(".*." in reading.layer(role).weight for role in ("q", "k", "v"))
+    found += ["heads as wide as x"] * (reading.q.layout == "wide")
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask
     found += ["a mask of one length"] * (reading.lengths == 1)
@@ -348,7 +352,9 @@ def by_contract_names(source: bytes, reading: Reading, contract: Contract, struc
         attribute = _attribute(reading.layer(role))
         if attribute:
             text = re.sub(rf"(?<![\w.])self\.{re.escape(attribute)}\b", f"self.{own}", text)
-    return text.encode()
+    used = [name for name in (reading.entry, reading.builder, reading.table) if name]
+    # What nothing uses counts as dead beside a helper with a name of a contract, such as causal_mask.
+    return "\n".join((text, *used)).encode()
 
 
 def in_their_names(text: str, reading: Reading, contract: Contract) -> str:

@@ -26,9 +26,11 @@ _NEIGHBOURS = re.compile(r"sliding|window_size|local_att|neighbou?rhood", re.I)
 # Terms of attentions that are not softmax(q k^T) v over all keys.
 _OTHER_KINDS = re.compile(
     r"\blsh|bucket|hashes|linformer|performer|nystrom|talking|sinkhorn|kernel_fn|feature_map|entmax|sparsemax"
+    r"|mask[\w.()]*\[[^\]\n]*::"  # a mask with holes
     r"|soft_?cap|logit_?cap|\bgat(?:e|es|ing)\b|gate_?proj|g_proj|\btop_?k\b|\w*norm\w*\(\s*(?:q|k|quer(?:y|ies)|keys?)\b",
     re.I,
 )
+_SPLITS = re.compile(r"\.(?:view|reshape|unflatten)\(|rearrange")
 _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
 
 
@@ -42,9 +44,18 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
         return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
+    lacking = [
+        role for role in ("q", "k", "v") if role in one.contract.layers and not ranked.reading.layer(role).weight
+    ]
+    if lacking:
+        return f"its parameters do not say which are q, k and v (there is none for {lacking[0]})"
     one_width = one.contract.is_cross and one.has_one_width(ranked.reading)
     if one_width and partly(one.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
         return f"it has one width for x and context, and raises{one.search.why([ranked.reading])}"
+    built = {value for _, value in (*ranked.reading.build, *ranked.reading.globals)}
+    may_split = not ranked.reading.one_head or _SPLITS.search(one.code) is not None
+    if one.contract.has_heads and "H" not in built and may_split:
+        return "nothing that it is built with says how many heads it has"
     if returned := _other_tokens(one, ranked.reading):
         return returned
     if one.further:

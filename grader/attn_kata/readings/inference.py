@@ -45,7 +45,7 @@ def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
 def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str, str]]:
     """For each definition that looks like an attention its kata, its name and a sentence, the likeliest first."""
     found = syntax.of_source(source)
-    every = structure.attention_like(found)
+    every = blocks.attentions_first(found)
     if name is not None:
         named = found.find(name)
         every = [] if named is None else [named]

@@ -20,6 +20,7 @@ _GIVEN = {
 GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split()}
 NO_TURN = "no_turn"  # what a constructor gets that must be given a rotation
 _TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
+_ANGLES = re.compile(r"freqs?_?cis|theta|sinusoid|angles", re.IGNORECASE)
 _TABLES = re.compile(r"half|precompute|freq|build|init|every|get_|make|cache|create|compute", re.IGNORECASE)
 
 # Angles of 0, as a pair of tables, as what is called for them, and as what is called to turn q and k.
@@ -56,6 +57,25 @@ def _unturned(turn):
         return (both[0], both[1]) if pair else both[0]
 
     return unturned
+
+
+def _of_an_even_size(table):
+    """A function that makes angles, for any size: nothing is turned by them. One that turns vectors gives them back."""
+    import functools
+
+    unturned = _unturned(table)
+
+    @functools.wraps(getattr(table, "__wrapped__", table))
+    def of_an_even_size(*given, **named):
+        if any(isinstance(one, _torch.Tensor) and one.dim() > 2 for one in (*given, *named.values())):
+            return unturned(*given, **named)
+        try:
+            return table(*given, **named)
+        except Exception:
+            even = [one + one % 2 if type(one) is int else one for one in given]
+            return table(*even, **{name: one + one % 2 if type(one) is int else one for name, one in named.items()})
+
+    return of_an_even_size
 
 
 class _NoTurn:
@@ -115,12 +135,15 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def classes(definition: Definition, structure: Structure) -> tuple[str, ...]:
-    """The classes of the source that turn q and k, or make the angles: their constructors may want an even size of heads."""
+def makers(definition: Definition, structure: Structure) -> tuple[str, ...]:
+    """What of the source turns q and k, or makes the angles: it may want an even size of heads. Classes and functions."""
     return tuple(
         one.name
         for one in structure.reach(definition)
-        if one.is_class and one is not definition and _TURNS.search(one.name) and "softmax" not in one.text
+        if one is not definition
+        and (_TURNS.search(one.name) or (not one.is_class and _ANGLES.search(one.name)))
+        and (one.is_class or _TABLES.search(one.name))
+        and "softmax" not in one.text
     )
 
 
@@ -138,7 +161,8 @@ def _static_methods(one: Definition) -> list[str]:
 
 def _turns(one: Definition) -> bool:
     """Whether it takes vectors and gives them back, and is no table of angles."""
-    if not _TURNS.search(one.name) or (not one.is_class and _TABLES.search(one.name)):
+    takes_angles = any(GIVEN.get(vocabulary.plain(each.name), "0") != "0" for each in one.call)
+    if not _TURNS.search(one.name) or (not one.is_class and _TABLES.search(one.name) and not takes_angles):
         return False
     inputs = [vocabulary.input_of(parameter.name) or parameter.name for parameter in one.call]
     tables = any(
@@ -156,6 +180,11 @@ def caches(definition: Definition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _tables(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the names that make angles, and turn nothing themselves."""
+    return tuple(name for name in names if "." not in name and _TABLES.search(name))
+
+
 def lines_before(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that put something in the place of rotations: of missing ones, and of classes."""
     return [
@@ -163,11 +192,14 @@ def lines_before(names: tuple[str, ...]) -> list[str]:
         f"    for name in {names!r}:",
         "        if type(known.get(name)).__name__ == 'Missing' or isinstance(known.get(name), type):",
         "            known[name] = _NoTurn()",
+        f"        elif name in {_tables(names)!r} and callable(known.get(name)):",
+        "            known[name] = _of_an_even_size(known[name])",
     ]
 
 
 def build_lines(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that switch rotations off."""
+    names = tuple(name for name in names if name not in _tables(names))
     return [
         f"    for name in {names!r}:",
         "        parts = [part for path, part in theirs.named_modules() if path",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from attn_kata.readings import attention_search, blocks, builders, calls, mask_search, padding_builders, rotation_search
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.search import Search
-from attn_kata.readings.structure import attention_like
 
 MOST_NAMED = 8  # definitions, where the file has none with the name that was given
 
@@ -15,7 +14,7 @@ def read(search: Search) -> Chosen | NotRead:
     if search.contract.rotation:
         return rotation_search.run(search)
     structure, given = search.structure, search.given
-    like = blocks.block_like if search.contract.is_block else attention_like
+    like = blocks.block_like if search.contract.is_block else blocks.attentions_first
     fitting = [one for one in like(structure) if calls.fits(one, search.contract)]
     tried = fitting
     if "entry" in given:

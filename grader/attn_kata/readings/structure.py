@@ -128,12 +128,13 @@ def is_model(one: Definition) -> bool:
     return _WHOLE.search(one.name) is not None or not _RECURRENT.isdisjoint(one.layers.values())
 
 
-def _has_layers_of_attention(one: Definition) -> bool:
+def has_layers_of_attention(one: Definition) -> bool:
     """Whether a class, and no whole model, has layers for queries and keys, or one for both."""
     if not one.is_class or is_model(one):
         return False
-    roles = {vocabulary.role_of(name) for name in one.layers}
-    return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in one.layers)
+    names = [name for name, made in one.layers.items() if not made.endswith("Norm")]
+    roles = {vocabulary.role_of(name) for name in names}
+    return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in names)
 
 
 def _is_other_path(one: Definition, base: Definition) -> bool:
@@ -159,7 +160,7 @@ def attention_like(structure: Structure) -> list[Definition]:
         ):
             continue
         named = re.search(r"att[en]|head|mhs?a|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
-        if not named and not _has_layers_of_attention(one) and "softmax" not in without_log_softmax(one.text):
+        if not named and not has_layers_of_attention(one) and "softmax" not in without_log_softmax(one.text):
             continue
         score = 4 * named + min(own, 4) - 6 * is_model(one)
         score += 2 * sum(

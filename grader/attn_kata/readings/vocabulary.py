@@ -25,7 +25,7 @@ _SIZES: dict[str, str] = {
     "dhidden "
     "ffninnerdim decoderffnembeddim encoderffnembeddim ffndimension ffnnumhiddens",
     "1e-5": "eps layernormeps layernormepsilon normeps lneps layernormeps epsilon",
-    "16": "maxbatchsize maxbatch maxbsz",
+    "16": "maxbatchsize maxbatch maxbsz batchsize bsz",
     "D": "头维度 "
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
@@ -55,7 +55,7 @@ _SIZES: dict[str, str] = {
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary",
     "None": "device dtype normlayer mask layerid layeridx layer layernum rope rotary scale qkscale",
-    "sqrt(D)": "temperature",
+    "sqrt(D)": "temperature temp",
 }
 SIZES: dict[str, str] = {name: symbol for symbol, names in _SIZES.items() for name in names.lower().split()}
 
@@ -65,7 +65,8 @@ _INPUTS: dict[str, str] = {
     "q": "查询 q query queries qs xq queryinput qinput qx queriesin queryseq tgtq querystates qin",
     "k": "键 k key keys ks xk keyinput kinput kx keyseq keystates kin",
     "v": "值 v value values vs val vals xv valueinput vinput vx valueseq valuestates vin",
-    "context": "context encoderhiddenstates memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
+    "context": "annotations context "
+    "encoderhiddenstates memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
     "xkv keyvalues encodings encoded z encoderout source x2 xkv encout xenc othercontext contexts crossattentioninput",
     "mask": "掩码 mask attnmask attentionmask srcmask tgtmask keypaddingmask paddingmask padmask validlens validlen lengths "
     "seqlens keep keepmask masks selfattnmask causalmask attmask attentionbias attnbias allowed visible contextmask "
@@ -249,11 +250,16 @@ def size_in(name: str, text: str) -> str | None:
             if sizes and "H" not in sizes and not re.search(rf"{own}\s*\*\s*\w*head|head\w*\s*\*\s*{own}", text)
             else "D"
         )
-    if plain(name) in ("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale"):
+    if plain(name) in _SCALES:
         if re.search(rf"/\s*{own}", text):
             return "sqrt(D)"
         return "1/sqrt(D)" if re.search(rf"\*\s*{own}|{own}\s*\*", text) else symbol
     return symbol
+
+
+_SCALES = frozenset(
+    ("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale", "temp", "temperature")
+)
 
 
 def _sides_of_a_mask(own: str) -> re.Pattern[str]:

@@ -84,6 +84,10 @@ def kept(program: Program) -> int | None:
 
 
 def _makes_mask(program: Program, value: ast.expr) -> bool:
+    while isinstance(value, ast.Call) and "mask" not in callee(value) and isinstance(value.func, ast.Attribute):
+        if is_mask(program, value):
+            return True
+        value = value.func.value  # make_mask(T).unsqueeze(0).to(x.device)
     return is_mask(program, value) or (isinstance(value, ast.Call) and "mask" in callee(value))
 
 
