@@ -289,3 +289,219 @@ def test_a_mask_that_is_kept_with_a_wrong_size_of_it_is_named(shared_engine):
     assert kept in text
     assert [one.id for found in reports[0].diagnosis for one in found.mistakes] == ["mask.kept"]
     assert reports[1].outcome == "passed"
+
+
+CROSS_FROM_KEYS = """
+class Attend(nn.Module):
+    def __init__(self, query_dim, kv_dim=None, heads=1):
+        super().__init__()
+        kv_dim = kv_dim if kv_dim is not None else query_dim
+        self.heads, self.d = heads, kv_dim // heads
+        self.q, self.k, self.v = nn.Linear(query_dim, kv_dim), nn.Linear(kv_dim, kv_dim), nn.Linear(kv_dim, kv_dim)
+        self.back = nn.Linear(kv_dim, query_dim)
+
+    def forward(self, q, kv):
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in (self.q(q), self.k(kv), self.v(kv)))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.back((weights @ v).transpose(1, 2).flatten(2))
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, latent_dim, input_dim):
+        super().__init__()
+        self.q_norm, self.kv_norm = nn.LayerNorm(latent_dim), nn.LayerNorm(input_dim)
+        self.attend = Attend(latent_dim, input_dim)
+        self.dense = nn.Sequential(nn.Linear(latent_dim, latent_dim), nn.GELU(), nn.Linear(latent_dim, latent_dim))
+
+    def forward(self, x, z):
+        x = x + self.attend(self.q_norm(x), self.kv_norm(z))
+        return x + self.dense(x)
+"""
+SQUARE_HEAD = """
+class Head(nn.Module):
+    def __init__(self, head_size, d_model, applyMasking=False):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(head_size, head_size, bias=False) for _ in range(3))
+        self.applyMasking = applyMasking
+        self.register_buffer("later", torch.triu(torch.ones(256, 256), diagonal=1))
+
+    def forward(self, x):
+        T, C = x.shape[-2:]
+        scores = self.query(x) @ self.key(x).transpose(-2, -1) * C**-0.5
+        if(self.applyMasking):
+            scores = scores.masked_fill(self.later[:T, :T] == 1, float("-inf"))
+        return torch.softmax(scores, dim=-1) @ self.value(x)
+"""
+PARTS_OF_A_CONFIG = """
+class Head(nn.Module):
+    def __init__(self, params):
+        super().__init__()
+        self.params = params
+        self.query, self.key, self.value = (nn.Linear(params.model_dim, params.key_dim) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        return torch.softmax(q @ k.mT / math.sqrt(self.params.key_dim), dim=-1) @ v
+
+
+class Heads(nn.Module):
+    def __init__(self, params):
+        super().__init__()
+        self.params = params
+        self.heads = nn.ModuleList(Head(self.params.head_params) for _ in range(self.params.num_heads))
+        self.proj = nn.Linear(self.params.model_dim, self.params.model_dim)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
+"""
+ALIGNED = """
+class Align(nn.Module):
+    def __init__(self, enc_dim, dec_dim):
+        super().__init__()
+        self.W_a, self.U_a = nn.Linear(enc_dim, dec_dim, bias=False), nn.Linear(dec_dim, dec_dim, bias=False)
+        self.v = nn.Linear(dec_dim, 1, bias=False)
+
+    def forward(self, decoder_hidden, encoder_outputs):
+        energy = self.v(torch.tanh(self.W_a(encoder_outputs) + self.U_a(decoder_hidden)[:, None])).squeeze(-1)
+        weights = torch.softmax(energy, dim=1)
+        return (weights[..., None] * encoder_outputs).sum(1), weights
+"""
+TWO_D = """
+class OneHead(nn.Module):
+    def __init__(self, d_model, row_dim=0, col_dim=1):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+        self.row_dim, self.col_dim = row_dim, col_dim
+
+    def forward(self, encodings_q, encodings_k, encodings_v):
+        q, k, v = self.W_q(encodings_q), self.W_k(encodings_k), self.W_v(encodings_v)
+        scores = torch.matmul(q, k.transpose(self.row_dim, self.col_dim)) / k.size(self.col_dim) ** 0.5
+        return torch.softmax(scores, dim=self.col_dim) @ v
+
+
+class SeveralHeads(nn.Module):
+    def __init__(self, d_model, row_dim=0, col_dim=1, num_heads=1):
+        super().__init__()
+        self.heads = nn.ModuleList([OneHead(d_model, row_dim, col_dim) for _ in range(num_heads)])
+
+    def forward(self, encodings_q, encodings_k, encodings_v):
+        return torch.cat([head(encodings_q, encodings_k, encodings_v) for head in self.heads], dim=1)
+"""
+FOUND = {
+    "a_width_of_the_keys_for_all": ("cross_attention", CROSS_FROM_KEYS, " / math.sqrt(self.d)", ""),
+    "a_head_no_wider_than_x": ("self_attention", SQUARE_HEAD, "* C**-0.5", ""),
+    "a_part_of_a_config_by_its_name": ("mha", PARTS_OF_A_CONFIG, "dim=-1) @ v", "dim=-2) @ v"),
+    "layers_by_what_they_are_applied_to": ("additive_attention", ALIGNED, "torch.tanh(", "("),
+    "heads_of_one_sequence_without_an_output": ("qkv_attention", TWO_D, "dim=self.col_dim) @", "dim=self.row_dim) @"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_names_leave_open_is_found_and_hides_no_mistake(name, shared_engine):
+    slug, text, old, new = FOUND[name]
+    assert text.count(old) == 1
+    told = inference.kata_of((HEAD + text).encode())
+    right, wrong = (
+        shared_engine.grade(slug, (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(old, new))
+    )
+
+    assert told is not None
+    assert told[0] == slug
+    assert right.outcome == "passed", right.ungraded_because
+    assert wrong.outcome == "failed"
+    assert wrong.diagnosis
+
+
+def test_a_mask_under_a_switch_is_said_not_to_be_tried(shared_engine):
+    fixed = SQUARE_HEAD.replace("self.later[:T, :T]", "self.later")
+    report = shared_engine.grade("self_attention", (HEAD + fixed).encode(), attempt="mine.py", reads=True)
+
+    assert "its own mask is not tried (applyMasking)" in report.reading["departures"]
+
+
+def test_a_scale_by_the_number_of_keys_is_named_where_there_are_as_many_queries(shared_engine):
+    text = ATTEND.replace("def forward(self, x, mask=None):", "def forward(self, query, key, value):").replace(
+        "B, T, E = x.shape", "B, T, E = query.shape"
+    )
+    text = text.replace("(w(x).view(", "(w(y).view(").replace(
+        "for w in (self.w_q, self.w_k, self.w_v))",
+        "for w, y in zip((self.w_q, self.w_k, self.w_v), (query, key, value)))",
+    )
+    text = text.replace(
+        'if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))',
+        'if self.hides:\n            scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), float("-inf"))',
+    ).replace("self.h, self.d =", "self.hides = False\n        self.h, self.d =")
+    text = text.replace("math.sqrt(self.d)", "math.sqrt(scores_of.shape[-1])").replace(
+        "scores = q @ k.transpose(-2, -1) /", "scores_of = q @ k.transpose(-2, -1)\n        scores = scores_of /"
+    )
+    report = shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert "scale.key_length" in [one.id for found in report.diagnosis for one in found.mistakes]
+
+
+@pytest.mark.parametrize(
+    "of_output", ["out @ self.Wo", "torch.einsum('ij,...j->...i', self.Wo, out)", "F.linear(out, self.Wo)"]
+)
+def test_matrices_may_be_stored_either_way_and_two_mistakes_are_named(of_output, shared_engine):
+    text = ATTEND.replace("self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)", "").replace(
+        "self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)",
+        "self.Wq, self.Wk, self.Wv, self.Wo = (nn.Parameter(torch.randn(width, width)) for _ in range(4))",
+    )
+    text = text.replace("w(x).view(B, T, self.h, -1).transpose(1, 2)", "SPLIT").replace(
+        "(self.w_q, self.w_k, self.w_v)", "(self.Wq, self.Wk, self.Wv)"
+    )
+    text = text.replace("self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))", "MERGED\n        out = OUTPUT")
+    right = text.replace("SPLIT", "(x @ w).view(B, T, self.h, -1).transpose(1, 2)").replace(
+        "MERGED", "(weights @ v).transpose(1, 2).reshape(B, T, E)"
+    )
+    wrong = text.replace("SPLIT", "(x @ w).reshape(B, self.h, T, -1)").replace(
+        "MERGED", "(weights @ v).reshape(B, T, E)"
+    )
+    reports = [
+        shared_engine.grade("mha", (HEAD + each.replace("OUTPUT", of_output)).encode(), attempt="mine.py", reads=True)
+        for each in (right, wrong)
+    ]
+
+    assert reports[0].outcome == "passed"
+    assert {one.id for found in reports[1].diagnosis for one in found.mistakes} == {
+        "split.no_transpose",
+        "merge.no_transpose",
+    }
+
+
+def test_a_dropout_that_spoils_the_backward_pass_is_no_convention(shared_engine):
+    text = ATTEND.replace("width, n_heads", "width, n_heads, dropout=0.1").replace(
+        "self.h, self.d =", "self.drop = nn.Dropout(dropout, inplace=True)\n        self.h, self.d ="
+    )
+    text = text.replace("F.softmax(scores, dim=-1)", "self.drop(F.softmax(scores, dim=-1))")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["gradient.in_place"]
+
+
+def test_classes_with_names_of_several_contracts_and_other_arguments_are_read(tmp_path):
+    """Each has the layers of the contracts with its name, and none of them takes what these ask for."""
+    text = CROSS_FROM_KEYS.replace("class Attend", "class MultiHeadAttention").replace(
+        "= Attend(", "= MultiHeadAttention("
+    )
+    text = text.replace("query_dim, kv_dim=None, heads=1", "heads, query_dim, kv_dim").replace(
+        "MultiHeadAttention(latent_dim", "MultiHeadAttention(1, latent_dim"
+    )
+    for old, new in (("self.q,", "self.q_proj,"), ("self.k,", "self.k_proj,"), ("self.v =", "self.v_proj =")):
+        text = text.replace(old, new)
+    for old, new in (
+        ("self.q(", "self.q_proj("),
+        ("self.k(", "self.k_proj("),
+        ("self.v(", "self.v_proj("),
+        ("self.back", "self.o_proj"),
+    ):
+        text = text.replace(old, new)
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD + text)
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, "RIGHT, AS READ  cross_attention" in done.stdout) == (0, True), done.stderr

@@ -183,6 +183,14 @@ def _detached(evidence: Evidence) -> int | None:
     return 0 if lines.leaves_the_graph(evidence.source.encode()) else None
 
 
+def _changed_in_place(evidence: Evidence) -> int | None:
+    """Autograd says so, in the backward pass, or for a view of which it keeps the whole."""
+    told = any(isinstance(one, AttemptRaised) and IN_PLACE.search(one.message) for one in evidence.failures.values())
+    return (lines.find("gradient.in_place", evidence.source.encode()) or 0) if told else None
+
+
+IN_PLACE = re.compile(r"modified by an inplace operation|is a view and is being modified inplace")
+
 # For empty rows, empty slices and extreme inputs, gradients are NaN or infinite for other reasons.
 _GRADIENTS = re.compile(r"gradients(_with_\w+|_in_train(ing)?)?")
 
@@ -331,6 +339,7 @@ EVERYWHERE = (
     Symptom(id="mask.fixed_size", shows=_fixed_size),
     Symptom(id="mask.kept", shows=_kept_mask),
     Symptom(id="gradient.detached", shows=_detached),
+    Symptom(id="gradient.in_place", shows=_changed_in_place),
     Symptom(id="mask.cut", shows=_mask_cut),
     Symptom(id=ZERO_TIMES_INF, shows=_zero_times_inf),
     Symptom(id="module.unregistered", shows=_unregistered),

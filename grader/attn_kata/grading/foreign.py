@@ -11,6 +11,7 @@ from typing import Any
 from attn_kata import catalog
 from attn_kata.diagnosis.diagnose import Diagnosed
 from attn_kata.diagnosis.pipeline import Pipeline, load
+from attn_kata.diagnosis.symptoms import IN_PLACE
 from attn_kata.grading import hidden_tests, unread
 from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
@@ -131,7 +132,7 @@ class Read:
         failed = next((name for name in about if name in failures), None)
         if failed is not None and failures[failed].message.endswith(_NOT_REACHED):
             return read
-        if failed is None or _EVAL in failures:
+        if failed is None or _EVAL in failures or IN_PLACE.search(failures[failed].message):
             return read
         acts = failures.get("dropout_acts_on_weights")
         if acts is not None and _SCORES_DROPPED.search(acts.message):

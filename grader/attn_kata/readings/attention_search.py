@@ -24,6 +24,8 @@ def run(
     for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
         if any(whole.uses(definition) and not is_model(whole) for whole in fitting[:place]):
             continue  # a part that is right would hide the mistakes of the whole, which could not be read
+        if any(definition.uses(part) for part in fitting[:place]) and not is_model(definition):
+            continue  # a block around it is no attention
         one = DefinitionSearch(search=search, definition=definition, mask_of=mask_of, several=len(fitting) > 1)
         found = one.run()
         if found is not None and (best is None or found.mistakes < best[0].mistakes):

@@ -56,8 +56,20 @@ def attentions_first(structure: Structure) -> list[Definition]:
 
     A block without layers for q, k and v of its own holds the attention that is meant.
     """
-    whole = [one.name for one in whole_blocks(structure) if not has_layers_of_attention(one)]
-    return sorted(attention_like(structure), key=lambda one: one.name in whole)
+    found = attention_like(structure)
+    inner = [one for one in found if has_layers_of_attention(one)]
+    whole = [
+        one.name
+        for one in block_like(structure)
+        if one not in inner and any(one.uses(each) for each in inner) and _has_mlp(one, structure)
+    ]
+    return sorted(found, key=lambda one: one.name in whole)
+
+
+def _has_mlp(definition: Definition, structure: Structure) -> bool:
+    """Whether a class has linear layers beside those of its attention, with an activation."""
+    owners = [owner for _, made, owner in structure.parts(definition) if made == "Linear"]
+    return any(not has_layers_of_attention(one) and re.search(r"(?i)[gr]elu|silu|swish", one.text) for one in owners)
 
 
 def around(structure: Structure, attention: str) -> list[str]:

@@ -84,7 +84,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
                 common, build=_in_order(definition, [(name, "E" if value == "D" else value) for name, value in whole])
             )
         yield replace(common, build=_in_order(definition, whole))
-        for other in (*_otherwise(whole, of_one_head="ModuleList" in text), *_with_words(whole, text)):
+        of_one_width = [[(name, "E" if value == "C" else value) for name, value in whole]] * contract.is_cross
+        of_one_width += [[(name, "D" if value == "I" else value) for name, value in whole]] * contract.has_own_sizes
+        for other in (*_otherwise(whole, of_one_head="ModuleList" in text), *_with_words(whole, text), *of_one_width):
             yield replace(common, build=_in_order(definition, other))
 
 

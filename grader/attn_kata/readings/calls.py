@@ -455,18 +455,20 @@ _SWITCH = re.compile(r"ca(?:us|su)al|masked|autoreg|decoder|use_?mask|unidirect"
 
 
 def _guards(text: str) -> set[str]:
-    """The names that an `if` around a triangle asks: `if look_back: mask = torch.tril(…)`."""
+    """The names that an `if` around a triangle asks: `if look_back: mask = torch.tril(…)`, or around what is made of one."""
     found: set[str] = set()
     lines = [line for line in text.split("\n") if line.strip()]
+    kept = re.findall(r"(?:register_buffer\(\s*[\"']|self\.)(\w+)(?:[\"'],|\s*=)\s*torch\.tri[lu]\(", text)
+    triangle = "|".join((r"\btri[lu]_?\(", *(rf"\bself\.{name}\b" for name in kept)))
     for place, line in enumerate(lines):
-        if not re.search(r"\btri[lu]_?\(", line):
+        if not re.search(triangle, line):
             continue
         depth = len(line) - len(line.lstrip())
         for before in reversed(lines[:place]):
             indent = len(before) - len(before.lstrip())
             if indent < depth:
                 depth = indent
-                asked = re.match(r"\s*(?:el)?if (?:self\.)?(\w+)\s*(?:is True|== True)?:", before)
+                asked = re.match(r"\s*(?:el)?if\b[\s(]*(?:self\.)?(\w+)\s*(?:is True|== True)?[\s)]*:", before)
                 found |= {asked[1]} if asked else set()
     return found
 

@@ -87,7 +87,7 @@ def built(search: Search, definition: Definition) -> Built:
             readings = [one]
         readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
         fits = readings and (is_said or layers.plausible(readings[0], shapes, search.contract))
-        if fits and readings[0].o.layout == "wide" and not is_said:
+        if fits and readings[0].q.layout == "wide" and not is_said:
             wide = wide or Built(readings=readings, further=_further(readings[0], shapes, definition))
             continue
         if fits:

@@ -259,7 +259,8 @@ class DefinitionSearch:
             alike = self._best([replace(one, alike=True) for one in readings])
             fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
             ranked = alike if fewer else ranked
-        one_sequence = self.contract.is_self or (self.contract.is_cross and self.parameter is None)
+        one_sequence = self.contract.is_self or self.contract.takes_qkv
+        one_sequence = one_sequence or (self.contract.is_cross and self.parameter is None)
         if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked

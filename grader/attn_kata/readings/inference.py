@@ -104,6 +104,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     inputs = calls.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
     layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None
+    layered = layered or structure.has_layers_of_attention(definition)
     if not definition.is_class or not layered:
         return ["sdpa"]
     if _scores(definition, text):

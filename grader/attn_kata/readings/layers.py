@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import replace
 
-from attn_kata.readings import scores, vocabulary
+from attn_kata.readings import scores, storing, vocabulary
 from attn_kata.readings.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ARRANGEMENTS, Layer, Reading, with_flags
@@ -28,7 +28,9 @@ def with_layers(
     }
     if not weights:
         return []
-    of_wide_heads = contract.has_heads and (LOOK["E"], LOOK["H"] * LOOK["E"]) in weights.values()
+    of_wide_heads = contract.has_heads and (
+        (LOOK["E"], LOOK["H"] * LOOK["E"]) in weights.values() or _are_heads_alone(weights)
+    )
     groups = _groups(weights, int(LOOK["H"]), wide=of_wide_heads)
     wanted = [
         role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")
@@ -89,18 +91,22 @@ def with_layers(
         for path, kind in fused.items():
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
-        if all(_is_of_wide_heads(layers.get(role), shapes) for role in ("q", "k", "v", "o")):
+        if all(
+            _is_of_wide_heads(layers.get(role), shapes) for role in ("q", "k", "v", *(["o"] if "o" in layers else []))
+        ):
             layers = {role: replace(one, layout="wide") for role, one in layers.items()}
         layers = {
             role: replace(one, layout="columns") if one.weight in turned and one.layout == "rows" else one
             for role, one in layers.items()
         }
         one = with_flags(reading, {role: _of_one_head(layer, shapes, contract) for role, layer in layers.items()})
-        orders = _orders(fused, definition, structure)
+        orders, text = _orders(fused, definition, structure), structure.text(definition)
         several = fused and contract.has_heads and not reading.one_group
         for arrangement in _arrangements(definition, structure) if several else ("blocks",):
             for order_of_roles in orders:
-                readings += [replace(raw, fused=order_of_roles, arrangement=arrangement) for raw in _raw(one, contract)]
+                readings += [
+                    replace(raw, fused=order_of_roles, arrangement=arrangement) for raw in _raw(one, contract, text)
+                ]
     return readings
 
 
@@ -122,6 +128,13 @@ def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:
     return replace(layer, layout=layout) if is_small and of_all else layer
 
 
+def _are_heads_alone(weights: Shapes) -> bool:
+    """Whether there are only layers of heads that are as wide as x, three for each: their results are laid side by side."""
+    each = {re.sub(r"\.\d+\.", ".*.", path) for path in weights}
+    count, E = int(LOOK["H"]), LOOK["E"]
+    return len(each) == 3 and len(weights) == 3 * count and set(weights.values()) == {(E, E)}
+
+
 def _is_of_wide_heads(layer: Layer | None, shapes: Shapes) -> bool:
     """Whether a layer has the sizes of heads that are as wide as x."""
     path, E = ("" if layer is None else layer.weight), LOOK["E"]
@@ -139,7 +152,7 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
         if ".*." not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
             return False
     last = reading.q.weight.replace(".0.", f".{LOOK['H'] - 1}.")
-    if reading.o.layout == "wide":
+    if reading.q.layout == "wide":
         return all(reading.layer(role).layout == "wide" for role in ("q", "k", "v"))
     if contract.has_heads and last != reading.q.weight and last in shapes:
         return False  # each head has layers for all heads: the size was meant for one
@@ -153,6 +166,9 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             wanted = LOOK["D"] * (1 if reading.one_group else LOOK["G"])
         if shape[0] != wanted:
             return False
+        built = {value for _, value in (*reading.build, *reading.globals)}
+        if role == "q" and "I" in built and shape[1] == LOOK["D"]:
+            return False  # x is no wider than its queries: what has another size has no part in it
     of_output = shapes.get(reading.o.weight, ())
     return len(of_output) != 2 or reading.o.layout != "rows" or "o" not in contract.layers or of_output[1] == LOOK["E"]
 
@@ -308,8 +324,8 @@ def _named_order(name: str) -> tuple[str, ...]:
     return tuple(found[0]) if found else ()
 
 
-def _raw(reading: Reading, contract: Contract) -> list[Reading]:
-    """Square matrices that are no layers' weights may be stored either way."""
+def _raw(reading: Reading, contract: Contract, text: str) -> list[Reading]:
+    """Square matrices that are no layers' weights may be stored either way, that of the output otherwise than the others."""
     raw = [
         role
         for role in ("q", "k", "v", "o")
@@ -319,5 +335,11 @@ def _raw(reading: Reading, contract: Contract) -> list[Reading]:
     ]
     if not raw or (contract.kata != "mha" and not contract.has_heads):
         return [reading]
-    columns: dict[str, object] = {role: replace(reading.layer(role), layout="columns") for role in raw}
-    return [with_flags(reading, columns), reading]
+    said = {role: storing.of_matrix(reading.layer(role).weight.rpartition(".")[2], text) for role in raw}
+    found = []
+    for others, output in (("columns",) * 2, ("rows",) * 2, ("columns", "rows"), ("rows", "columns")):
+        ways = {role: said[role] or (output if role == "o" else others) for role in raw}
+        found.append(
+            with_flags(reading, {role: replace(reading.layer(role), layout=way) for role, way in ways.items()})
+        )
+    return list(dict.fromkeys(found))

@@ -194,7 +194,7 @@ class Limits:
         if self.reading.hides_queries and self.place is not None and not self.opened:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:
-            limited = replace(limited, probes=lambda: [one for one in pipeline.probes() if _is_square(one.args)])
+            limited = replace(limited, probes=lambda: [one for one in map(_as_square, pipeline.probes()) if one])
         if self.reading.dims == 4 or (self.reading.dims == 3 and self.contract.is_module):
             limited = replace(limited, probes=functools.partial(_of_rank, self.reading.dims, limited.probes))
         if not self.reading.square and self.reading.causal and {"k", "key"} & set(self.contract.inputs):
@@ -273,10 +273,21 @@ def _of_rank(dims: int, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
     return found
 
 
-def _is_square(args: tuple[Any, ...]) -> bool:
-    """Whether a call has as many queries as keys."""
-    first, second = args[:2]
-    return bool(first.shape[-2] == second.shape[-2])
+def _as_square(probe: Probe) -> Probe | None:
+    """The probe with as many queries as keys; None where its mask would leave a query without a key then.
+
+    Those that are square already may have as many tokens as a head has numbers: a scale by their number would pass.
+    """
+    count = min(one.shape[-2] for one in probe.args[:2])
+    args = []
+    for one in probe.args:
+        if isinstance(one, Tensor) and one.dim() > 1:
+            one = one[..., :count, :] if one.is_floating_point() else one[..., :count, :count]
+            if not one.is_floating_point() and not bool(one.any(-1).all()):
+                return None
+        args.append(one)
+    sizes = {**probe.sizes, **dict.fromkeys({"Tq", "Tk"} & set(probe.sizes), count)}
+    return replace(probe, args=tuple(args), sizes=sizes)
 
 
 def _with_fewer_queries(probe: Probe) -> Probe:

@@ -126,7 +126,7 @@ def _in_float32(contract: Contract) -> list[str]:
 def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
     keys = "context" if contract.is_cross else "k" if contract.has_score else "key" if contract.takes_qkv else first
-    inputs = (first, keys) if contract.is_cross else (first,)
+    inputs = (first, keys) if contract.is_cross else contract.inputs[:3] if contract.takes_qkv else (first,)
     lines = []
     if reading.one_length:
         lines += [
@@ -170,7 +170,8 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
     lines += positions.call_lines(reading.call, reading.caches, first)
     if reading.dims == 2:  # one sample at a time
-        each = f"{first}, {keys} in zip({first}, {keys})" if contract.is_cross else f"{first} in {first}"
+        together = ", ".join(inputs)
+        each = f"{together} in zip({together})" if len(inputs) > 1 else f"{first} in {first}"
         lines += [
             f"outs = [{reading.part(f'self.theirs({arguments(reading)})')} for {each}]",
             "if not isinstance(outs[0], _torch.Tensor):",
@@ -194,6 +195,8 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     if reading.order == "time":
         lines.append("out = out.transpose(0, 1)")
     if "o" in contract.layers and not reading.o.weight and not contract.is_block:
+        if reading.q.layout == "wide":  # of each head the columns that the contract's has: out is (B, T, H * H * D)
+            lines.append("out = out.unflatten(-1, (H, -1))[..., : out.shape[-1] // H // H].flatten(-2)")
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
     elif (
         "o" in contract.layers and not contract.is_block and reading.o.weight.endswith(".weight")

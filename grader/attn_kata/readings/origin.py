@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attn_kata import stub
 from attn_kata.catalog import Kata
-from attn_kata.readings import contract, syntax, vocabulary
+from attn_kata.readings import calls, contract, syntax, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.structure import Definition, Structure
 
@@ -40,6 +40,14 @@ def _takes(entry: Definition, known: Contract) -> bool:
     needed = sum(default is None for _, default in known.arguments)
     required = sum(one.default is None and not one.name.startswith("*") for one in entry.build)
     takes_any = any(one.name.startswith("*") for one in entry.build)
+    places = [symbol for symbol, _ in known.arguments]
+    if any(vocabulary.size_of(one.name) == "H" != symbol for one, symbol in zip(entry.build, places, strict=False)):
+        return False  # the heads come elsewhere
+    if known.takes_qkv and not calls.fits(entry, known):
+        return False
+    asked = [one.name for one in entry.call if one.default is None and vocabulary.input_of(one.name) != "mask"]
+    if len(asked) > sum(vocabulary.input_of(name) != "mask" for name in known.inputs):
+        return False
     return required <= len(known.arguments) and (takes_any or needed <= len(entry.build))
 
 

@@ -148,10 +148,9 @@ def _pairs(matrices: list[str], definition: Definition) -> list[tuple[str, str]]
     found = []
     for query, key in itertools.permutations(matrices, 2):
         names = [path.removesuffix(".weight").lower() for path in (query, key)]
-        said = _OF_QUERY.search(names[0]) or _OF_KEYS.search(names[1])
         wrong = _OF_KEYS.search(names[0]) or _OF_QUERY.search(names[1])
         used = _applied_to(query, definition), _applied_to(key, definition)
-        if not wrong and (said or used not in (("k", "q"), ("k", None), (None, "q"))):
+        if used == ("q", "k") or (not wrong and used not in (("k", "q"), ("k", None), (None, "q"))):
             found.append((query, key))
     return found
 

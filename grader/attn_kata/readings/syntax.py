@@ -17,6 +17,7 @@ from attn_kata.readings.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
+_A_CONFIG = re.compile(r"_(?:configs?|cfg|params|hparams|args)$")
 _CONFIGS = re.compile(r"^(?:configs?|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
 _GLOBAL_CONFIGS = re.compile(
     r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
@@ -446,10 +447,13 @@ def _global_configs(every: list[ast.AST]) -> tuple[tuple[str, str], ...]:
 
 
 def _parts_asked(node: ast.ClassDef, config: str) -> list[str]:
-    """The parts of a config that are asked in turn: `model` of `config.model.n_embd`, and of `config["model"]["n_embd"]`."""
-    return [
-        name for part in ast.walk(node) for name in _asked_in_turn(part, config)[:-1] if name not in ("device", "dtype")
-    ]
+    """The parts of a config that are asked in turn: `model` of `config.model.n_embd`, and of `config["model"]["n_embd"]`.
+
+    And those that are handed on by a name that says so: `Head(config.head_config)`.
+    """
+    asked = [_asked_in_turn(part, config) for part in ast.walk(node)]
+    named = [name for names in asked for name in names[-1:] if _A_CONFIG.search(name)]
+    return [name for names in asked for name in names[:-1] if name not in ("device", "dtype")] + named
 
 
 def _asked_of(node: ast.ClassDef, config: str) -> list[str]:

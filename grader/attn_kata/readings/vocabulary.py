@@ -28,7 +28,7 @@ _SIZES: dict[str, str] = {
     "16": "maxbatchsize maxbatch maxbsz batchsize bsz",
     "D": "头维度 "
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
-    "keysize valuesize dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
+    "keysize valuesize dval dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
     "headchannels dimkeys dimvalues dimqueries keysdim valuesdim queriesdim "
     "qkdim qkvdim hiddensizeperattentionhead kvchannels",
     "E": "宽度 维度 隐藏维度 模型维度 "

@@ -271,6 +271,7 @@ FINDERS: dict[str, Finder] = {
     "device.default": tensors.default_device,
     "inputs.modified": tensors.modified,
     "gradient.detached": tensors.detached,
+    "gradient.in_place": tensors.in_place,
     "additive.tanh_separately": tensors.called("tanh"),
     "pooling.counts_padding": tensors.called("mean", "avg_pool1d", "adaptive_avg_pool1d"),
     "pooling.divides_by_length": modules.divides_by_length,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.syntax import (
@@ -219,7 +219,20 @@ def _harmless(program: Program, inner: ast.expr | None) -> bool:
 
 def modified(program: Program) -> int | None:
     """The line of the one write into an argument."""
-    found: list[ast.AST] = []
+    found = [node for node, written in _writes(program) if _is_input(program, written)]
+    return only_line(found)
+
+
+def in_place(program: Program) -> int | None:
+    """The line of the one write into a tensor, or of the one dropout that writes into what it gets."""
+    found = [node for node, written in _writes(program) if not is_mask(program, written)]
+    drops = (call for call in program.calls() if callee(call) in ("Dropout", "dropout"))
+    found += [call for call in drops if getattr(keyword(call, "inplace"), "value", False) is True]
+    return only_line(found)
+
+
+def _writes(program: Program) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Every write into a tensor, with what it writes into."""
     for node in program.nodes:
         written: ast.expr | None = None
         if (
@@ -235,9 +248,8 @@ def modified(program: Program) -> int | None:
             written = node.targets[0].value
         elif isinstance(node, ast.AugAssign):
             written = node.target.value if isinstance(node.target, ast.Subscript) else node.target
-        if written is not None and _is_input(program, written) and not is_number(program, written):
-            found.append(node)
-    return only_line(found)
+        if written is not None and not is_number(program, written):
+            yield node, written
 
 
 _VIEWS = {
