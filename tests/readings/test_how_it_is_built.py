@@ -505,3 +505,31 @@ def test_classes_with_names_of_several_contracts_and_other_arguments_are_read(tm
     )
 
     assert (done.returncode, "RIGHT, AS READ  cross_attention" in done.stdout) == (0, True), done.stderr
+
+
+def test_marks_for_a_profiler_of_a_gpu_are_left_out(shared_engine):
+    text = (
+        "\n\n@torch.cuda.nvtx.range('attend')\ndef attend(q, k, v):\n    with torch.cuda.nvtx.range('scores'):\n"
+        "        scores = q @ k.mT / q.shape[-1] ** 0.5\n    return scores.softmax(-1) @ v\n"
+    )
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+
+
+def test_a_window_that_is_wider_than_every_input_is_said(shared_engine):
+    text = ATTEND.replace("width, n_heads", "width, n_heads, window_size=256").replace(
+        "self.h, self.d = n_heads, width, n_heads", "self.h, self.d = n_heads, width"
+    )
+    text = text.replace("self.h, self.d =", "self.window_size = window_size\n        self.h, self.d =").replace(
+        "width, n_heads, window_size=256 // n_heads", "width // n_heads"
+    )
+    text = text.replace(
+        "        if mask is not None",
+        "        far = (torch.arange(T)[:, None] - torch.arange(T)).abs() > self.window_size\n"
+        "        scores = scores.masked_fill(far, -torch.inf)\n        if mask is not None",
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert "Inputs longer than its window are not tried" in " ".join(report.reading["notes"])

@@ -90,3 +90,42 @@ def test_right_weights_beside_a_wrong_context_hide_nothing(values, mistakes, sha
 
     assert [each.id for one in report.diagnosis for each in one.mistakes] == mistakes
     assert (report.outcome == "passed") == (not mistakes)
+
+
+OF_A_LIBRARY = """
+def repeat_kv(x, n_rep):
+    return x if n_rep == 1 else x.repeat_interleave(n_rep, dim=1)
+
+
+def attention_forward(module: nn.Module, query, key, value, attention_mask, scaling: float, dropout: float = 0.0, **named):
+    key, value = repeat_kv(key, module.num_key_value_groups), repeat_kv(value, module.num_key_value_groups)
+    weights = torch.matmul(query, key.transpose(2, 3)) * scaling
+    if attention_mask is not None:
+        weights = weights + attention_mask[:, :, :, : key.shape[-2]]
+    weights = F.softmax(weights, dim=-1, dtype=torch.float32).to(query.dtype)
+    weights = F.dropout(weights, p=dropout, training=module.training)
+    return torch.matmul(weights, value).transpose(1, 2).contiguous(), weights
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("dim=-1", "dim=-2", "softmax.query_axis"),
+        (" * scaling", "", "scale.missing"),
+        ("torch.matmul(weights, value)", "torch.matmul(weights, key)", None),
+    ],
+)
+def test_a_function_that_a_module_calls_and_that_returns_its_heads_behind_the_tokens(old, new, mistake, shared_engine):
+    assert OF_A_LIBRARY.count(old) == 1
+    right, wrong = (
+        shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (OF_A_LIBRARY, OF_A_LIBRARY.replace(old, new))
+    )
+
+    assert right.outcome == "passed"
+    assert {"returns the heads behind the tokens", "called with a stand-in for its module"} <= set(
+        right.reading["departures"]
+    )
+    assert wrong.outcome == "failed"
+    assert mistake is None or mistake in [one.id for found in wrong.diagnosis for one in found.mistakes]

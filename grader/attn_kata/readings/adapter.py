@@ -42,6 +42,10 @@ class _Processor(_TorchFunctionMode):
         return function(*(_here(value) for value in args), **kwargs)
 
 
+for _name in ("range_push", "range_pop", "range_start", "range_end", "mark"):  # they mark times of a GPU
+    setattr(_torch.cuda.nvtx, _name, lambda *given, **named: 0)
+
+
 def _on_processor(function):
     """The function; what it puts on a GPU stays on the processor."""
 
@@ -57,6 +61,21 @@ _PART = '''
 def _part(result, name):
     """A part of a dict, or of an object such as a dataclass."""
     return result[name] if isinstance(result, dict) else getattr(result, name)
+'''
+
+_CALLER = '''
+
+class _Caller(_nn.Module):
+    """In the place of the module that calls a function: in eval(), with one key-value head for each head."""
+
+    def __init__(self):
+        super().__init__()
+        self.eval()
+
+    def __getattr__(self, name):
+        if "group" in name or "n_rep" in name:
+            return 1
+        return super().__getattr__(name)
 '''
 
 _CONFIG = '''
@@ -101,6 +120,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(positions.ANGLES)
     if any(layer.layout == "wide" for layer in (reading.q, reading.o)):
         parts.append(laying.WIDE)
+    if any(value == "module" for _, value in reading.call):
+        parts.append(_CALLER)
     if reading.is_class:
         parts.append(own_code.builder(reading))
     if reading.builder:

@@ -110,15 +110,17 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         merged = any(value == "H" for one in found for _, value in one.call)
         if not merged and _joins_heads(definition):
             return [replace(one, dims=4, joins=True) for one in found]
+        turned = [replace(one, dims=4, joins=True) for one in found] if _turns_heads(definition) else []
         ranks = (4,) if merged else (0, 4, 3, 2)
         squares = (False, True) if always_causal(definition, structure) else (False,)
         orders = [("batch", dims) for dims in ranks] + [("time", 4)] * (not merged and _has_heads_third(definition))
-        return [
+        usual = [
             replace(one, dims=dims, order=order, square=square)
             for square in squares
             for order, dims in orders
             for one in found
         ]
+        return [*usual, *turned]
     if "dims" in contract.left_out:
         found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
     elif (first := _time_first_anywhere(definition, structure)) is not False:
@@ -136,6 +138,13 @@ def _joins_heads(definition: Definition) -> bool:
     joined = rf"{turned}[\s\S]*?(?:\.flatten\(\s*-?2|(?:view|reshape)\({size},{size},{size},?\s*\))"
     by_einops = r"rearrange\([^\n]*[\"']\s*\w+ (\w+) (\w+) (\w+)\s*->\s*\w+ \2 \(\s*\1 \3\s*\)"
     return not definition.is_class and re.search(f"{joined}|{by_einops}", after, re.IGNORECASE) is not None
+
+
+def _turns_heads(definition: Definition) -> bool:
+    """Whether a function ends with lines that put the heads behind the tokens: (B, H, T, D) to (B, T, H, D)."""
+    after = re.split(r"softmax", code_of(definition.text))[-1]
+    turned = r"transpose\(\s*(?:1\s*,\s*2|-3\s*,\s*-2|-2\s*,\s*-3)\s*\)|permute\(\s*\(?0\s*,\s*2\s*,\s*1\s*,\s*3"
+    return not definition.is_class and re.search(turned, after) is not None
 
 
 def _has_heads_third(definition: Definition) -> bool:
@@ -207,6 +216,12 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             pairs.append((name, "nothing_dropped"))
         elif not contract.is_module and _splits_heads(name, definition):
             pairs.append((name, "H"))
+        elif (
+            not definition.is_class
+            and parameter.default is None
+            and (name == "module" or "Module" in parameter.annotation)
+        ):
+            pairs.append((name, "module"))
         elif (parameter.default is None or _is_asked(name, contract)) and not name.startswith("*"):
             if "training" in contract.inputs and "train" in name:
                 pairs.append((name, "training"))

@@ -254,7 +254,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
     merged = not contract.is_module and any(value == "H" for _, value in reading.call)
     found += ["the heads side by side, (B, T, H * D)"] * merged
-    found += ["returns the heads side by side, (B, T, H * D)"] * reading.joins
+    found += ["returns the heads behind the tokens"] * reading.joins
+    found += ["called with a stand-in for its module"] * any(value == "module" for _, value in reading.call)
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module and not merged)
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["only as many queries as keys"] * reading.square

@@ -81,6 +81,12 @@ def of_kind(one: DefinitionSearch) -> str:
     return f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for" if kind else ""
 
 
+def of_far_tokens(one: DefinitionSearch) -> list[str]:
+    """A note that what a window may hide was not tried: the inputs of a grading may be shorter than it."""
+    near = _NEIGHBOURS.search(one.code)
+    return [f"It speaks of near tokens ('{near[0]}'). Inputs longer than its window are not tried"] if near else []
+
+
 def _layers_that_do_more(one: DefinitionSearch, reading: Reading) -> str:
     """The class of the source, or of a missing import, that makes its layers and does more than multiply; or ""."""
     structure = one.search.structure

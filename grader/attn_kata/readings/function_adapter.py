@@ -95,7 +95,7 @@ def source(reading: Reading, contract: Contract) -> str:
     if heads_third:
         lines.insert(-1, "    out = out.transpose(1, 2)")
     if reading.joins:
-        lines.insert(-1, "    out = out.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)")
+        lines.insert(-1, "    out = (out.unflatten(-1, (q.shape[1], -1)) if out.dim() == 3 else out).transpose(1, 2)")
     if merged and reading.dims:
         lines.insert(-1, "    out = out.unflatten(-1, (H, -1)).transpose(1, 2) if out.dim() == 3 else out")
     roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}

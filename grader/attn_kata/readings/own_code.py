@@ -90,6 +90,8 @@ def _globals(reading: Reading) -> list[str]:
 def _size(value: str) -> str:
     if value == "config":
         return "_Config"
+    if value == "module":
+        return "_Caller()"
     return (
         value.replace("sqrt(D)", "_math.sqrt(D)")
         .replace("nothing_dropped", "_nn.Identity()")

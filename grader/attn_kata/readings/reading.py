@@ -33,7 +33,8 @@
     one_head   whether it has one head only                            one_head=yes
     one_length whether it takes only sequences of the length that it   one_length=yes
                is built for: it is built anew for each length
-    joins      whether a function returns its heads side by side        joins=yes
+    joins      whether a function returns its heads side by side, or    joins=yes
+               behind the tokens
     processor  whether what it puts on a GPU stays on the processor    processor=yes
     mlp_ratio  how many times as wide as x the mlp is, where no    mlp_ratio=4
                argument says it
@@ -50,7 +51,7 @@
     pairs      which columns turn together: neighbours or halves       pairs=halves
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
-I//D is as many heads as share a width of I, for one of them. no_turn stands in for a rotation that a constructor must be given.
+I//D is as many heads as share a width of I, for one of them. module stands in for the caller of a function. no_turn stands in for a rotation that a constructor must be given.
 Of a rotation: base, positions, places (L,) or places_of_sample (1, L), like (a tensor as long as the table), turns, cos, sin.
 """
 
@@ -85,7 +86,8 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|query|key|value|turns|cos|sin|angles|'[\w-]+'"
+    r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
+    r"|query|key|value|turns|cos|sin|angles|'[\w-]+'"
     r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
