@@ -114,7 +114,7 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(_PART)
     if reading.processor:
         parts.append(_PROCESSOR if reading.is_class else f"{_PROCESSOR}\n\n_theirs = _on_processor({reading.entry})\n")
-    if reading.replaces_turns:
+    if reading.replaces_turns or reading.angles:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):
         parts.append(positions.ANGLES)
@@ -139,7 +139,7 @@ def _has_config(reading: Reading) -> bool:
 def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if _has_config(reading) else ""
-    turns = positions.HEAD if reading.replaces_turns else ""
+    turns = positions.HEAD if reading.replaces_turns or reading.angles else ""
     turns += _PROCESSOR if reading.processor else ""
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
 

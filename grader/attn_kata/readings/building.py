@@ -33,6 +33,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
+        common = replace(common, angles=positions.angles(definition, structure))
         common = replace(common, before=definition.before)
     common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
     common = replace(common, own_rate=_has_own_rate(definition, structure))
@@ -214,6 +215,9 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
     if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
         return _rotation(parameter, text)
+    handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
+    if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
+        return "linear"
     symbol = vocabulary.size_in(parameter.name, text)
     allowed = _allowed(parameter.name, text)
     if contract.has_score and re.search(r"method|mode(?!l)|type|kind|align|^score|^attn$", parameter.name.lower()):
@@ -262,6 +266,7 @@ def _with_words(pairs: list[tuple[str, str]], text: str) -> Iterator[list[tuple[
         yield [(name, words.get(name, value)) for name, value in pairs]
 
 
+_A_LAYER = re.compile(r"(?:^|_)(?:fc|linear|proj|projection)(?:_layer)?s?$")
 _SCALES = re.compile(r"(?:use_?|is_?|with_?|do_?)?scal(?:e|ed|ing)(?:_?attn\w*|_?att\w*|_?scores?)?")
 
 

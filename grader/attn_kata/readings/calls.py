@@ -51,6 +51,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
         found[open_[0]] = "context"  # what else could the queries attend to?
     elif len(open_) == 1 and "context" in found.values() and not {"x", "q", "k", "v"} & set(found.values()):
         found[open_[0]] = "x"  # the context comes first: forward(encoder_outputs, decoder_inputs)
+    if [what for what in found.values() if what != "mask"] == ["context"] and not open_:
+        found = {name: "x" if what == "context" else what for name, what in found.items()}  # forward(self, z)
     taken = [name for name, what in found.items() if what == "mask"]
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)

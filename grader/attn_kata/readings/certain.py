@@ -15,7 +15,7 @@ import torch
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import Search
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings.structure import Definition, Structure, code_of
 
 _LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 # About strides and views, and about how a function of the source is called: no input has a part in them.
@@ -187,4 +187,4 @@ def _is_never_set(name: str, attribute: str, text: str, structure: Structure) ->
     )
     own = re.escape(attribute)
     sets = rf"\b{own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|\bdef {own}\b|setattr"
-    return known and re.search(sets, text) is None
+    return known and re.search(sets, code_of(text)) is None

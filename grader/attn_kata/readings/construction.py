@@ -114,7 +114,7 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
     return tuple(
         path
         for path in shapes
-        if re.sub(r"\.\d+\.", ".*.", path) not in placed
+        if re.sub(r"\.\d+(?=\.|$)", ".*", path) not in placed
         and re.sub(r"\.\d+(?=\.|$)", ".*", path.rpartition(".")[0]) not in owners
         and path not in placed
         and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", definition.text)) > 1
@@ -128,7 +128,7 @@ def _strange(search: Search, shapes: layers.Shapes) -> str | None:
     """
     said = (search.given[role] for role in ROLES if role in search.given)
     paths = [one.weight for one in said if isinstance(one, Layer) and one.weight]
-    return next((path for path in paths if path.replace(".*.", ".0.") not in shapes), None)
+    return next((path for path in paths if layers.of_first_head(path) not in shapes), None)
 
 
 def _listed(shapes: layers.Shapes) -> str:

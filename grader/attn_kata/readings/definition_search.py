@@ -83,7 +83,14 @@ class DefinitionSearch:
     @property
     def documented(self) -> str | None:
         """What words and names say of True in the mask, or None."""
-        return None if self.parameter is None else masks.documented(self.text, self.parameter.name)
+        return None if self.parameter is None else masks.documented(self._about_masks, self.parameter.name)
+
+    @property
+    def _about_masks(self) -> str:
+        """The text of what it uses and that has to do with the mask: "if True" in a helper's words is about something else."""
+        assert self.parameter is not None
+        about = re.compile(rf"mask|{re.escape(self.parameter.name)}", re.IGNORECASE)
+        return "\n".join(one.text for one in self.search.structure.reach(self.definition) if about.search(one.text))
 
     def run(self) -> Ranked | None:
         """The reading that needs the fewest mistakes; None where it cannot be built or called.
@@ -452,12 +459,14 @@ class DefinitionSearch:
         every = list(self._with_forms(replace(reading, needs_mask=True)))
         meanings = {one.mask for one in every}
         taken: list[Reading] = []
+        narrow: list[Reading] = []  # it raises for some inputs: a mask (B, H, T, T) that is cut as one (T, T)
         for one in every:
             alike = sum(other.mask == one.mask for other in taken)
             if alike < MOST_FORMS and self._takes(one):
-                taken.append(one)
+                (narrow if partly(self.search.unmasked(one)) else taken).append(one)
             if len(taken) >= MOST_FORMS and {each.mask for each in taken} == meanings:
                 break
+        taken += narrow
         first = {one.mask: one for one in reversed(taken)}
         likeliest = [*first.values(), *(one for one in taken if one is not first[one.mask])][:MOST_FORMS]
         names = ("mask", "mask_type", "shape", "call", "needs_mask")
@@ -517,7 +526,7 @@ class DefinitionSearch:
         called = calls.with_mask_call(reading, self.definition, self.contract)
         of_its_own = self.parameter.default not in (None, "None", "False")  # a default that None may not stand for
         called = replace(called, needs_mask=called.needs_mask or of_its_own)
-        forms = masks.forms(self.text, self.parameter.name, said)
+        forms = masks.forms(self._about_masks, self.parameter.name, said)
         if reading.order != "time":
             forms = (form for form in forms if form.shape not in TIME_FIRST_SHAPES)
         if self.contract.has_score:

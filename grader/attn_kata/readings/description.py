@@ -231,7 +231,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
         contract.kata == "mha" and [value for _, value in reading.call].count("x") == 3
     )
     found += ["fused"] * bool(reading.fused)
-    found += ["one layer per head"] * any(".*." in reading.layer(role).weight for role in ("q", "k", "v"))
+    found += ["one layer per head"] * any(".*" in reading.layer(role).weight for role in ("q", "k", "v"))
     found += ["heads as wide as x"] * (reading.q.layout == "wide")
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask

@@ -52,13 +52,17 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     # A file with an attention and a block is graded by its attention first, unless the block is named.
     whole = blocks.whole_blocks(found)
     every = every or whole[:1]  # the attention that it uses is in another file
+    less_near: list[tuple[str, str, str]] = []
     for definition in every:
+        near = []
         for slug in [_BLOCK] if definition in whole else _nearest(definition, found):
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
             if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
-                yield slug, definition.name, f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
-                break
+                said = f"The {kind} {definition.name} looks like {slug}, so it is read as {slug}."
+                near.append((slug, definition.name, said))
+        yield from near[:1]
+        less_near += near[1:]
     only = found if name is None or not every else replace(found, definitions=tuple(every))
     mask = builders.find(only)
     if mask is not None and (not every or name is not None) and "causal_mask" in catalog.slugs():
@@ -71,6 +75,7 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     is_meant = (not every and mask is None) or name in [one.name for one in turning]
     if turning and is_meant and "rope" in catalog.slugs():
         yield "rope", turning[0].name, f"{turning[0].name} turns vectors by their positions, so it is read as rope."
+    yield from less_near
 
 
 def _scores(definition: Definition, text: str) -> list[str]:
@@ -110,7 +115,8 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     if _scores(definition, text):
         return _scores(definition, text)
     sizes = [vocabulary.size_in(one.name, text) for one in definition.build]
-    sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *found.globals)]
+    reads = {name for one in found.reach(definition) for name in one.reads}
+    sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *(found.globals & reads))]
     heads = (
         "H" in sizes
         or re.search(r"num_?(?:\w+_)?heads|n_?heads?\b|heads?_?(?:count|num)|self\.heads?\b|ModuleList|头", text)

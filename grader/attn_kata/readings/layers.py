@@ -122,9 +122,9 @@ def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:
     """The layer; where it has the size of one head, and the contract's is for all of them: as shared by the heads, or as
     one of each head's own, for its own columns."""
     size = LOOK["D"], LOOK["D"]
-    is_small = shapes.get(layer.weight.replace(".*.", ".0.")) == size
+    is_small = shapes.get(of_first_head(layer.weight)) == size
     of_all = contract.has_heads and all(symbol != "I" for symbol, _ in contract.arguments)
-    layout = "slices" if ".*." in layer.weight else "shared"
+    layout = "slices" if ".*" in layer.weight else "shared"
     return replace(layer, layout=layout) if is_small and of_all else layer
 
 
@@ -138,8 +138,8 @@ def _are_heads_alone(weights: Shapes) -> bool:
 def _is_of_wide_heads(layer: Layer | None, shapes: Shapes) -> bool:
     """Whether a layer has the sizes of heads that are as wide as x."""
     path, E = ("" if layer is None else layer.weight), LOOK["E"]
-    widths = ((E, E),) if ".*." in path else ((LOOK["H"] * E, E), (E, LOOK["H"] * E))
-    return path.endswith(".weight") and shapes.get(path.replace(".*.", ".0.")) in widths
+    widths = ((E, E),) if ".*" in path else ((LOOK["H"] * E, E), (E, LOOK["H"] * E))
+    return path.endswith(".weight") and shapes.get(of_first_head(path)) in widths
 
 
 def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
@@ -149,7 +149,7 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
     symbols = [symbol for symbol, _ in contract.arguments]
     if len(reading.fused) == 3 and contract.has_heads and not reading.one_head and "I" not in symbols:
         of_one = LOOK["D"] * 3  # q, k and v of one head: the size was meant for all
-        if ".*." not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
+        if ".*" not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
             return False
     last = reading.q.weight.replace(".0.", f".{LOOK['H'] - 1}.")
     if reading.q.layout == "wide":
@@ -158,10 +158,10 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
         return False  # each head has layers for all heads: the size was meant for one
     for role in ("q", "k"):
         layer = reading.layer(role)
-        shape = shapes.get(layer.weight.replace(".*.", ".0."), ())
+        shape = shapes.get(of_first_head(layer.weight), ())
         if len(shape) != 2 or role in reading.fused or layer.layout != "rows":
             continue
-        wanted = LOOK["D"] if "I" in symbols or ".*." in layer.weight else LOOK["E"]
+        wanted = LOOK["D"] if "I" in symbols or ".*" in layer.weight else LOOK["E"]
         if role == "k" and contract.has_groups:
             wanted = LOOK["D"] * (1 if reading.one_group else LOOK["G"])
         if shape[0] != wanted:
@@ -171,6 +171,11 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             return False  # x is no wider than its queries: what has another size has no part in it
     of_output = shapes.get(reading.o.weight, ())
     return len(of_output) != 2 or reading.o.layout != "rows" or "o" not in contract.layers or of_output[1] == LOOK["E"]
+
+
+def of_first_head(path: str) -> str:
+    """The path of the first head's parameter, where `*` stands for one of each head."""
+    return re.sub(r"\.\*(?=\.|$)", ".0", path)
 
 
 def _is_bias(path: str, shapes: Shapes) -> bool:
@@ -248,7 +253,7 @@ def creation_order(paths: list[str], definition: Definition, structure: Structur
 
 def _layer(path: str, shapes: Shapes, made: dict[str, str], role: str, count: int = 1) -> Layer:
     """The layer at a path: its bias and how its weight is stored."""
-    first = path.replace(".*.", ".0.")
+    first = of_first_head(path)
     shape = shapes[first]
     if path.endswith(".weight"):
         bias = path.removesuffix("weight") + "bias"

@@ -82,16 +82,19 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     """The lines that lay one parameter, of one role or of several in their order. By head, each of `groups` has its own."""
     path = layer.weight if what == ".weight" else layer.bias
     parts = [f"{role}_{what[1:]}" for role in roles]
-    if ".*." in path:
-        before, after = path.split(".*.", 1)
+    if ".*" in path:
+        before, after = path.split(".*", 1)
         if layout == "wide":
             parts = [_of_wide_heads(part, role) for part, role in zip(parts, roles, strict=True)]
         wanted = [f"{part}.unflatten(0, (H, -1))[h]" for part in parts]
         if layout == "slices" and what == ".weight":
             wanted = [f"{part}.unflatten(1, (H, -1))[:, h]" for part in wanted]
-        value = wanted[0] if len(wanted) == 1 else f"_torch.cat([{', '.join(wanted)}])"
+        together = ", ".join(wanted)
+        value = wanted[0] if len(wanted) == 1 else f"_torch.cat([{together}])"
+        if len(wanted) > 1 and arrangement == "innermost":
+            value = f"_torch.stack([{together}], 1).flatten(0, 1)"
         value = f"({value}).T" if layout == "columns" and what == ".weight" else value
-        return ["for h in range(H):", f'    laid[f"{before}.{{h}}.{after}"] = {value}']
+        return ["for h in range(H):", f'    laid[f"{before}.{{h}}{after}"] = {value}']
     if len(parts) == 1:
         value = parts[0]
     elif arrangement == "by_head":

@@ -53,6 +53,7 @@ _MINUS = (
     r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?{_NOTE}\s*(?:or|and|/|,)\s*{_LEAST}|{_LEAST}{_NOTE}\s*(?:or|and|/|,)\s*0(?:\.0)?\b"
     rf"|{_LEAST} (?:for|where|at)\b[^\n]{{0,30}}\b0(?:\.0)? (?:for|where|at|else|otherwise)\b"
+    rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s*(?:=|:|->|means)\s*[^\n.;]{{0,30}}?{_LEAST}"
     r"|precomputed for all layers"
 )
 

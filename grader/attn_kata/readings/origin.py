@@ -41,8 +41,12 @@ def _takes(entry: Definition, known: Contract) -> bool:
     required = sum(one.default is None and not one.name.startswith("*") for one in entry.build)
     takes_any = any(one.name.startswith("*") for one in entry.build)
     places = [symbol for symbol, _ in known.arguments]
-    if any(vocabulary.size_of(one.name) == "H" != symbol for one, symbol in zip(entry.build, places, strict=False)):
-        return False  # the heads come elsewhere
+    for one, symbol in zip(entry.build, places, strict=False):
+        size = vocabulary.size_of(one.name)
+        if size == "H" != symbol or (symbol == "p" and size not in ("p", "0.0") and one.name != "p"):
+            return False  # the heads come elsewhere, or what comes there is no dropout
+    if entry.returned and not known.returns:
+        return False  # parts of a result, where the contract asks for one tensor
     if known.takes_qkv and not calls.fits(entry, known):
         return False
     asked = [one.name for one in entry.call if one.default is None and vocabulary.input_of(one.name) != "mask"]

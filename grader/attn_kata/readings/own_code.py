@@ -25,6 +25,7 @@ def builder(reading: Reading) -> str:
         lines.append(f"    sizes = dict({', '.join(_globals(reading))})")
         lines.append("    _theirs.forward.__globals__.update(sizes)")
     lines += positions.lines_before(reading.unturned) if reading.unturned else []
+    lines += positions.angle_lines(reading.angles, built=False) if reading.angles else []
     if (
         reading.off
     ):  # a ready-made attention is not there while it is built, so that the code makes what it needs without
@@ -39,6 +40,7 @@ def builder(reading: Reading) -> str:
         lines.append(f"    theirs = _theirs({arguments})")
     lines += [f"    theirs.{name} = False" for name in reading.off]
     lines += positions.build_lines(reading.unturned) if reading.unturned else []
+    lines += positions.angle_lines(reading.angles, built=True) if reading.angles else []
     if reading.bypassed:
         lines += [
             "    for path, _ in list(theirs.named_modules()):",
@@ -96,6 +98,7 @@ def _size(value: str) -> str:
         value.replace("sqrt(D)", "_math.sqrt(D)")
         .replace("nothing_dropped", "_nn.Identity()")
         .replace("no_turn", "_NoTurn()")
+        .replace("linear", "_nn.Linear(E, E)")
     )
 
 

@@ -59,23 +59,23 @@ def _unturned(turn):
     return unturned
 
 
-def _of_an_even_size(table):
-    """A function that makes angles, for any size: nothing is turned by them. One that turns vectors gives them back."""
+def _of_any_size(table):
+    """What makes angles, for any size of a head and without positions: nothing is turned by them."""
     import functools
 
-    unturned = _unturned(table)
-
     @functools.wraps(getattr(table, "__wrapped__", table))
-    def of_an_even_size(*given, **named):
-        if any(isinstance(one, _torch.Tensor) and one.dim() > 2 for one in (*given, *named.values())):
-            return unturned(*given, **named)
+    def of_any_size(*given, **named):
         try:
             return table(*given, **named)
         except Exception:
+            pass
+        try:
             even = [one + one % 2 if type(one) is int else one for one in given]
             return table(*even, **{name: one + one % 2 if type(one) is int else one for name, one in named.items()})
+        except Exception:
+            return _NoTurn()
 
-    return of_an_even_size
+    return of_any_size
 
 
 class _NoTurn:
@@ -136,15 +136,27 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
 
 
 def makers(definition: Definition, structure: Structure) -> tuple[str, ...]:
-    """What of the source turns q and k, or makes the angles: it may want an even size of heads. Classes and functions."""
+    """The classes of the source that turn q and k, or make the angles: their constructors may want an even size of heads."""
     return tuple(
         one.name
         for one in structure.reach(definition)
-        if one is not definition
-        and (_TURNS.search(one.name) or (not one.is_class and _ANGLES.search(one.name)))
-        and (one.is_class or _TABLES.search(one.name))
-        and "softmax" not in one.text
+        if one.is_class and one is not definition and _TURNS.search(one.name) and "softmax" not in one.text
     )
+
+
+def angles(definition: Definition, structure: Structure) -> tuple[str, ...]:
+    """The functions and submodules that make angles, and turn nothing themselves: a size or positions may be wrong for them."""
+    functions = [one for one in structure.reach(definition) if not one.is_class and not _turns(one)]
+    made = [
+        one.name
+        for one in functions
+        if _ANGLES.search(one.name) or (_TURNS.search(one.name) and _TABLES.search(one.name))
+    ]
+    for path, maker, _ in structure.parts(definition):
+        inner = structure.find(maker)
+        if inner is not None and _TURNS.search(maker) and not _turns(inner):
+            made.append(path)
+    return tuple(dict.fromkeys(made))
 
 
 def _methods(one: Definition) -> list[str]:
@@ -155,8 +167,10 @@ def _methods(one: Definition) -> list[str]:
 
 def _static_methods(one: Definition) -> list[str]:
     """The static methods of a class that turn what they are given."""
-    defined = re.findall(r"@staticmethod\s+def (\w+)\(", one.text)
-    return [name for name in defined if _TURNS.search(name) and not _TABLES.search(name)]
+    defined = re.findall(r"@staticmethod\s+def (\w+)\(\s*(\w+)([^,)]*)", one.text)
+    of_vectors = [name for name, first, said in defined if vocabulary.size_of(first) is None and "int" not in said]
+    turning = _TURNS.search(one.name) is not None  # Rotary.apply(x, cos, sin)
+    return [name for name in of_vectors if (turning or _TURNS.search(name)) and not _TABLES.search(name)]
 
 
 def _turns(one: Definition) -> bool:
@@ -180,11 +194,6 @@ def caches(definition: Definition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _tables(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the names that make angles, and turn nothing themselves."""
-    return tuple(name for name in names if "." not in name and _TABLES.search(name))
-
-
 def lines_before(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that put something in the place of rotations: of missing ones, and of classes."""
     return [
@@ -192,14 +201,27 @@ def lines_before(names: tuple[str, ...]) -> list[str]:
         f"    for name in {names!r}:",
         "        if type(known.get(name)).__name__ == 'Missing' or isinstance(known.get(name), type):",
         "            known[name] = _NoTurn()",
-        f"        elif name in {_tables(names)!r} and callable(known.get(name)):",
-        "            known[name] = _of_an_even_size(known[name])",
+    ]
+
+
+def angle_lines(names: tuple[str, ...], *, built: bool) -> list[str]:
+    """The lines of an adapter's builder that let functions, or submodules that are `built`, make angles for any size."""
+    if built:
+        return [
+            "    for path, part in theirs.named_modules():",
+            f"        if '.'.join('*' if one.isdecimal() else one for one in path.split('.')) in {names!r}:",
+            "            part.forward = _of_any_size(part.forward)",
+        ]
+    return [
+        "    known = _theirs.forward.__globals__",
+        f"    for name in {names!r}:",
+        "        if callable(known.get(name)) and type(known[name]).__name__ != 'Missing':",
+        "            known[name] = _of_any_size(known[name])",
     ]
 
 
 def build_lines(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that switch rotations off."""
-    names = tuple(name for name in names if name not in _tables(names))
     return [
         f"    for name in {names!r}:",
         "        parts = [part for path, part in theirs.named_modules() if path",

@@ -24,6 +24,7 @@
     rates      dropouts with a rate of their own, which get p          rates=attention.dropout
     own_rate   whether it drops at a rate that nobody sets: off       own_rate=yes
     unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
+    angles     functions and submodules that make the angles for that    angles=precompute_freqs_cis
     caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
     square     whether it takes only as many queries as keys           square=yes
     off        attributes set to False                                 off=flash
@@ -51,7 +52,8 @@
     pairs      which columns turn together: neighbours or halves       pairs=halves
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
-I//D is as many heads as share a width of I, for one of them. module stands in for the caller of a function. no_turn stands in for a rotation that a constructor must be given.
+I//D is as many heads as share a width of I, for one of them. no_turn stands in for a rotation that a constructor must be given,
+module for the one that calls a function, and linear for a layer (E, E) that it must be given.
 Of a rotation: base, positions, places (L,) or places_of_sample (1, L), like (a tensor as long as the table), turns, cos, sin.
 """
 
@@ -88,7 +90,7 @@ _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
     r"|query|key|value|turns|cos|sin|angles|'[\w-]+'"
-    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
@@ -164,6 +166,7 @@ class Reading:
     rates: tuple[str, ...] = ()
     own_rate: bool = False
     unturned: tuple[str, ...] = ()
+    angles: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     conventions: tuple[str, ...] = ()
     square: bool = False
@@ -293,7 +296,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call", "table_build", "table_call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off", "rates", "unturned", "caches", "conventions", "before"):
+    if key in ("bypassed", "off", "rates", "unturned", "angles", "caches", "conventions", "before"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
