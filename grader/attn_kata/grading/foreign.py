@@ -17,7 +17,7 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
-from attn_kata.properties.failures import NoAnswer, PropertyFailed
+from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed
 from attn_kata.properties.handle import Handle
 from attn_kata.readings import (
     advice,
@@ -38,6 +38,7 @@ from attn_kata.readings.reading import Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
+_REFUSALS = ("AssertionError", "ValueError")
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
@@ -125,7 +126,7 @@ class Read:
         Dropout in train() is a convention of its author; that nothing is dropped in eval() is none, nor that it is weights
         that are dropped, and not the scores before the softmax.
         """
-        read = self._without_device(failures)._without_strides(findings, failures)
+        read = self._without_device(failures)._without_strides(findings, failures)._refusing(findings, failures)
         if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
             return replace(read, left_out=read.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
         about = [name for name in self.source.contract.left_out.get("dropout", ()) if name != _EVAL]
@@ -160,6 +161,25 @@ class Read:
             return self
         note = f"By the contract this is layout.view_of_strided, and it is not graded: {failure.message}"
         return replace(self, left_out=self.left_out | {_STRIDES: _STRIDES_LEFT_OUT}, notes=(*self.notes, note))
+
+    def _refusing(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
+        """Where all that fails is refused by the code itself, by an assert or a ValueError, that is a condition of its own."""
+        core = [failures[one.property] for one in findings if one.tier == "core" and one.property in failures]
+        if (
+            not core
+            or self.chosen.doubt
+            or not all(isinstance(one, AttemptRaised) and self._refuses(one) for one in core)
+        ):
+            return self
+        doubt = f"it refuses some of what it is asked: {core[0].message.removeprefix('raised ')}"
+        return replace(self, chosen=replace(self.chosen, doubt=doubt))
+
+    def _refuses(self, failure: AttemptRaised) -> bool:
+        """Whether an exception comes from an assert or a raise of the source."""
+        lines = self.source.text.decode("utf-8", "replace").splitlines()
+        number = failure.raised.frames[-1][0] if failure.raised.frames else 0
+        said = lines[number - 1] if 0 < number <= len(lines) else ""
+        return failure.raised.types[0] in _REFUSALS and re.search(r"\b(?:assert|raise)\b", said) is not None
 
     def with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]

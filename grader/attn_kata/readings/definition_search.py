@@ -529,6 +529,8 @@ class DefinitionSearch:
         forms = masks.forms(self._about_masks, self.parameter.name, said)
         if reading.order != "time":
             forms = (form for form in forms if form.shape not in TIME_FIRST_SHAPES)
+        if re.search(rf"\b{re.escape(self.parameter.name)}\[\s*:[^],:]+,\s*:[^],:]+\]", self.code) is not None:
+            forms = (form for form in forms if form.shape == "(T, T)" or form.mask == "lengths")  # mask[:T, :T]
         if self.contract.has_score:
             order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
             shaped = (form for form in forms if form.shape in order or form.mask == "lengths")

@@ -30,6 +30,8 @@ _OTHER_KINDS = re.compile(
     r"|soft_?cap|logit_?cap|\bgat(?:e|es|ing)\b|gate_?proj|g_proj|\btop_?k\b|\w*norm\w*\(\s*(?:q|k|quer(?:y|ies)|keys?)\b",
     re.I,
 )
+# Into three, by a size among others: q, k and v may lie in blocks, head by head or in turn.
+_CUTS = re.compile(r"(?:view|reshape|unflatten)\([^)]*\b3\b[^)]*\)|rearrange\(|\[\s*(?:\.\.\.|:)\s*,.*::\s*3\s*\]")
 _SPLITS = re.compile(r"\.(?:view|reshape|unflatten)\(|rearrange")
 _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
 
@@ -64,6 +66,10 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
         return "it seems to use positions inside, which the kata does not have"
     if kind := of_kind(one):
         return kind
+    if ranked.reading.fused and _CUTS.search(one.code) is not None:
+        return (
+            "no known mistake explains its numbers, and its layer for several of q, k and v may be cut in another way"
+        )
     if maker := _layers_that_do_more(one, ranked.reading):
         return f"its layers are made by {maker}, which does more than a linear layer"
     sizes = [name.rpartition(".")[2] for name, value in ranked.reading.build if value in _SIZES]

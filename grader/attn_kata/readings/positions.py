@@ -182,6 +182,7 @@ def _turns(one: Definition) -> bool:
     tables = any(
         {"cos", "sin"} <= {re.sub(r"[^a-z]|emb|cached", "", name.lower()) for name in names} for names in one.returned
     )
+    tables |= re.search(r"return\b[^\n=*]*\bcos\b[^\n=*]*,[^\n=*]*\bsin\b", one.text) is not None
     return bool(inputs) and not tables and re.search(r"\bint\b", one.call[0].annotation) is None
 
 

@@ -130,7 +130,8 @@ def is_model(one: Definition) -> bool:
 
 def has_layers_of_attention(one: Definition) -> bool:
     """Whether a class, and no whole model, has layers for queries and keys, or one for both."""
-    if not one.is_class or is_model(one):
+    named = re.search(r"att[en]|mhs?a", one.name, re.IGNORECASE) is not None  # MultiHeadAttentionLayer
+    if not one.is_class or (is_model(one) and not named):
         return False
     names = [name for name, made in one.layers.items() if not made.endswith("Norm")]
     roles = {vocabulary.role_of(name) for name in names}

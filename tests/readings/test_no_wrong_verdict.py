@@ -1,0 +1,244 @@
+"""Right code that was once called wrong, as it was read wrong; and what is said where a failure is no verdict."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.readings import inference, masks
+
+EACH_IN_TURN = """
+class OneHead(nn.Module):
+    def __init__(self, embed_size, n_heads):
+        super().__init__()
+        self.size = embed_size // n_heads
+        self.Ukqv = nn.Linear(embed_size, 3 * self.size)
+
+    def forward(self, z):
+        kqv = self.Ukqv(z).reshape(*z.shape[:2], self.size, 3)
+        k, q, v = kqv[..., 0], kqv[..., 1], kqv[..., 2]
+        return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.size), dim=-1) @ v
+
+
+class Heads(nn.Module):
+    def __init__(self, embed_size, num_heads):
+        super().__init__()
+        self.heads = nn.ModuleList([OneHead(embed_size, num_heads) for _ in range(num_heads)])
+        self.together = nn.Linear(embed_size, embed_size)
+
+    def forward(self, z):
+        return self.together(torch.cat([head(z) for head in self.heads], -1))
+"""
+OTHER_WORDS = """
+class Rotary:
+    @staticmethod
+    def scaled(base, scaling=True):
+        \"\"\"scaling (bool): use the other base if True.\"\"\"
+        return 2 * base if scaling else base
+
+    @staticmethod
+    def apply(x, cos, sin):
+        assert x.shape[-1] % 2 == 0, "the size of a head must be even"
+        first, second = x.chunk(2, dim=-1)
+        base = Rotary.scaled(1.0)
+        return x * cos + torch.cat((-second, first), dim=-1) * sin * base
+
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x, mask, cos, sin):
+        B, T, E = x.shape
+        q, k, v = (one(x).view(B, T, self.h, self.d).transpose(1, 2) for one in (self.w_q, self.w_k, self.w_v))
+        q, k = Rotary.apply(q, cos, sin), Rotary.apply(k, cos, sin)
+        scores = q @ k.transpose(-2, -1) / self.d**0.5
+        scores = scores.masked_fill(mask[:T, :T], -torch.inf)
+        return self.w_o((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+ONE_INPUT = ATTEND.replace("def forward(self, x, mask=None):", "def forward(self, z):").replace("x.shape", "z.shape")
+ONE_INPUT = (
+    ONE_INPUT.replace("(w(x)", "(w(z)").replace("if mask is not None:", "if False:").replace("mask == 0", "z == 0")
+)
+IN_A_LIST = """
+class Heads(nn.Module):
+    def __init__(self, head_num, dk_model, dv_model):
+        super().__init__()
+        self.d = dk_model // head_num
+        self.Wqs, self.Wks, self.Wvs = (
+            nn.ParameterList([nn.Parameter(torch.randn(dk_model, self.d)) for _ in range(head_num)]) for _ in range(3)
+        )
+        self.Wo = nn.Linear(dv_model, dv_model)
+
+    def forward(self, Q, K, V):
+        found = []
+        for of_q, of_k, of_v in zip(self.Wqs, self.Wks, self.Wvs):
+            q, k, v = Q @ of_q, K @ of_k, V @ of_v
+            found.append(torch.softmax(q @ k.transpose(1, 2) / math.sqrt(self.d), dim=-1) @ v)
+        return self.Wo(torch.cat(found, dim=-1))
+"""
+GIVEN_LAYERS = """
+class AttendLayer(nn.Module):
+    def __init__(self, d_model, h, qkv_fc, out_fc):
+        super().__init__()
+        self.d_model, self.h = d_model, h
+        self.q_fc, self.k_fc, self.v_fc = (copy.deepcopy(qkv_fc) for _ in range(3))
+        self.out_fc = out_fc
+
+    def forward(self, *given, query, key, value):
+        q, k, v = self.q_fc(query), self.k_fc(key), self.v_fc(value)
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1]), dim=-1)
+        return self.out_fc((weights @ v).transpose(1, 2).flatten(2))
+"""
+POSITIONS = """
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x, position_ids):
+        angles = position_ids[..., None] * torch.ones(self.dim)
+        return angles.cos(), angles.sin()
+
+
+def apply_rotary(q, k, cos, sin):
+    return q * cos, k * cos
+
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+        self.rotary_emb = RotaryEmbedding(self.d)
+
+    def forward(self, x, attention_mask=None, position_ids=None):
+        # attention_mask: 0 = attend, large negative = block
+        B, T, E = x.shape
+        q, k, v = (one(x).view(B, T, self.h, self.d).transpose(1, 2) for one in (self.w_q, self.w_k, self.w_v))
+        cos, sin = self.rotary_emb(v, position_ids)
+        q, k = apply_rotary(q, k, cos, sin)
+        scores = q @ k.transpose(-2, -1) / self.d**0.5
+        if attention_mask is not None:
+            scores = scores + attention_mask
+        return self.w_o((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+RIGHT = {
+    "q_k_and_v_of_a_head_in_turn": ("mha", EACH_IN_TURN, " / math.sqrt(self.size)", "", "scale.missing"),
+    "words_about_something_else": ("mha", OTHER_WORDS, " / self.d**0.5", "", "scale.missing"),
+    "one_input_with_the_name_of_a_context": ("mha", ONE_INPUT, "dim=-1", "dim=-2", "softmax.query_axis"),
+    "parameters_in_a_list": ("qkv_attention", IN_A_LIST, "K @ of_k", "K @ of_q", "project.query_for_key"),
+    "layers_that_are_given": (
+        "qkv_attention",
+        GIVEN_LAYERS,
+        "sqrt(k.shape[-1])",
+        "sqrt(self.d_model)",
+        "scale.embed_dim",
+    ),
+    "angles_without_positions": ("mha", POSITIONS, "dim=-1) @ v", "dim=-2) @ v", "softmax.query_axis"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_code_passes_and_its_mistakes_are_named(name, shared_engine):
+    slug, text, old, new, mistake = RIGHT[name]
+    text = "import copy\n" + HEAD + text
+    assert text.count(old) == 1
+    told = inference.kata_of(text.encode())
+    right, wrong = (
+        shared_engine.grade(slug, each.encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(old, new))
+    )
+
+    assert told is not None
+    assert told[0] == slug
+    assert right.outcome == "passed", right.ungraded_because
+    assert mistake in [one.id for found in wrong.diagnosis for one in found.mistakes]
+
+
+@pytest.mark.parametrize("scale", [" / self.d**0.5", ""])
+def test_a_condition_of_the_code_is_no_verdict(scale, shared_engine):
+    text = ATTEND.replace("B, T, E = x.shape", "B, T, E = x.shape\n        assert self.d % 2 == 0, 'of an even size'")
+    text = text.replace(" / math.sqrt(self.d)", scale)
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "of an even size" in report.ungraded_because
+
+
+def test_numbers_of_a_layer_that_may_be_cut_otherwise_are_no_verdict(shared_engine):
+    """Of a layer for each of q, k and v they are one: nothing is left open there."""
+    strange = "(scores + scores.cos())"
+    apart = ATTEND.replace("F.softmax(scores", f"F.softmax({strange}")
+    cut = ATTEND.replace(
+        "self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)",
+        "self.qkv = nn.Linear(width, 3 * width)",
+    ).replace("self.w_v, self.w_o = nn.Linear(width, width), nn", "self.w_o = nn")
+    cut = cut.replace(
+        "(w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))",
+        "self.qkv(x).view(B, T, 3, self.h, -1).permute(2, 0, 3, 1, 4)",
+    )
+    outcomes = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True).outcome
+        for text in (apart, cut, cut.replace("F.softmax(scores", f"F.softmax({strange}"))
+    ]
+
+    assert outcomes == ["failed", "passed", "ungraded"]
+
+
+@pytest.mark.parametrize(
+    ("words", "meaning"),
+    [
+        ("# mask: 0 = attend, large negative = block", "additive"),
+        ("# mask: 0 means visible, -inf means hidden", "additive"),
+        ("# mask: 0 = hidden, 1 = visible", "keep"),
+    ],
+)
+def test_what_words_say_of_a_mask_with_a_number_for_each_meaning(words, meaning):
+    assert masks.documented(f"def attend(q, k, v, mask):\n    {words}\n", "mask") == meaning
+
+
+NAMES_OF_THE_CONTRACT = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, n_heads=4, return_scores=False):
+        super().__init__()
+        self.n_heads, self.d_k, self.return_scores = n_heads, d_model // n_heads, return_scores
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (one(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for one in (self.q_proj, self.k_proj, self.v_proj))
+        scores = torch.softmax(q @ k.transpose(-2, -1) / self.d_k**0.5, dim=-1)
+        out = self.o_proj((scores @ v).transpose(1, 2).flatten(2))
+        if self.return_scores:
+            return out, scores
+        return out
+"""
+GROUPS_OF_ANOTHER_CLASS = "NUM_KV_HEADS = 2\n" + ATTEND + "\n\nclass Other:\n    groups = NUM_KV_HEADS\n"
+
+
+@pytest.mark.parametrize("name", ["contract", "groups"])
+def test_what_is_not_meant_for_a_contract_is_read(name, tmp_path):
+    """A third argument that is no dropout; a number of groups at module level, that the attention does not read."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD + {"contract": NAMES_OF_THE_CONTRACT, "groups": GROUPS_OF_ANOTHER_CLASS}[name])
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, "RIGHT, AS READ  mha" in done.stdout) == (0, True), done.stdout
+
+
+def test_an_attribute_that_only_a_comment_sets_is_never_set(shared_engine):
+    text = ATTEND.replace("self.h, self.d =", "# self.depth = width // n_heads\n        self.h, self.d =")
+    text = text.replace("math.sqrt(self.d)", "math.sqrt(self.depth)")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert "no attribute 'depth'" in next(one.message for one in report.findings if one.outcome == "failed")
