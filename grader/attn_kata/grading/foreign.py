@@ -278,7 +278,8 @@ def read(
         names = set(also.properties)
         tests = [*tests, *(one for one in _tests(source.folder.parent / also.kata) if one.property.name in names)]
     left_out = description.left_out(chosen.reading, source.contract, limits)
-    tests = _possible(tests, chosen.reading, one_feature=all(one.one_feature for one in limits.conventions))
+    one_feature = all(one.one_feature for one in limits.conventions)
+    tests = _possible(tests, chosen.reading, one_feature=one_feature, as_they_are=bool(limits.as_they_are))
     hides = chosen.reading.causal and limits.place is None
     reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
     if chosen.reading.keys_are_values:
@@ -312,11 +313,14 @@ def _tests(folder: Path) -> list[HiddenTest]:
     return hidden_tests.load(folder / f"test_{folder.name}.py")
 
 
-def _possible(tests: list[HiddenTest], reading: Reading, *, one_feature: bool) -> list[HiddenTest]:
+def _possible(
+    tests: list[HiddenTest], reading: Reading, *, one_feature: bool, as_they_are: bool = False
+) -> list[HiddenTest]:
     """The tests, with the sizes of their cases as the code can take them."""
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
+    same |= {"hidden_dim": "key_dim", "query_dim": "key_dim"} if as_they_are else {}
     same |= {"value_dim": "key_dim"} if reading.is_one_of_heads or len(reading.fused) == 3 else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}

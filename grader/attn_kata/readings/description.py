@@ -196,6 +196,8 @@ def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         if not layer.weight:
             if role in ("q", "k", "v") and role in contract.layers and reading.o.weight:
                 lines.append((role, "none"))
+            if role == "k" and contract.has_score:
+                lines.append(("k", "none: its keys are compared as they are"))
             if role == "o" and _lacks_output(reading, contract):
                 lines.append(("o", "none: the result of the heads is compared"))
             continue
@@ -270,6 +272,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"its dropout is not tried ({chosen.dropout_untried})"] * bool(chosen.dropout_untried)
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
+    found += ["no layer of the keys"] * bool(chosen.limits.as_they_are)
     found += ["returns the weights alone"] * reading.returns_weights
     wide = "only a context as wide as x" if contract.is_cross else "only values as wide as keys"
     wide = "only keys as wide as the query" if contract.has_score else wide

@@ -46,9 +46,8 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
         return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
-    lacking = [
-        role for role in ("q", "k", "v") if role in one.contract.layers and not ranked.reading.layer(role).weight
-    ]
+    roles = () if one.contract.has_score else ("q", "k", "v")
+    lacking = [role for role in roles if role in one.contract.layers and not ranked.reading.layer(role).weight]
     if lacking:
         return f"its parameters do not say which are q, k and v (there is none for {lacking[0]})"
     one_width = one.contract.is_cross and one.has_one_width(ranked.reading)

@@ -103,6 +103,12 @@ def _scores(definition: Definition, text: str) -> list[str]:
     return ["additive_attention"] if additive else ["multiplicative_attention"]
 
 
+def _is_plain_product(definition: Definition, text: str) -> bool:
+    """Whether a class without parameters mixes keys by their products with a query: Luong's dot."""
+    takes_two = sorted(set(scores.inputs(definition).values()) - {"mask"}) == ["k", "q"]
+    return takes_two and "softmax" in text and re.search(r"sqrt|\*\*|scale|temperature", text) is None
+
+
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
     text = structure.without_log_softmax(structure.code_of(found.text(definition)))
@@ -110,6 +116,8 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     given = [what for what in inputs.values() if what != "mask"]
     layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None
     layered = layered or structure.has_layers_of_attention(definition)
+    if definition.is_class and not layered and _is_plain_product(definition, text):
+        return ["multiplicative_attention"]
     if not definition.is_class or not layered:
         return ["sdpa"]
     if _scores(definition, text):

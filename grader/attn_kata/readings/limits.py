@@ -136,6 +136,12 @@ class Limits:
         """The contract's parameters of which the code has, for each head, what acts on its own columns alone."""
         return self._with_layout("slices")
 
+    @property
+    def as_they_are(self) -> frozenset[str]:
+        """The contract's layer of the keys, where the code compares them as they are: it is the identity on both sides."""
+        lacks = self.contract.has_score and self.reading.is_class and not self.reading.k.weight
+        return frozenset({f"{self.contract.layers['k'].name}.weight"} if lacks else ())
+
     def _with_layout(self, layout: str) -> frozenset[str]:
         roles = [role for role in self.contract.layers if role in ROLES and self.reading.layer(role).layout == layout]
         return frozenset(f"{self.contract.layers[role].name}.{part}" for role in roles for part in ("weight", "bias"))
@@ -153,6 +159,8 @@ class Limits:
     def _parameter(self, name: str, value: Tensor, heads: int) -> Tensor:
         if name in self.zeroed:
             return torch.zeros_like(value)
+        if name in self.as_they_are:
+            return torch.eye(*value.shape, dtype=value.dtype)
         if value.shape[0] % heads:
             return value
         if name in self.slices and value.dim() == 2:
@@ -203,6 +211,11 @@ class Limits:
         if self.reading.alike and self.contract.has_own_sizes:
             of_sizes = limited.probes
             limited = replace(limited, probes=lambda: [_of_one_size(one) for one in of_sizes()])
+        elif self.as_they_are:
+            of_score = limited.probes
+            limited = replace(
+                limited, probes=lambda: [_with_keys_of(one, len(self.contract.arguments)) for one in of_score()]
+            )
         elif self.reading.is_one_of_heads:
             of_heads = limited.probes
             limited = replace(limited, probes=lambda: [_of_one_size(one, wide=2) for one in of_heads()])
@@ -298,6 +311,19 @@ def _with_fewer_queries(probe: Probe) -> Probe:
     kept = max(1, keys - 2)
     args = [one[..., :kept, :] if isinstance(one, Tensor) and one.shape[-2] == queries else one for one in probe.args]
     return replace(probe, args=tuple(args), sizes={**probe.sizes, "Tq": kept})
+
+
+def _with_keys_of(probe: Probe, sizes: int) -> Probe:
+    """The probe of a learned score whose keys are compared as they are: as wide as what the query becomes.
+
+    That is (I, C, D), with D as large as C; or (I, C), with queries as wide as keys.
+    """
+    query, key = probe.build[:2]
+    if sizes > 2:
+        return replace(probe, build=(query, key, key), sizes={**probe.sizes, "hidden_dim": key})
+    q = probe.args[0]  # (B, Tq, I)
+    wide = q.repeat(1, 1, -(-key // q.shape[-1]))[..., :key].contiguous()
+    return replace(probe, build=(key, key), args=(wide, *probe.args[1:]), sizes={**probe.sizes, "query_dim": key})
 
 
 def _of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
@@ -399,7 +425,7 @@ class Limited:
     @property
     def _lacking(self) -> frozenset[str]:
         """The parameters that the code does not have as the contract has them."""
-        return self._plain.zeroed | self._plain.shared | self._plain.slices
+        return self._plain.zeroed | self._plain.shared | self._plain.slices | self._plain.as_they_are
 
     def _with_parameters(self, request: Request) -> Request:
         """The request with the parameters that the code can have."""

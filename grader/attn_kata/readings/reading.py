@@ -216,7 +216,7 @@ class Reading:
     def keys_are_values(self) -> bool:
         """Whether a call with keys takes no values of their own."""
         given = [value for _, value in self.call]
-        is_learned = bool(self.q.weight or self.k.weight)  # a rotation takes q and k, and no values
+        is_learned = self.kata.endswith("_attention")  # a rotation takes q and k, and no values
         return self.is_class and is_learned and "k" in given and "v" not in given and not self.returns_weights
 
     @property

@@ -39,6 +39,10 @@ def inputs(definition: Definition) -> dict[str, str]:
             free = [one for one in ("q", "k", "v", "mask") if one not in found.values()]
             if free:
                 found[parameter.name] = free[0]
+    for name in list(found):  # what its caller has projected: (h, att_feats, p_att_feats)
+        plain = re.sub(r"^(?:p|proj|projected)_", "", name.lower())
+        if plain != name.lower() and plain in found:
+            found |= {name: "k", plain: "v"}
     if "k" not in found.values():  # (query, values): what is mixed is also what is compared
         found = {name: "k" if role == "v" else role for name, role in found.items()}
     return found
@@ -110,6 +114,8 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
 def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contract: Contract) -> list[Reading]:
     """The reading with the places of the score's layers, once for each way in which names and shapes can be understood."""
     weights = {path: shape for path, shape in shapes.items() if not _is_bias(path, shapes)}
+    if "v" not in contract.layers and not weights:
+        return [reading]  # plain products: its keys are compared as they are
     if "v" not in contract.layers:
         return [
             with_flags(reading, {"k": _layer(path, shapes, layout)})
@@ -133,6 +139,13 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
             for order in _orders(definition):
                 beside: dict[str, object] = {"q": layer, "k": layer, "v": v, "fused": order, "arrangement": "beside"}
                 found.append(with_flags(reading, beside))
+            # Its caller has projected the keys.
+            projected = [name for name, role in inputs(definition).items() if role == "k"]
+            if (
+                any(re.match(r"p_|proj", name) for name in projected)
+                or sum(role != "mask" for role in inputs(definition).values()) > 2
+            ):
+                found.insert(0, with_flags(reading, {"q": layer, "v": v}))
         for query, key in _pairs(matrices, definition):
             stored = ("rows",) if query.endswith(".weight") else ("rows", "columns")
             for way in stored:

@@ -1,0 +1,73 @@
+"""Learned scores without a layer of the keys: plain products, and keys that the caller has projected."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.readings import inference
+
+DOT = """
+class DotAttention(nn.Module):
+    def forward(self, decoder_hidden, encoder_outputs):
+        # decoder_hidden (batch, width), encoder_outputs (batch, tokens, width)
+        scores = torch.bmm(encoder_outputs, decoder_hidden.unsqueeze(2)).squeeze(2)
+        weights = torch.softmax(scores, dim=1)
+        return torch.bmm(weights.unsqueeze(1), encoder_outputs).squeeze(1), weights
+"""
+CAPTIONS = """
+class Attention(nn.Module):
+    def __init__(self, opt):
+        super().__init__()
+        self.h2att = nn.Linear(opt.rnn_size, opt.att_hid_size)
+        self.alpha_net = nn.Linear(opt.att_hid_size, 1)
+
+    def forward(self, h, att_feats, p_att_feats, att_masks=None):
+        dots = self.alpha_net(torch.tanh(p_att_feats + self.h2att(h).unsqueeze(1))).squeeze(-1)
+        weights = F.softmax(dots, dim=1)
+        if att_masks is not None:
+            weights = weights * att_masks.to(weights)
+            weights = weights / weights.sum(1, keepdim=True)
+        return torch.bmm(weights.unsqueeze(1), att_feats).squeeze(1)
+"""
+CODE = {"multiplicative_attention": DOT, "additive_attention": CAPTIONS}
+
+
+@pytest.mark.parametrize("slug", CODE)
+def test_keys_are_compared_as_they_are(slug, shared_engine):
+    source = (HEAD + CODE[slug]).encode()
+    told = inference.kata_of(source)
+    report = shared_engine.grade(slug, source, attempt="mine.py", reads=True)
+    flags = tuple(report.reading["flags"])
+    typed_back = shared_engine.grade(slug, source, attempt="mine.py", reads=True, flags=flags)
+
+    assert told is not None
+    assert told[0] == slug
+    assert report.outcome == "passed", report.ungraded_because
+    assert "no layer of the keys" in report.reading["departures"]
+    assert (typed_back.outcome, typed_back.reading["flags"]) == ("passed", list(flags))
+
+
+@pytest.mark.parametrize(
+    ("slug", "old", "new", "mistake"),
+    [
+        ("multiplicative_attention", "scores, dim=1", "scores / scores.shape[1] ** 0.5, dim=1", None),
+        (
+            "multiplicative_attention",
+            "scores, dim=1",
+            "scores / decoder_hidden.shape[1] ** 0.5, dim=1",
+            "scale.unwanted",
+        ),
+        ("multiplicative_attention", "dim=1", "dim=0", "softmax.head_axis"),
+        ("additive_attention", "torch.tanh(", "(", "additive.no_tanh"),
+        ("additive_attention", "weights.unsqueeze(1), att_feats)", "weights.unsqueeze(1), p_att_feats)", "mix.keys"),
+        ("additive_attention", "dim=1", "dim=0", "softmax.head_axis"),
+    ],
+)
+def test_its_mistakes_are_seen(slug, old, new, mistake, shared_engine):
+    assert CODE[slug].count(old) == 1
+    source = HEAD + CODE[slug].replace(old, new)
+    report = shared_engine.grade(slug, source.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert mistake is None or mistake in [one.id for found in report.diagnosis for one in found.mistakes]
