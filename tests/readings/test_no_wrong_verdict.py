@@ -165,12 +165,29 @@ def test_right_code_passes_and_its_mistakes_are_named(name, shared_engine):
 
 @pytest.mark.parametrize("scale", [" / self.d**0.5", ""])
 def test_a_condition_of_the_code_is_no_verdict(scale, shared_engine):
-    text = ATTEND.replace("B, T, E = x.shape", "B, T, E = x.shape\n        assert self.d % 2 == 0, 'of an even size'")
+    text = ATTEND.replace("B, T, E = x.shape", "B, T, E = x.shape\n        assert self.d != 5, 'of another size'")
     text = text.replace(" / math.sqrt(self.d)", scale)
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded"
-    assert "of an even size" in report.ungraded_because
+    assert "of another size" in report.ungraded_because
+
+
+@pytest.mark.parametrize("where", ["self.h, self.d =", "B, T, E = x.shape"])
+@pytest.mark.parametrize(
+    "condition", ["assert self.d % 2 == 0", "if self.d % 2:\n            raise ValueError('an even size')"]
+)
+def test_code_for_heads_of_an_even_size_is_asked_for_these(where, condition, shared_engine):
+    line = next(line.strip() for line in ATTEND.split("\n") if where in line)
+    right = ATTEND.replace(line, f"{line}\n        {condition}")
+    wrong = right.replace(" / math.sqrt(self.d)", "")
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (right, wrong)
+    ]
+
+    assert reports[0].outcome == "passed", reports[0].ungraded_because
+    assert "only heads of an even size" in reports[0].reading["departures"]
+    assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["scale.missing"]
 
 
 def test_numbers_of_a_layer_that_may_be_cut_otherwise_are_no_verdict(shared_engine):

@@ -325,7 +325,7 @@ def _possible(
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
-    if not same and not fixed and one_feature and not reading.mlp_ratio and not reading.causal:
+    if not same and not fixed and one_feature and not (reading.mlp_ratio or reading.causal or reading.even):
         return tests
     kept = []
     for test in tests:
@@ -344,6 +344,9 @@ def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], read
     equal = {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}
     if reading.causal and not reading.square and {"Tq", "Tk"} <= sizes.keys():
         equal["Tk"] = max(sizes["Tq"], sizes["Tk"])  # the first of more queries than keys would see no key
+    if reading.even and {"D", "E", "H"} <= sizes.keys():
+        even = int(sizes["D"]) + int(sizes["D"]) % 2
+        equal |= {"D": even, "E": int(sizes["H"]) * even}
     if reading.mlp_ratio and {"M", "E"} <= sizes.keys():
         equal["M"] = reading.mlp_ratio * sizes["E"]
     if reading.is_one_of_heads and "key_dim" in sizes:

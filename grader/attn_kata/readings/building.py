@@ -12,8 +12,8 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
 
-# The sizes for looking at parameters: all different, so that a shape says which is which.
-LOOK = {"E": 30, "H": 6, "D": 5, "C": 16, "p": 0.0, "I": 35, "V": 26, "L": 256, "G": 2, "M": 44}
+# The sizes for looking at parameters: all different, so that a shape says which is which. Rotations want an even D.
+LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, "G": 2, "M": 44}
 
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attn_kata.readings import advice, building, calls, certain, construction, conventions, masks, vocabulary
+from attn_kata.readings import advice, building, calls, certain, construction, conventions, masks, positions, vocabulary
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
 from attn_kata.readings.building import LOOK
 from attn_kata.readings.construction import OF_MASKS
@@ -21,6 +21,7 @@ from attn_kata.readings.structure import Definition, Parameter, code_of
 MOST_CANDIDATES = 32  # readings that are asked
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
+_EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 _GPU = re.compile(r"\bCUDA\b|NVIDIA|cuda")
 MOST_OTHER_MASKS = 2  # that are tried beside the first
 MOST_FORMS = 3  # of an open mask, for code that raises without one
@@ -251,6 +252,10 @@ class DefinitionSearch:
         if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given and self.contract.is_module:
             readings = [replace(one, float32=True) for one in readings]
         ranked = self._best(readings)
+        if "even" not in self.given and self.contract.has_heads and self._wants_even(ranked, readings):
+            of_even = [replace(one, even=True) for one in readings]
+            found = self._best(of_even)
+            readings, ranked = (of_even, found) if found is not None and found.answers else (readings, ranked)
         if (ranked is None or not ranked.answers) and self._is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
             ranked = self._best(readings)
@@ -284,6 +289,16 @@ class DefinitionSearch:
             fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
             ranked = square if fewer else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
+
+    def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
+        """Whether code says by an exception of its own that the size of a head must be even."""
+        reading = readings[0] if ranked is None else ranked.reading
+        raised = self.search.exceptions(reading, self.search.unmasked)
+        if raised and positions.makers(self.definition, self.search.structure):
+            return True  # a rotation that it builds
+        refusals = [one for one in raised if one.types[0] in ("AssertionError", "ValueError")]
+        lines = [self.search.structure.line(one.frames[-1][0]) for one in refusals if one.frames]
+        return any(_EVEN.search(text) for text in (*(one.text for one in refusals), *lines))
 
     def _is_narrow(self, readings: list[Reading]) -> bool:
         """Whether code raises for float64, as it computes with float32 of its own."""

@@ -281,6 +281,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["one head of several that share the width of x"] * reading.is_one_of_heads
     found += ["only one key-value head"] * reading.one_group
     found += ["only one head"] * reading.one_head
+    found += ["only heads of an even size"] * reading.even
     found += ["only sequences of the length that it is built for"] * reading.one_length
     found += ["what it puts on a GPU stays on the processor"] * reading.processor
     found += ["its mask hides queries too"] * reading.hides_queries

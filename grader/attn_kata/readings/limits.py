@@ -203,6 +203,9 @@ class Limits:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in map(_as_square, pipeline.probes()) if one])
+        if self.reading.even:
+            of_any = limited.probes
+            limited = replace(limited, probes=lambda: [one for one in of_any() if self._has_even_heads(one)])
         if self.reading.dims == 4 or (self.reading.dims == 3 and self.contract.is_module):
             limited = replace(limited, probes=functools.partial(_of_rank, self.reading.dims, limited.probes))
         if not self.reading.square and self.reading.causal and {"k", "key"} & set(self.contract.inputs):
@@ -243,6 +246,12 @@ class Limits:
             return causal.hidden_by_itself(limited)
         others = tuple(one for one in limited.variants if one.id != "mask.causal")  # it is so by itself
         return replace(limited, variants=(*others, *causal.wrong_senses(limited)))
+
+    def _has_even_heads(self, probe: Probe) -> bool:
+        """Whether the size of a head is even in a probe of a module with heads."""
+        built = dict(zip((symbol for symbol, _ in self.contract.arguments), probe.build, strict=False))
+        size = built["D"] if "D" in built else built["E"] // built["H"]
+        return int(size) % 2 == 0
 
     def _with_ratio(self, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
         """The probes for a block whose mlp is so many times as wide as x."""

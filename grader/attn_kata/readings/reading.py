@@ -34,6 +34,7 @@
     one_head   whether it has one head only                            one_head=yes
     one_length whether it takes only sequences of the length that it   one_length=yes
                is built for: it is built anew for each length
+    even       whether it takes only heads of an even size              even=yes
     joins      whether a function returns its heads side by side, or    joins=yes
                behind the tokens
     processor  whether what it puts on a GPU stays on the processor    processor=yes
@@ -176,6 +177,7 @@ class Reading:
     one_group: bool = False
     one_head: bool = False
     one_length: bool = False
+    even: bool = False
     joins: bool = False
     processor: bool = False
     mlp_ratio: int = 0
@@ -310,6 +312,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "one_group",
         "one_head",
         "one_length",
+        "even",
         "joins",
         "processor",
         "float32",

@@ -90,6 +90,13 @@ class Structure:
                     waiting.append(other)
         return [one for one in self.definitions if one.name in seen]
 
+    def line(self, number: int) -> str:
+        """A line of the source, where it is one of a definition; else ""."""
+        around = next((one for one in self.definitions if one.lines[0] <= number <= one.lines[1]), None)
+        lines = [] if around is None else around.text.split("\n")
+        place = 0 if around is None else number - around.lines[0]
+        return lines[place] if place < len(lines) else ""
+
     def parts(self, definition: Definition, before: str = "", depth: int = 3) -> list[tuple[str, str, Definition]]:
         """The layers of a class and of its classes: path, maker and class of each; `*` for each of a list."""
         found = []
