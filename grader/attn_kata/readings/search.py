@@ -196,7 +196,8 @@ class Search:
         seen = limits.reading
         entries = [one.entry for one in pipelines]
         key = (
-            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.one_group} {seen.one_head} {seen.even} "
+            f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.one_group} "
+            f"{seen.one_head} {seen.even} "
             f"{seen.float32} {seen.hides_queries} "
             f"{seen.conventions} {seen.returns} {entries}"
         )
