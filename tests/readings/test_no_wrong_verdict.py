@@ -259,3 +259,20 @@ def test_an_attribute_that_only_a_comment_sets_is_never_set(shared_engine):
 
     assert report.outcome == "failed"
     assert "no attribute 'depth'" in next(one.message for one in report.findings if one.outcome == "failed")
+
+
+THREE_FOR_ONE = ATTEND.replace("def forward(self, x, mask=None):", "def forward(self, query, key, value):").replace(
+    "B, T, E = x.shape", "assert query is key is value\n        x, mask = query, None\n        B, T, E = x.shape"
+)
+
+
+@pytest.mark.parametrize("softmax", ["dim=-1", "dim=-2"])
+def test_code_that_takes_only_one_input_three_times_is_read_as_less_and_passes_or_has_no_verdict(softmax, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD + THREE_FOR_ONE.replace("dim=-1", softmax))
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == (0 if softmax == "dim=-1" else 3), done.stdout
+    assert "looks like mha, so it is read as mha" in done.stderr or done.returncode

@@ -142,7 +142,8 @@ def command(
             unread = "" if properties or not target.told_by else report.ungraded_because or ""
             for slug, name, why in reading.others(source.code, target.kata.slug, why=unread):
                 other = graded(slug, (f"entry={name}",))
-                if other.ungraded_because is None and other.says_why:
+                less_near = name == reading.meant(source.code, target.kata.slug)  # the same code as another kata
+                if other.outcome == "passed" or (other.ungraded_because is None and other.says_why and not less_near):
                     report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
                     destination.options = f"--kata {slug} --class {name}"
                     warn(why)

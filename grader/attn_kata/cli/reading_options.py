@@ -72,6 +72,11 @@ class ReadingOptions:
         slug = by_contract[0].slug
         return slug, f"It has the names of {slug}, so it is graded as {slug}. {others} grades its other code."
 
+    def meant(self, source: bytes, slug: str) -> str:
+        """The definition of the source that is nearest to this kata, or the likeliest one; "" without any."""
+        every = list(inference.katas_of(source))
+        return next((name for kata, name, _ in every if kata == slug), every[0][1] if every else "")
+
     def others(self, source: bytes, slug: str, *, why: str) -> list[tuple[str, str, str]]:
         """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence.
 
@@ -81,7 +86,7 @@ class ReadingOptions:
         if self.strict or self.flags or advice.UNREAD not in why:
             return []
         every = list(inference.katas_of(source))
-        meant = next((name for kata, name, _ in every if kata == slug), every[0][1] if every else "")
+        meant = self.meant(source, slug)
         parts = inference.parts_of(source, meant)
         so = "It could not be read so."
         found = {kata: (kata, name, f"{so} {said}") for kata, name, said in reversed(every) if name not in parts}
