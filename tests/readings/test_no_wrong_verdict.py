@@ -276,3 +276,44 @@ def test_code_that_takes_only_one_input_three_times_is_read_as_less_and_passes_o
 
     assert done.returncode == (0 if softmax == "dim=-1" else 3), done.stdout
     assert "looks like mha, so it is read as mha" in done.stderr or done.returncode
+
+
+ONE_OF_THEM = """
+class OneOfThem(nn.Module):
+    def __init__(self, width, size):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(width, size) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1) @ v
+
+
+class Heads(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        KEPT
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.out(torch.cat([head(x) for head in self.heads], dim=-1))
+"""
+EACH = "OneOfThem(width, width // n_heads)"
+KEPT = {
+    "a_list": f"self.heads = [{EACH} for _ in range(n_heads)]",
+    "appended": f"self.heads = []\n        for _ in range(n_heads):\n            self.heads.append({EACH})",
+    "a_list_of_modules": f"self.heads = nn.ModuleList([{EACH} for _ in range(n_heads)])",
+    "known_beside": f"self.heads = [{EACH} for _ in range(n_heads)]\n        self.known = nn.ModuleList(self.heads)",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("scale", [" / math.sqrt(q.shape[-1])", ""])
+def test_heads_in_a_plain_list_are_named_and_read_all_the_same(name, scale, shared_engine):
+    text = ONE_OF_THEM.replace("KEPT", KEPT[name]).replace(" / math.sqrt(q.shape[-1])", scale)
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    expected = {"module.unregistered"} if name in ("a_list", "appended") else set()
+    expected |= set() if scale else {"scale.missing"}
+    assert {one.id for found in report.diagnosis for one in found.mistakes} == expected
+    assert report.outcome == ("failed" if expected else "passed")

@@ -208,6 +208,8 @@ def _unregistered(evidence: Evidence) -> int | None:
     failure = evidence.failures.get("parameters") or evidence.failures.get("output_shape")
     if failure is None or "its parameters are" not in failure.message:
         return None
+    if "is a plain list" in failure.message:
+        return lines.find("module.unregistered", evidence.source.encode()) or 0
     listed = re.search(r"self\.\w+\s*=\s*[\[{(][^\n]*nn\.Linear|self\.\w+\.append\(\s*nn\.", evidence.code)
     return 0 if listed else None
 

@@ -34,7 +34,7 @@ from attn_kata.readings import (
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limited, Limits
-from attn_kata.readings.reading import Reading, parse
+from attn_kata.readings.reading import ROLES, Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
@@ -184,10 +184,19 @@ class Read:
     def with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]
     ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
-        """The findings, and that parameters fail where the code has one small layer for all heads, or for each of them."""
-        shared, slices = self.chosen.limits.shared, self.chosen.limits.slices
-        if not shared and not slices:
+        """The findings, and that parameters fail where the code has one small layer for all heads, or for each of them.
+
+        Or where it has layers that the module does not know.
+        """
+        shared, slices, reading = self.chosen.limits.shared, self.chosen.limits.slices, self.chosen.reading
+        parts = {part for role in ROLES for part in reading.layer(role).weight.split(".")}
+        listed = [name for name in reading.registered if name in parts]
+        if not shared and not slices and not listed:
             return findings, failures
+        if listed:
+            return _with_parameters(
+                f"its parameters are not all there: {listed[0]} is a plain list", findings, failures
+            )
         size = building.LOOK["E"], building.LOOK["D"]
         name = min(shared or slices, key=lambda one: not one.endswith("weight"))
         message = f"{name} has shape ({size[1]}, {size[1]}); the contract's has ({size[0]}, {size[0]})"
@@ -195,10 +204,7 @@ class Read:
             message = (
                 f"{name} has only the blocks ({size[1]}, {size[1]}) of each head; the contract's has the whole matrix"
             )
-        changed = [
-            replace(one, outcome="failed", message=message) if one.property == "parameters" else one for one in findings
-        ]
-        return changed, failures | {"parameters": PropertyFailed(message)}
+        return _with_parameters(message, findings, failures)
 
     def in_their_names(self, diagnosed: Diagnosed) -> Diagnosed:
         """The diagnosis with the lines of the source and the names that the code has."""
@@ -307,6 +313,16 @@ def read(
         mistakes=asked,
         left_out=left_out,
     )
+
+
+def _with_parameters(
+    message: str, findings: list[Finding], failures: dict[str, PropertyFailed]
+) -> tuple[list[Finding], dict[str, PropertyFailed]]:
+    """The findings, with parameters that are not the contract's."""
+    changed = [
+        replace(one, outcome="failed", message=message) if one.property == "parameters" else one for one in findings
+    ]
+    return changed, failures | {"parameters": PropertyFailed(message)}
 
 
 def _tests(folder: Path) -> list[HiddenTest]:

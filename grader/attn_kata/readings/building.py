@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings import positions, scores, vocabulary
+from attn_kata.readings import positions, scores, unregistered, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
@@ -34,6 +34,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
         common = replace(common, angles=positions.angles(definition, structure))
+        common = replace(common, registered=unregistered.names(definition, structure))
         common = replace(common, before=definition.before)
     common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
     common = replace(common, own_rate=_has_own_rate(definition, structure))

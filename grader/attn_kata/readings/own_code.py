@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attn_kata.readings import positions
+from attn_kata.readings import positions, unregistered
 from attn_kata.readings.reading import Reading
 
 BUILDER = "build_theirs"
@@ -38,6 +38,7 @@ def builder(reading: Reading) -> str:
         ]
     else:
         lines.append(f"    theirs = _theirs({arguments})")
+    lines += unregistered.lines(reading.registered) if reading.registered else []
     lines += [f"    theirs.{name} = False" for name in reading.off]
     lines += positions.build_lines(reading.unturned) if reading.unturned else []
     lines += positions.angle_lines(reading.angles, built=True) if reading.angles else []

@@ -34,6 +34,7 @@
     one_head   whether it has one head only                            one_head=yes
     one_length whether it takes only sequences of the length that it   one_length=yes
                is built for: it is built anew for each length
+    registered attributes that hold layers in a plain list              registered=heads
     even       whether it takes only heads of an even size              even=yes
     joins      whether a function returns its heads side by side, or    joins=yes
                behind the tokens
@@ -168,6 +169,7 @@ class Reading:
     own_rate: bool = False
     unturned: tuple[str, ...] = ()
     angles: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     conventions: tuple[str, ...] = ()
     square: bool = False
@@ -298,7 +300,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "globals", "call", "table_build", "table_call"):
         return {key: _pairs(text)}
-    if key in ("bypassed", "off", "rates", "unturned", "angles", "caches", "conventions", "before"):
+    if key in ("bypassed", "off", "rates", "unturned", "angles", "registered", "caches", "conventions", "before"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
