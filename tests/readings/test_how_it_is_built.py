@@ -533,3 +533,17 @@ def test_a_window_that_is_wider_than_every_input_is_said(shared_engine):
 
     assert report.outcome == "passed"
     assert "Inputs longer than its window are not tried" in " ".join(report.reading["notes"])
+
+
+def test_what_sets_first_weights_and_einsum_with_words_need_no_import(shared_engine):
+    text = ATTEND.replace(
+        "q @ k.transpose(-2, -1)", "einsum('batch head query d, batch head key d -> batch head query key', q, k)"
+    ).replace("        self.w_v,", "        trunc_normal_(self.w_q.weight, std=0.02)\n        self.w_v,", 1)
+    imports = "from fancy_einsum import einsum\nfrom timm.models.layers import trunc_normal_\n"
+    right, wrong = (
+        shared_engine.grade("mha", (imports + HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(" / math.sqrt(self.d)", ""))
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.missing"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import re
 import types
 from typing import Any, NoReturn
 
@@ -15,6 +16,8 @@ from attn_kata.protocol.usual_names import USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
 _LOGGERS = ("logger", "_logger", "LOGGER", "logging", "log")
+# trunc_normal_ of timm, and others that write into a weight
+_FIRST_WEIGHTS = re.compile(r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$")
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
 
@@ -79,7 +82,11 @@ def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> N
             fill_usual(namespace)
             continue
         name = alias.asname or alias.name.partition(".")[0]
-        namespace.setdefault(name, Missing(name))
+        is_of_words = isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == (
+            "fancy_einsum",
+            "einsum",
+        )
+        namespace.setdefault(name, _einsum_of_words if is_of_words else Missing(name))
 
 
 def fill_usual(namespace: dict[str, Any]) -> None:
@@ -96,8 +103,8 @@ def fill_usual(namespace: dict[str, Any]) -> None:
 def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
-    But a missing device is the processor, a missing logger says nothing, and the well-known function that copies a module
-    is there.
+    But a missing device is the processor, a missing logger says nothing, what sets first weights leaves them as they are, and
+    the well-known function that copies a module is there.
     """
     import torch
 
@@ -108,9 +115,29 @@ def close(namespace: dict[str, Any]) -> None:
     for name in _LOGGERS:
         if isinstance(namespace.get(name), Missing):
             namespace[name] = _Silent()
+    for name, value in list(namespace.items()):
+        if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):
+            namespace[name] = _as_it_is
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = _copies
+
+
+def _as_it_is(tensor: Any, *given: Any, **named: Any) -> Any:
+    """In the place of what sets the first weights of a layer: the grading sets them anyway."""
+    return tensor
+
+
+def _einsum_of_words(pattern: str, *operands: Any) -> Any:
+    """torch.einsum with whole words for dimensions, "batch query head, batch key head -> batch query key"."""
+    import torch
+
+    letters: dict[str, str] = {}
+
+    def letter(word: re.Match[str]) -> str:
+        return letters.setdefault(word[0], chr(ord("a") + len(letters)))
+
+    return torch.einsum(re.sub(r"\w+", letter, pattern).replace(" ", ""), *operands)
 
 
 class _Silent:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:  # which loads torch; `inference` must not
     from attn_kata.diagnosis.pipeline import Pipeline, Variant
 
 
+MOST_WAYS = 12  # sets of conventions that are asked
+
+
 @dataclass(frozen=True, kw_only=True)
 class Convention:
     """One of them. `edits`, old text and new, make the reference follow it; every place of an old text is changed."""
@@ -46,7 +49,7 @@ def ways(known: dict[str, Convention], text: str) -> list[tuple[str, ...]]:
     for name, one in known.items():
         if one.is_said(text):
             found = [(*way, name) for way in found if not any(exclude(known[each], one) for each in way)] + found
-    return sorted(found, key=lambda way: -len(way))[:8]
+    return sorted(found, key=lambda way: -len(way))[:MOST_WAYS]
 
 
 def exclude(one: Convention, other: Convention) -> bool:
