@@ -71,3 +71,14 @@ def test_its_mistakes_are_seen(slug, old, new, mistake, shared_engine):
 
     assert report.outcome == "failed"
     assert mistake is None or mistake in [one.id for found in report.diagnosis for one in found.mistakes]
+
+
+def test_code_that_keeps_its_result_returns_nothing_on_purpose(shared_engine):
+    returned = "return torch.bmm(weights.unsqueeze(1), encoder_outputs).squeeze(1), weights"
+    kept, lost = (DOT.replace(returned, line) for line in (f"self.context = {returned[7:-9]}", returned[7:]))
+    outcomes = [
+        shared_engine.grade("multiplicative_attention", (HEAD + text).encode(), attempt="mine.py", reads=True).outcome
+        for text in (kept, lost)
+    ]
+
+    assert outcomes == ["ungraded", "failed"]

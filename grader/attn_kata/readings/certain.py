@@ -49,11 +49,14 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
 
 
 def returns_nothing(definition: Definition) -> bool:
-    """Whether the call of a definition never returns a value; what another class gives it is not known."""
+    """Whether the call of a definition never returns a value, nor keeps its result; what another class gives it is not known."""
     name = "forward" if definition.is_class else definition.name
     trees = ast.walk(ast.parse(textwrap.dedent(definition.text)))
     called = [one for one in trees if isinstance(one, ast.FunctionDef) and one.name == name]
     answers = [one for each in called for one in ast.walk(each) if isinstance(one, (ast.Return, ast.Raise))]
+    inside = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Attribute)]
+    if any(isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self" for one in inside):
+        return False  # self.context = …: its caller takes it from there
     return bool(called) and all(isinstance(one, ast.Return) and one.value is None for one in answers)
 
 
