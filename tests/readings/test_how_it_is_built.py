@@ -547,3 +547,13 @@ def test_what_sets_first_weights_and_einsum_with_words_need_no_import(shared_eng
 
     assert right.outcome == "passed", right.ungraded_because
     assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.missing"]
+
+
+@pytest.mark.parametrize(("sign", "ids"), [("/", []), ("*", ["scale.inverted"])])
+def test_a_temperature_that_is_multiplied_with_is_inverted(sign, ids, shared_engine):
+    """Beside a base that divides by it, as above, it is what the builder sets: there either may be meant."""
+    alone = TEMPERATURE[: TEMPERATURE.index("class Times")].replace("/ self.temperature", f"{sign} self.temperature")
+    report = shared_engine.grade("sdpa", (HEAD + alone).encode(), attempt="mine.py", reads=True)
+
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ids
+    assert report.passed is not bool(ids)

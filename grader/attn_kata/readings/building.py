@@ -252,8 +252,14 @@ def _rotation(parameter: Parameter, text: str) -> str | None:
     return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
 
 
-def with_scales(reading: Reading) -> list[Reading]:
-    """The reading; and where its builder sets what the scores are multiplied with or divided by, that the other way round."""
+def with_scales(reading: Reading, text: str) -> list[Reading]:
+    """The reading; and where its builder sets a scale, by which the code divides and multiplies, that the other way round.
+
+    Where it does one of the two alone, a scale that is applied the wrong way round is a mistake.
+    """
+    applied = [re.search(rf"{sign}\s*(?:\w+\.)*(?:temp|scal)\w*", code_of(text)) for sign in (r"(?<!\*)\*(?!\*)", "/")]
+    if not all(applied):
+        return [reading]
     inverse = {"sqrt(D)": "1/sqrt(D)", "1/sqrt(D)": "sqrt(D)"}
     other = tuple((name, inverse.get(value, value)) for name, value in reading.build)
     return list(dict.fromkeys((reading, replace(reading, build=other))))

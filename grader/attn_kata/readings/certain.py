@@ -49,7 +49,7 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
 
 
 def returns_nothing(definition: Definition) -> bool:
-    """Whether the call of a definition never returns a value, nor keeps its result; what another class gives it is not known."""
+    """Whether the call of a definition never returns a value nor keeps one; what another class gives it is not known."""
     name = "forward" if definition.is_class else definition.name
     trees = ast.walk(ast.parse(textwrap.dedent(definition.text)))
     called = [one for one in trees if isinstance(one, ast.FunctionDef) and one.name == name]

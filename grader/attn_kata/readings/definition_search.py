@@ -215,7 +215,7 @@ class DefinitionSearch:
         """The readings of its calls without a mask, the likeliest first."""
         definition, structure, contract = self.definition, self.search.structure, self.contract
         if "build" not in self.given:
-            built = [each for one in built for each in building.with_scales(one)]
+            built = [each for one in built for each in building.with_scales(one, self.text)]
         called = [each for one in built for each in calls.with_call(one, definition, structure, contract)]
         if self.mask_of is not None:
             own = {name: getattr(self.mask_of.reading, name) for name in ("builder", "lengths", "mask")}

@@ -257,9 +257,7 @@ def size_in(name: str, text: str) -> str | None:
     return symbol
 
 
-_SCALES = frozenset(
-    ("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale", "temp", "temperature")
-)
+_SCALES = frozenset(("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale"))
 
 
 def _sides_of_a_mask(own: str) -> re.Pattern[str]:
