@@ -557,3 +557,18 @@ def test_a_temperature_that_is_multiplied_with_is_inverted(sign, ids, shared_eng
 
     assert [one.id for found in report.diagnosis for one in found.mistakes] == ids
     assert report.passed is not bool(ids)
+
+
+def test_decorators_of_a_missing_import_give_back_what_they_decorate(shared_engine):
+    imports = "from not_installed import kernel, of_function, plain\n"
+    text = ATTEND.replace("class SelfAttend", "@of_function(scaled)\nclass SelfAttend").replace(
+        "/ math.sqrt(self.d)", "/ scaled(self.d)"
+    )
+    helper = "\n@plain\n@kernel('root')\ndef scaled(d):\n    return d**0.5\n\n"
+    right, wrong = (
+        shared_engine.grade("mha", (imports + HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (helper + text, helper.replace("d**0.5", "d") + text)
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.no_sqrt"]

@@ -317,3 +317,18 @@ def test_heads_in_a_plain_list_are_named_and_read_all_the_same(name, scale, shar
     expected |= set() if scale else {"scale.missing"}
     assert {one.id for found in report.diagnosis for one in found.mistakes} == expected
     assert report.outcome == ("failed" if expected else "passed")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("self.rotary_emb(v, position_ids)", "self.rotary_emb(v, position_ids, device=x.device)"),
+        ("angles = position_ids[..., None]", "angles = positions[..., None]"),
+        ("self.rotary_emb(v, position_ids)", "self.rotary_emb(v, torch.arange(T), 1)"),
+    ],
+)
+def test_a_table_of_angles_that_cannot_run_is_no_right_code(old, new, shared_engine):
+    assert POSITIONS.count(old) == 1
+    report = shared_engine.grade("mha", (HEAD + POSITIONS.replace(old, new)).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome != "passed"

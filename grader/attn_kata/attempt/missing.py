@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib
 import re
 import types
@@ -35,11 +36,16 @@ class Missing:
         return Missing(self.missing_root)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """As a decorator it gives back what it decorates; as what makes a decorator, itself."""
+        """As a decorator it gives back what it decorates; as what makes a decorator, itself.
+
+        With a function it may be either: what it gives back then decorates a class, and is the function for all else.
+        """
         if not Missing.open:
             self._fail()
         decorated = given[0] if len(given) == 1 and not named else None
-        return decorated if isinstance(decorated, (types.FunctionType, type)) else self
+        if isinstance(decorated, types.FunctionType):
+            return _either(decorated)
+        return decorated if isinstance(decorated, type) else self
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         return (_base(),)
@@ -62,6 +68,17 @@ class Missing:
         raise NameError(f"name '{self.missing_root}' is not defined", name=self.missing_root)
 
 
+def _either(function: types.FunctionType) -> Any:
+    """The function; called with a class alone it gives that back."""
+
+    @functools.wraps(function)
+    def either(*given: Any, **named: Any) -> Any:
+        of_class = len(given) == 1 and isinstance(given[0], type) and not named
+        return given[0] if of_class else function(*given, **named)
+
+    return either
+
+
 class Undefined:
     """A class or function whose definition has raised: whoever calls it, or takes it for a base, meets that exception."""
 
@@ -69,6 +86,11 @@ class Undefined:
         self.error = error
 
     def __call__(self, *given: Any, **named: Any) -> NoReturn:
+        raise self.error
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
         raise self.error
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:

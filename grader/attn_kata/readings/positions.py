@@ -60,20 +60,27 @@ def _unturned(turn):
 
 
 def _of_any_size(table):
-    """What makes angles, for any size of a head and without positions: nothing is turned by them."""
+    """What makes angles, for any size of a head and without positions: nothing is turned by them.
+
+    What it raises for other reasons is raised.
+    """
     import functools
 
     @functools.wraps(getattr(table, "__wrapped__", table))
     def of_any_size(*given, **named):
+        values = [*given, *named.values()]
         try:
             return table(*given, **named)
-        except Exception:
-            pass
-        try:
-            even = [one + one % 2 if type(one) is int else one for one in given]
-            return table(*even, **{name: one + one % 2 if type(one) is int else one for name, one in named.items()})
-        except Exception:
-            return _NoTurn()
+        except Exception as raised:
+            of_the_call = any(f"() {words} " in str(raised) for words in ("got", "missing", "takes"))
+            if of_the_call or isinstance(raised, NameError):
+                raise
+            if any(one is None for one in values):
+                return _NoTurn()
+            if not any(type(one) is int and one % 2 for one in values):
+                raise
+        even = [one + one % 2 if type(one) is int else one for one in given]
+        return table(*even, **{name: one + one % 2 if type(one) is int else one for name, one in named.items()})
 
     return of_any_size
 

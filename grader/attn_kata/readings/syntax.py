@@ -471,7 +471,8 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
         ):
             asked = [str(part.args[0].value)]
         found += [(part.lineno, part.col_offset, name) for name in asked if name not in ("get", "to_dict", "copy")]  # type: ignore[attr-defined]
-    return [name for _, _, name in sorted(found) if name.isidentifier()]
+    optional = set(re.findall(rf"hasattr\(\s*(?:self\.)?{config}\s*,\s*[\"'](\w+)[\"']", ast.unparse(node)))
+    return [name for _, _, name in sorted(found) if name.isidentifier() and name not in optional]
 
 
 def _asked_in_turn(node: ast.AST, config: str) -> list[str]:
