@@ -200,14 +200,16 @@ def test_numbers_of_a_layer_that_may_be_cut_otherwise_are_no_verdict(shared_engi
     ).replace("self.w_v, self.w_o = nn.Linear(width, width), nn", "self.w_o = nn")
     cut = cut.replace(
         "(w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))",
-        "self.qkv(x).view(B, T, 3, self.h, -1).permute(2, 0, 3, 1, 4)",
+        "self.qkv(x).view(B, T, self.h, 3, -1).permute(3, 0, 2, 1, 4)",
     )
+    wrong = cut.replace("F.softmax(scores", f"F.softmax({strange}")
+    said = wrong.replace("self.h, 3, -1).permute(3, 0, 2, 1, 4)", "3, self.h, -1).permute(2, 0, 3, 1, 4)")
     outcomes = [
         shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True).outcome
-        for text in (apart, cut, cut.replace("F.softmax(scores", f"F.softmax({strange}"))
+        for text in (apart, cut, wrong, said)
     ]
 
-    assert outcomes == ["failed", "passed", "ungraded"]
+    assert outcomes == ["failed", "passed", "ungraded", "failed"]
 
 
 @pytest.mark.parametrize(
@@ -332,3 +334,45 @@ def test_a_table_of_angles_that_cannot_run_is_no_right_code(old, new, shared_eng
     report = shared_engine.grade("mha", (HEAD + POSITIONS.replace(old, new)).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome != "passed"
+
+
+OWN_LINEAR = """
+class Linear(nn.Module):
+    def __init__(self, in_features, out_features):
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(in_features, out_features))
+        self.BIAS = nn.Parameter(torch.randn(out_features))
+
+    def forward(self, x):
+        return x @ self.weights + self.BIAS
+
+"""
+
+
+@pytest.mark.parametrize("bias", ["bias", "b", "biases"])
+def test_a_bias_beside_a_matrix_of_any_name_is_laid_too(bias, shared_engine):
+    text = OWN_LINEAR.replace("BIAS", bias) + ATTEND.replace("nn.Linear", "Linear")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", [one.message for one in report.findings if one.outcome == "failed"]
+
+
+def test_the_contracts_names_with_a_mask_that_must_be_given_are_read(tmp_path):
+    text = NAMES_OF_THE_CONTRACT.replace("n_heads=4, return_scores=False", "n_heads").replace(
+        ", self.return_scores = n_heads, d_model // n_heads, return_scores", " = n_heads, d_model // n_heads"
+    )
+    text = text.replace("        if self.return_scores:\n            return out, scores\n", "").replace(
+        "forward(self, x)", "forward(self, x, mask)"
+    )
+    text = text.replace(
+        "scores = torch.softmax(q @ k.transpose(-2, -1) / self.d_k**0.5, dim=-1)",
+        "scores = q @ k.transpose(-2, -1) / self.d_k**0.5\n"
+        "        scores = torch.softmax(scores.masked_fill(mask == 0, -torch.inf), dim=-1)",
+    )
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD + text)
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, "RIGHT, AS READ  mha" in done.stdout) == (0, True), done.stdout

@@ -32,6 +32,7 @@ _OTHER_KINDS = re.compile(
 )
 # Into three, by a size among others: q, k and v may lie in blocks, head by head or in turn.
 _CUTS = re.compile(r"(?:view|reshape|unflatten)\([^)]*\b3\b[^)]*\)|rearrange\(|\[\s*(?:\.\.\.|:)\s*,.*::\s*3\s*\]")
+_IN_BLOCKS = re.compile(r"(?i)\b3\s*,\s*(?:self\.)?(?:\w*heads?\w*|h)\s*,")  # view(B, T, 3, heads, -1)
 _SPLITS = re.compile(r"\.(?:view|reshape|unflatten)\(|rearrange")
 _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
 
@@ -65,7 +66,8 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
         return "it seems to use positions inside, which the kata does not have"
     if kind := of_kind(one):
         return kind
-    if ranked.reading.fused and _CUTS.search(one.code) is not None:
+    may_be_cut = _CUTS.search(one.code) is not None and _IN_BLOCKS.search(one.code) is None
+    if ranked.reading.fused and may_be_cut and "fused" not in one.given:
         return (
             "no known mistake explains its numbers, and its layer for several of q, k and v may be cut in another way"
         )

@@ -282,7 +282,8 @@ def _bias_beside(path: str, first: str, shapes: Shapes) -> str:
         other = f"{owner}{dot}{name.replace(old, new, 1)}"
         if other != path and other in shapes:
             return other
-    return ""
+    beside = (f"{owner}{dot}{name}" for name in ("bias", "biases", "b") if owner)
+    return next((other for other in beside if other in shapes), "")
 
 
 def _layout_of_heads(shape: tuple[int, ...]) -> str:

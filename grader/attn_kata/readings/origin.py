@@ -49,6 +49,8 @@ def _takes(entry: Definition, known: Contract) -> bool:
         return False  # parts of a result, where the contract asks for one tensor
     if known.takes_qkv and not calls.fits(entry, known):
         return False
+    if known.mask and any(one.default is None and vocabulary.input_of(one.name) == "mask" for one in entry.call):
+        return False  # the contract's may be left out
     asked = [one.name for one in entry.call if one.default is None and vocabulary.input_of(one.name) != "mask"]
     if len(asked) > sum(vocabulary.input_of(name) != "mask" for name in known.inputs):
         return False
