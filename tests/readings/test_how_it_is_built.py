@@ -244,22 +244,30 @@ NO_VALUES = ATTEND.replace("self.w_v, self.w_o = nn.Linear(width, width), nn", "
 )
 
 
-@pytest.mark.parametrize(
-    ("values", "mistake"),
-    [
-        ("k", "project.key_for_value"),
-        ("q", "project.query_for_value"),
-        ("x.view(B, T, self.h, -1).transpose(1, 2)", "project.missing"),
-    ],
-)
-def test_a_layer_that_is_missing_is_named(values, mistake, shared_engine):
-    text = NO_VALUES.replace("q, k, v = (", "q, k = (").replace(
-        "        scores =", f"        v = {values}\n        scores ="
-    )
-    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+def without_values(values):
+    text = NO_VALUES.replace("q, k, v = (", "q, k = (")
+    return (HEAD + text.replace("        scores =", f"        v = {values}\n        scores =")).encode()
+
+
+@pytest.mark.parametrize(("values", "mistake"), [("k", "project.key_for_value"), ("q", "project.query_for_value")])
+def test_a_layer_in_the_place_of_a_missing_one_is_named(values, mistake, shared_engine):
+    report = shared_engine.grade("mha", without_values(values), attempt="mine.py", reads=True)
 
     assert report.outcome == "failed"
     assert mistake in [one.id for found in report.diagnosis for one in found.mistakes]
+
+
+def test_values_without_a_layer_are_taken_as_they_are_and_said(shared_engine):
+    as_they_are = without_values("x.view(B, T, self.h, -1).transpose(1, 2)")
+    wrong = as_they_are.replace(b" / math.sqrt(self.d)", b"")
+    report, unscaled = (
+        shared_engine.grade("mha", source, attempt="mine.py", reads=True) for source in (as_they_are, wrong)
+    )
+
+    assert report.outcome == "passed"
+    assert "no layer of the values" in report.reading["departures"]
+    assert "this is project.missing" in " ".join(report.reading["notes"])
+    assert [one.id for found in unscaled.diagnosis for one in found.mistakes] == ["scale.missing"]
 
 
 def test_a_layer_that_is_missing_is_no_verdict_where_nothing_explains_the_rest(shared_engine):

@@ -376,3 +376,35 @@ def test_the_contracts_names_with_a_mask_that_must_be_given_are_read(tmp_path):
     )
 
     assert (done.returncode, "RIGHT, AS READ  mha" in done.stdout) == (0, True), done.stdout
+
+
+RANK_OF_FOUR = ATTEND.replace(
+    'scores = scores.masked_fill(mask == 0, float("-inf"))',
+    "mask = mask.unsqueeze(1)\n            if len(mask.shape) == 4:\n"
+    '                scores = scores.masked_fill(mask == 0, float("-inf"))',
+)
+ONE_WITH_A_MASK = ATTEND.replace("width, n_heads", "width").replace(
+    "self.h, self.d = n_heads, width // n_heads", "self.d = width"
+)
+ONE_WITH_A_MASK = ONE_WITH_A_MASK.replace(".view(B, T, self.h, -1).transpose(1, 2)", "").replace(
+    "(weights @ v).transpose(1, 2).reshape(B, T, E)", "weights @ v"
+)
+
+
+def test_a_mask_that_is_widened_before_its_dimensions_are_asked_is_given_as_it_is(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + RANK_OF_FOUR).encode(), attempt="mine.py", reads=True)
+
+    assert (report.outcome, "shape=(B, T, T)" in report.reading["flags"]) == ("passed", True)
+
+
+def test_one_head_with_a_mask_and_an_output_layer_is_read_with_both(shared_engine):
+    lost = ONE_WITH_A_MASK.replace("scores = scores.masked_fill", "scores.masked_fill")
+    told = [inference.kata_of((HEAD + text).encode())[0] for text in (ONE_WITH_A_MASK, lost)]
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (ONE_WITH_A_MASK, lost)
+    ]
+
+    assert told == ["mha", "mha"]
+    assert reports[0].outcome == "passed"
+    assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["mask.lost"]

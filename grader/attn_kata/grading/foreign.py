@@ -285,7 +285,8 @@ def read(
         tests = [*tests, *(one for one in _tests(source.folder.parent / also.kata) if one.property.name in names)]
     left_out = description.left_out(chosen.reading, source.contract, limits)
     one_feature = all(one.one_feature for one in limits.conventions)
-    tests = _possible(tests, chosen.reading, one_feature=one_feature, as_they_are=bool(limits.as_they_are))
+    without_keys = source.contract.has_score and bool(limits.as_they_are)
+    tests = _possible(tests, chosen.reading, one_feature=one_feature, as_they_are=without_keys)
     hides = chosen.reading.causal and limits.place is None
     reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
     if chosen.reading.keys_are_values:

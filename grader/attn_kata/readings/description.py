@@ -85,6 +85,12 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         )
     if _lacks_output(reading, contract):
         notes.append(f"It has no output layer. If it is meant to be all of {reading.kata}, this is output.missing")
+    if not contract.has_score:
+        notes += [
+            f"It has no layer for {role}, and takes the {_TAKEN[role]} as they are. "
+            f"If it is meant to be all of {reading.kata}, this is project.missing"
+            for role in _taken_as_they_are(chosen.limits)
+        ]
     widths = [name for name, value in reading.build if value in ("D", "E") and _OF_A_MODEL.search(name)]
     if widths and not contract.is_module:
         notes.append(
@@ -182,6 +188,15 @@ def _rotates(reading: Reading) -> list[str]:
     return [*found, "only the rotation: the attention around it is the kata's"]
 
 
+_TAKEN = {"q": "queries", "k": "keys", "v": "values"}
+
+
+def _taken_as_they_are(limits: Limits) -> list[str]:
+    """The roles of the layers that the code does not have."""
+    layers = limits.contract.layers
+    return [role for role in _TAKEN if role in layers and f"{layers[role].name}.weight" in limits.as_they_are]
+
+
 def _lacks_output(reading: Reading, contract: Contract) -> bool:
     """Whether it has the layers of an attention but the last; code that could not be built has none that is known."""
     known = any(reading.layer(role).weight for role in ROLES) or bool(reading.fused)
@@ -194,10 +209,8 @@ def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     for role in ROLES:
         layer = reading.layer(role)
         if not layer.weight:
-            if role in ("q", "k", "v") and role in contract.layers and reading.o.weight:
-                lines.append((role, "none"))
-            if role == "k" and contract.has_score:
-                lines.append(("k", "none: its keys are compared as they are"))
+            if role in _taken_as_they_are(Limits(reading=reading, contract=contract)):
+                lines.append((role, f"none: its {_TAKEN[role]} are taken as they are"))
             if role == "o" and _lacks_output(reading, contract):
                 lines.append(("o", "none: the result of the heads is compared"))
             continue
@@ -272,7 +285,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"its dropout is not tried ({chosen.dropout_untried})"] * bool(chosen.dropout_untried)
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
-    found += ["no layer of the keys"] * bool(chosen.limits.as_they_are)
+    found += [f"no layer of the {_TAKEN[role]}" for role in _taken_as_they_are(chosen.limits)]
     found += ["returns the weights alone"] * reading.returns_weights
     wide = "only a context as wide as x" if contract.is_cross else "only values as wide as keys"
     wide = "only keys as wide as the query" if contract.has_score else wide
@@ -323,7 +336,12 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
             contract.rotation and rotations.length_is_fixed(reading),
             "nothing says how many positions its tables have",
         ),
-        "values": (reading.keys_are_values, "the keys are the values"),
+        "values": (
+            reading.keys_are_values or bool(limits.as_they_are and not contract.has_score),
+            "the keys are the values"
+            if reading.keys_are_values
+            else "the code has no layer that the property could set",
+        ),
         "one_head": (reading.one_head, "the code has one head"),
         "square": (reading.square, "the code needs as many queries as keys"),
     }

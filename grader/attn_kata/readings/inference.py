@@ -104,6 +104,12 @@ def _scores(definition: Definition, text: str) -> list[str]:
     return ["additive_attention"] if additive else ["multiplicative_attention"]
 
 
+def _is_whole(definition: Definition) -> bool:
+    """Whether a class has layers for q, k and v, and one for the output."""
+    roles = {vocabulary.role_of(name) for name, made in definition.layers.items() if made == "Linear"}
+    return {"q", "k", "v", "o"} <= roles
+
+
 def _is_plain_product(definition: Definition, text: str) -> bool:
     """Whether a class without parameters mixes keys by their products with a query: Luong's dot."""
     takes_two = sorted(set(scores.inputs(definition).values()) - {"mask"}) == ["k", "q"]
@@ -151,4 +157,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         return ["qkv_attention", "mha"]
     if heads:
         return ["cross_attention", "mha"] if crosses else ["mha"]
+    # One head with a mask and an output layer is all that mha asks for; that of self_attention has neither.
+    if not crosses and "mask" in inputs.values() and _is_whole(definition):
+        return ["mha", "self_attention"]
     return ["cross_attention"] if crosses else ["self_attention", "mha"]

@@ -86,7 +86,9 @@ def with_layers(
         places = {**named, **more}
         lacking = [role for role in wanted if role not in places and role not in covered and role != "o"]
         if lacking and (len(lacking) > 1 or rest or len(wanted) < 3):
-            continue  # one alone may be missing: by mistake, another layer does its work
+            continue  # one alone may be missing: what it would make is taken as it is, or another layer does its work
+        if lacking and (contract.is_cross or contract.has_own_sizes):
+            reading = replace(reading, alike=True)
         layers = {role: _layer(path, shapes, made, role) for role, path in places.items()}
         for path, kind in fused.items():
             layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})

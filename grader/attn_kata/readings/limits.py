@@ -138,9 +138,19 @@ class Limits:
 
     @property
     def as_they_are(self) -> frozenset[str]:
-        """The contract's layer of the keys, where the code compares them as they are: it is the identity on both sides."""
-        lacks = self.contract.has_score and self.reading.is_class and not self.reading.k.weight
-        return frozenset({f"{self.contract.layers['k'].name}.weight"} if lacks else ())
+        """The contract's layers that the code does not have: they are the identity on both sides, as what it takes is square.
+
+        That is the layer of keys whose score is a plain product, or one that is missing beside others for q, k and v.
+        """
+        layers, reading = self.contract.layers, self.reading
+        if not reading.is_class or self.contract.is_block or self.contract.rotation:
+            return frozenset()
+        if self.contract.has_score:
+            lacking = ["k"] * (not reading.k.weight)
+        else:
+            lacking = [role for role in ("q", "k", "v") if role in layers and not reading.layer(role).weight]
+            lacking = lacking if len(lacking) == 1 and ".*." not in layers[lacking[0]].name else []
+        return frozenset(f"{layers[role].name}.{part}" for role in lacking for part in ("weight", "bias"))
 
     def _with_layout(self, layout: str) -> frozenset[str]:
         roles = [role for role in self.contract.layers if role in ROLES and self.reading.layer(role).layout == layout]
@@ -160,7 +170,7 @@ class Limits:
         if name in self.zeroed:
             return torch.zeros_like(value)
         if name in self.as_they_are:
-            return torch.eye(*value.shape, dtype=value.dtype)
+            return torch.eye(*value.shape, dtype=value.dtype) if value.dim() > 1 else torch.zeros_like(value)
         if value.shape[0] % heads:
             return value
         if name in self.slices and value.dim() == 2:
@@ -214,7 +224,7 @@ class Limits:
         if self.reading.alike and self.contract.has_own_sizes:
             of_sizes = limited.probes
             limited = replace(limited, probes=lambda: [_of_one_size(one) for one in of_sizes()])
-        elif self.as_they_are:
+        elif self.contract.has_score and self.as_they_are:
             of_score = limited.probes
             limited = replace(
                 limited, probes=lambda: [_with_keys_of(one, len(self.contract.arguments)) for one in of_score()]
@@ -237,7 +247,8 @@ class Limits:
         if self.reading.mlp_ratio:
             limited = replace(limited, probes=functools.partial(self._with_ratio, limited.probes))
         if self.reading.one_head:  # the number of heads is nowhere in it
-            limited = replace(limited, variants=tuple(one for one in limited.variants if one.id != "scale.heads"))
+            of_several = ("scale.heads", "mask.folded_order")
+            limited = replace(limited, variants=tuple(one for one in limited.variants if one.id not in of_several))
         if self.contract.is_block:
             return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:

@@ -155,6 +155,8 @@ def _shapes(text: str, name: str) -> list[str]:
         likely = ["(B, T)", "any"]
     every = [*likely, *(shape for shape in SHAPES if shape not in likely)]
     # A mask of another number of dimensions than those that the source asks for may be passed over.
-    asked = re.findall(rf"(?:\b{re.escape(name)}\.(?:dim\(\)|ndim)|len\({re.escape(name)}\.shape\))\s*==\s*(\d)", text)
-    ranks = {int(one) for one in asked}
+    own = re.escape(name)
+    asked = re.finditer(rf"(?:\b{own}\.(?:dim\(\)|ndim)|len\({own}\.shape\))\s*==\s*(\d)", text)
+    widened = rf"\b{own}\s*=\s*{own}\.unsqueeze\("  # before it is asked
+    ranks = {int(one[1]) - len(re.findall(widened, text[: one.start()])) for one in asked}
     return [shape for shape in every if not ranks or shape == "any" or shape.count(",") + 1 in ranks]
