@@ -91,7 +91,9 @@ def of_kind(one: DefinitionSearch) -> str:
 def of_far_tokens(one: DefinitionSearch) -> list[str]:
     """A note that what a window may hide was not tried: the inputs of a grading may be shorter than it."""
     near = _NEIGHBOURS.search(one.code)
-    return [f"It speaks of near tokens ('{near[0]}'). Inputs longer than its window are not tried"] if near else []
+    return (
+        [f"It names a window of near tokens ('{near[0]}'). Inputs longer than its window are not tried"] if near else []
+    )
 
 
 def _layers_that_do_more(one: DefinitionSearch, reading: Reading) -> str:

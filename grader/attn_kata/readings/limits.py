@@ -67,6 +67,10 @@ class Limits:
         if self.contract.mask == "keys":  # (B, Tk)
             return _first_keys(mask) if reading.mask == "lengths" else mask
         keys_only = reading.shape in KEYS or reading.mask == "lengths"
+        if (
+            reading.one_head and self.contract.has_heads and mask.dim() > 2
+        ):  # a probe may have a mask for each of several
+            mask = mask[..., :1, :, :]
         if reading.dims not in (2, 3) and (reading.shape in _ONE_FOR_ALL_HEADS or keys_only):
             mask = _first(mask, -3)
         if reading.shape in _ONE_FOR_ALL_SAMPLES:
