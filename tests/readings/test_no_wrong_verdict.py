@@ -408,3 +408,12 @@ def test_one_head_with_a_mask_and_an_output_layer_is_read_with_both(shared_engin
     assert told == ["mha", "mha"]
     assert reports[0].outcome == "passed"
     assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["mask.lost"]
+
+
+def test_numbers_with_a_parameter_that_is_not_laid_are_no_verdict(shared_engine):
+    """A bias by a name that nobody expects: its numbers have a part in the result."""
+    text = OWN_LINEAR.replace("BIAS", "offset") + ATTEND.replace("nn.Linear", "Linear")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "w_q.offset" in report.ungraded_because

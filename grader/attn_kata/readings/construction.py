@@ -110,12 +110,10 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
     """The parameters that are no part of a layer of the contract, and that more than the constructor names."""
     places = [reading.layer(role) for role in ROLES]
     placed = {path for layer in places for path in (layer.weight, layer.bias) if path}
-    owners = {path.rpartition(".")[0] for path in placed} - {""}
     return tuple(
         path
         for path in shapes
         if re.sub(r"\.\d+(?=\.|$)", ".*", path) not in placed
-        and re.sub(r"\.\d+(?=\.|$)", ".*", path.rpartition(".")[0]) not in owners
         and path not in placed
         and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", definition.text)) > 1
     )
