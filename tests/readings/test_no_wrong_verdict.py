@@ -417,3 +417,24 @@ def test_numbers_with_a_parameter_that_is_not_laid_are_no_verdict(shared_engine)
 
     assert report.outcome == "ungraded"
     assert "w_q.offset" in report.ungraded_because
+
+
+@pytest.mark.parametrize("norms", [True, False])
+def test_a_scale_of_one_beside_norms_of_q_and_k_is_no_verdict(norms, shared_engine):
+    text = ATTEND.replace(
+        "        self.w_q,",
+        "        self.q_norm, self.k_norm = nn.LayerNorm(self.d), nn.LayerNorm(self.d)\n        self.w_q,",
+    )
+    text = text.replace("        scores = q", "        q, k = self.q_norm(q), self.k_norm(k)\n        scores = q")
+    text = (text if norms else ATTEND).replace(" / math.sqrt(self.d)", "")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == ("ungraded" if norms else "failed")
+
+
+@pytest.mark.parametrize(("said", "outcome"), [("traspose(-2, -1)", "failed"), ("update(-2, -1)", "ungraded")])
+def test_what_a_tensor_lacks_is_a_mistake_where_it_is_misspelt(said, outcome, shared_engine):
+    text = ATTEND.replace("k.transpose(-2, -1)", f"k.{said}")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == outcome

@@ -48,7 +48,7 @@ def run(
         # Code of another kind may be right for the few and short inputs of a search.
         doubt=doubts.of_failure(of_definition, ranked)
         if ranked.mistakes > MOST_MISTAKES
-        else doubts.of_kind(of_definition),
+        else doubts.of_kind(of_definition) or doubts.of_norms(ranked.reading),
         layout_open=search.contract.has_score and not ranked.answers,
         switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),

@@ -35,7 +35,9 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     for parameter in definition.call:
         # What an earlier call has left is no input: enc_attn_cache=None.
         may_be_none = parameter.default is not None or re.search(r"Optional|None", parameter.annotation) is not None
-        of_state = may_be_none and re.search(r"cache|past", parameter.name.lower())
+        of_state = re.search(r"cache|past", parameter.name.lower()) and (
+            may_be_none or "past" in parameter.name.lower()
+        )
         what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
         if what is None and parameter.default is None and not found:
             what = "x"

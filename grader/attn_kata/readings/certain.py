@@ -7,6 +7,7 @@ nothing has transposed, layers before `super().__init__()`.
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 import textwrap
 
@@ -72,8 +73,12 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         if _TOO_EARLY.search(raised.text) is not None:
             return True
         lacks = _LACKS.search(raised.text)
-        if lacks is not None and lacks[1] == "Tensor":
-            return not hasattr(torch.Tensor, lacks[2])
+        if (
+            lacks is not None and lacks[1] == "Tensor"
+        ):  # misspelt; what is no tensor's at all was meant for another input
+            near = difflib.get_close_matches(lacks[2], dir(torch.Tensor), 1, 0.8)
+            of_a_dict = lacks[2] in ("get", "items", "keys")
+            return bool(near) and not of_a_dict and not hasattr(torch.Tensor, lacks[2])
         own = lacks is not None and structure.find(lacks[1]) is not None  # and no number that it was built with
         if lacks is not None and own and _is_set_below(lacks[2], raised, structure):
             return True

@@ -33,6 +33,7 @@ _OTHER_KINDS = re.compile(
 # Into three, by a size among others: q, k and v may lie in blocks, head by head or in turn.
 _CUTS = re.compile(r"(?:view|reshape|unflatten)\([^)]*\b3\b[^)]*\)|rearrange\(|\[\s*(?:\.\.\.|:)\s*,.*::\s*3\s*\]")
 _IN_BLOCKS = re.compile(r"(?i)\b3\s*,\s*(?:self\.)?(?:\w*heads?\w*|h)\s*,")  # view(B, T, 3, heads, -1)
+_NORMS = re.compile(r"(?i)(?:^|[._])(?:q|k|query|key)_?(?:layer_?)?(?:norm|ln)$")
 _SPLITS = re.compile(r"\.(?:view|reshape|unflatten)\(|rearrange")
 _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)
 
@@ -86,6 +87,12 @@ def of_kind(one: DefinitionSearch) -> str:
         return "it seems to attend to a window of near tokens, which the kata does not ask for"
     kind = _OTHER_KINDS.search(one.code)
     return f"it seems to be another kind of attention ('{kind[0]}'), which the kata does not ask for" if kind else ""
+
+
+def of_norms(reading: Reading) -> str:
+    """That it normalises q and k, where a scale of 1 may be meant; "" where it does not."""
+    norms = [name for name in reading.bypassed if _NORMS.search(name)]
+    return f"it normalises q and k ({', '.join(norms)}), which the kata does not do" if norms else ""
 
 
 def of_far_tokens(one: DefinitionSearch) -> list[str]:
