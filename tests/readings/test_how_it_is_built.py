@@ -580,3 +580,44 @@ def test_decorators_of_a_missing_import_give_back_what_they_decorate(shared_engi
 
     assert right.outcome == "passed", right.ungraded_because
     assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.no_sqrt"]
+
+
+KEY_VALUE_HEADS = """
+class GroupedQueryAttention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.heads, self.d = config.n_head, config.n_embd // config.n_head
+        self.kv_heads = config.n_kv_head if hasattr(config, "n_kv_head") else config.n_head
+        self.base = config.rope_base if hasattr(config, "rope_base") else None
+        self.q_proj = nn.Linear(config.n_embd, config.n_embd)
+        self.k_proj = nn.Linear(config.n_embd, self.kv_heads * self.d)
+        self.v_proj = nn.Linear(config.n_embd, self.kv_heads * self.d)
+        self.o_proj = nn.Linear(config.n_embd, config.n_embd)
+
+    def forward(self, x):
+        b, n, e = x.shape
+        q = self.q_proj(x).view(b, n, self.heads, self.d).transpose(1, 2)
+        k = self.k_proj(x).view(b, n, self.kv_heads, self.d).transpose(1, 2)
+        v = self.v_proj(x).view(b, n, self.kv_heads, self.d).transpose(1, 2)
+        k = k.repeat_interleave(self.heads // self.kv_heads, dim=1)
+        v = v.repeat_interleave(self.heads // self.kv_heads, dim=1)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        y = scores.softmax(dim=-1) @ v
+        return self.o_proj(y.transpose(1, 2).reshape(b, n, e))
+"""
+
+
+def test_a_number_of_key_value_heads_that_a_config_may_lack_is_given(shared_engine):
+    """And a flag that it may lack is not: the code does without."""
+    tiled = KEY_VALUE_HEADS.replace(
+        "repeat_interleave(self.heads // self.kv_heads, dim=1)", "repeat(1, self.heads // self.kv_heads, 1, 1)"
+    )
+    right, wrong = (
+        shared_engine.grade("gqa", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (KEY_VALUE_HEADS, tiled)
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert "config.n_kv_head=G" in str(right.reading)
+    assert "rope_base" not in str(right.reading)
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["group.repeated"]
