@@ -99,7 +99,11 @@ PIPELINES = (
             *LAYERS,
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *SPLITS,
-            *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
+            *variants(
+                "merge.wrong_transpose",
+                {"merge": s.merge_transposed_last},
+                *({"merge": s.merge_in_order(*order)} for order in s.SAMPLES_IN_ROWS),
+            ),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": s.scale_by_embed_dim}),

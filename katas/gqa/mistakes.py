@@ -65,6 +65,16 @@ def put_groups_in_turn(state):
     s.merge_heads(state)
 
 
+def merge_of_five(*order):
+    """The stage that puts the dimensions of (B, G, H / G, T, D) in this order and reads it as (B, T, H * D) as it lies."""
+
+    def stage(state):
+        batch, _, length, _ = state.out.shape
+        state.out = state.out.unflatten(1, (state.G, -1)).permute(*order).reshape(batch, length, -1)
+
+    return stage
+
+
 def in_the_einsum(dim):
     """The softmax over a dimension of the scores (B, G, H / G, T, T), as an einsum makes them."""
 
@@ -184,6 +194,10 @@ PIPELINES = (
             *variants("softmax.query_axis", {"normalise": softmax_over_folded_queries}),
             *variants("softmax.head_axis", {"normalise": in_the_einsum(1)}, {"normalise": in_the_einsum(2)}),
             *MERGES,
+            *variants(
+                "merge.wrong_transpose",
+                *({"merge": merge_of_five(*order)} for order in ((0, 2, 1, 3, 4), (0, 1, 3, 2, 4), (0, 2, 3, 1, 4))),
+            ),
             *variants("merge.group_order", {"merge": merge_groups_in_turn}, {"merge": put_groups_in_turn}),
         ),
         probes=probes,

@@ -162,7 +162,11 @@ PIPELINES = (
                 {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens_transposed},
             ),
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
-            *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
+            *variants(
+                "merge.wrong_transpose",
+                {"merge": s.merge_transposed_last},
+                *({"merge": s.merge_in_order(*order)} for order in s.SAMPLES_IN_ROWS),
+            ),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("score.reshaped", {"score": s.score_reshaped}),
             *variants("scale.missing", {"scale": s.nothing}),

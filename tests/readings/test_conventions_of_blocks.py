@@ -51,6 +51,14 @@ def test_a_convention_is_read_and_said_and_other_mistakes_are_seen(mistake, shar
     assert "scale.missing" in [one.id for found in reports[1].diagnosis for one in found.mistakes]
 
 
+def test_a_block_that_gives_no_mask_is_not_meant_to_be_causal(shared_engine):
+    text = ATTEND + BLOCK.replace("self.attend(self.norm1(x))", "self.attend(self.norm1(x), mask=None)")
+    report = shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert "this is block.not_causal" in " ".join(report.reading["notes"])
+
+
 def test_every_convention_changes_the_reference():
     known = contract.of_kata(katas_folder() / "transformer_block")
     source = (katas_folder().parent / "solutions" / "transformer_block.py").read_text()

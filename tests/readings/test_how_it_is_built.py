@@ -621,3 +621,46 @@ def test_a_number_of_key_value_heads_that_a_config_may_lack_is_given(shared_engi
     assert "config.n_kv_head=G" in str(right.reading)
     assert "rope_base" not in str(right.reading)
     assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["group.repeated"]
+
+
+ROTARY_TABLES = """
+class RotaryTables(nn.Module):
+    def __init__(self, dim, longest=64):
+        super().__init__()
+        angles = torch.outer(torch.arange(longest).float(), 1.0 / 10000 ** (torch.arange(0, dim, 2).float() / dim))
+        angles = torch.cat([angles, angles], dim=-1)
+        self.register_buffer("cos_cached", angles.cos())
+        self.register_buffer("sin_cached", angles.sin())
+
+    def forward(self, x, seq_len=None):
+        return (
+            self.cos_cached[:seq_len].to(dtype=x.dtype),
+            self.sin_cached[:seq_len].to(dtype=x.dtype),
+        )
+
+
+def rotate_half(x):
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([-second, first], dim=-1)
+
+
+def apply_rotary_pos_emb(q, k, cos, sin):
+    return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+
+"""
+
+
+def test_tables_that_a_layer_cuts_for_each_call_are_left_out(shared_engine):
+    text = ATTEND.replace("        self.w_q,", "        self.rotary_emb = RotaryTables(self.d)\n        self.w_q,", 1)
+    text = ROTARY_TABLES + text.replace(
+        "        scores = q @",
+        "        cos, sin = self.rotary_emb(v, seq_len=T)\n"
+        "        q, k = apply_rotary_pos_emb(q, k, cos, sin)\n        scores = q @",
+    )
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(" / math.sqrt(self.d)", ""))
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.missing"]

@@ -818,10 +818,11 @@ def test_a_wrong_triangle_beside_a_mask_of_the_caller_is_named(shared_engine, ed
     assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == [mistake]
 
 
-def test_a_mask_of_its_own_that_cannot_be_asked_is_said(shared_engine):
+@pytest.mark.parametrize("size", ["seq_len", "64"])
+def test_a_mask_of_its_own_is_tried_or_said(size, shared_engine):
     text = ATTEND.replace("width, n_heads)", "width, n_heads, seq_len, causal=False)").replace(
         "self.h, self.d =",
-        "self.causal, self.later = causal, torch.ones(seq_len, seq_len).triu(1).bool()\n        self.h, self.d =",
+        f"self.causal, self.later = causal, torch.ones({size}, {size}).triu(1).bool()\n        self.h, self.d =",
     )
     text = text.replace(
         "        if mask is",
@@ -830,9 +831,14 @@ def test_a_mask_of_its_own_that_cannot_be_asked_is_said(shared_engine):
         "        if mask is",
     )
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+    wrong = text.replace('self.later, float("-inf")', "self.later, 0.0")
+    told = shared_engine.grade("mha", (HEAD + wrong).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed"
-    assert "its own mask is not tried (causal)" in (report.reading or {})["departures"]
+    if size == "seq_len":
+        assert [mistake.id for one in told.diagnosis for mistake in one.mistakes] == ["mask.zero_fill"]
+    else:  # its triangle has one size for every length
+        assert "its own mask is not tried (causal)" in report.reading["departures"]
 
 
 # A layer of the first transformer: each norm after the sum, ReLU, rates of its own, and a mask of padding that must be given.

@@ -63,6 +63,7 @@ class ReadingOptions:
                 says = origin.is_by_contract(source, found, kata.entries, known)
             else:  # beside an attention, a function such as softmax is a part of it
                 says = len(katas) == 1 and origin.has_layers_of(source, kata.solution.read_bytes())
+                says = says and not origin.is_part_of_an_attention(found, kata.entries)
             by_contract += [kata] if says else []
         if not by_contract:
             return inference.kata_of(source, *(self.entry or (None,)))
@@ -80,8 +81,8 @@ class ReadingOptions:
     def others(self, source: bytes, slug: str, *, why: str) -> list[tuple[str, str, str]]:
         """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence.
 
-        Those that the unread one uses only where `why` it is unread is an import: a part that is right says nothing of the
-        whole, and is said to be one.
+        Those that the unread one uses only where `why` it is unread is an import, or where they are whole without it: a part
+        that is right says nothing of the whole, and is said to be one.
         """
         if self.strict or self.flags or advice.UNREAD not in why:
             return []
@@ -90,11 +91,13 @@ class ReadingOptions:
         parts = inference.parts_of(source, meant)
         so = "It could not be read so."
         found = {kata: (kata, name, f"{so} {said}") for kata, name, said in reversed(every) if name not in parts}
-        if advice.NOT_IMPORTED in why:
-            lacks = f"{meant} needs an import that is not installed. Only its part"
-            found |= {
-                kata: (kata, name, f"{lacks} {name} is graded, as {kata}.") for kata, name, _ in every if name in parts
-            }
+        lacks = advice.NOT_IMPORTED in why
+        because = "needs an import that is not installed" if lacks else "could not be read"
+        found |= {
+            kata: (kata, name, f"{meant} {because}. Only its part {name} is graded, as {kata}.")
+            for kata, name, _ in every
+            if name in parts and (lacks or (parts[name] and kata in _WHOLE))
+        }
         return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
 
     def blocks_around(self, source: bytes, entry: str) -> list[tuple[str, str]]:
@@ -125,6 +128,14 @@ class ReadingOptions:
             raise UsageError(f"'{self.adapter}' cannot be written: {why(problem)}.") from problem
         following = f"attn-kata grade {self.adapter} --kata {kata.slug} --strict"
         return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
+
+
+_WHOLE = (
+    "mha",
+    "qkv_attention",
+    "cross_attention",
+    "gqa",
+)  # what grades an attention with its heads and its output layer
 
 
 def _no_such_entry(name: str, known: list[str]) -> UsageError:

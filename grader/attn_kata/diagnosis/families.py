@@ -169,7 +169,11 @@ GIVEN_MASKS: tuple[Variant, ...] = (
 # merge, output: heads side by side, and o_proj
 MERGES: tuple[Variant, ...] = (
     *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
-    *variants("merge.wrong_transpose", {"merge": s.merge_transposed_last}),
+    *variants(
+        "merge.wrong_transpose",
+        {"merge": s.merge_transposed_last},
+        *({"merge": s.merge_in_order(*order)} for order in s.SAMPLES_IN_ROWS),
+    ),
     *variants("merge.interleaved", {"merge": s.merge_interleaved}),
     *variants("output.missing", {"output": s.nothing}),
 )

@@ -296,6 +296,14 @@ def _probability_of_its_own(evidence: Evidence) -> int | None:
 _ALIKE = ("train_and_eval_alike", "train_and_eval_agree", "alike_in_train_and_eval")  # as katas name the property
 
 
+def _dropout_always(evidence: Evidence) -> int | None:
+    """The line of a dropout without a mode, where equal calls differ and the kata has no property of dropout."""
+    asked = evidence.held | evidence.failures.keys()
+    if not evidence.unsteady or any("dropout" in name for name in asked):
+        return None
+    return lines.find("dropout.always", evidence.source.encode())
+
+
 def _mask_cut(evidence: Evidence) -> int | None:
     """A mask of two dimensions is right and one that broadcasts is not, and the code takes the first rows and columns of it."""
     failure = evidence.failures.get("mask_broadcasts")
@@ -357,4 +365,5 @@ EVERYWHERE = (
     Symptom(id="project.shared", shows=_one_layer_for_all_heads),
     Symptom(id="project.slices", shows=_blocks_of_heads),
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
+    Symptom(id="dropout.always", shows=_dropout_always),
 )

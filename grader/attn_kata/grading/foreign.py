@@ -23,6 +23,7 @@ from attn_kata.readings import (
     advice,
     building,
     causal,
+    certain,
     contract,
     conventions,
     description,
@@ -39,7 +40,6 @@ from attn_kata.readings.reading import ROLES, Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
-_REFUSALS = ("AssertionError", "ValueError")
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
@@ -165,23 +165,27 @@ class Read:
         return replace(self, left_out=self.left_out | {_STRIDES: _STRIDES_LEFT_OUT}, notes=(*self.notes, note))
 
     def _refusing(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:
-        """Where all that fails is refused by the code itself, by an assert or a ValueError, that is a condition of its own."""
+        """Where all that fails raises, the code may have conditions of its own, or the reading may be wrong.
+
+        But not what the code would raise however it is read.
+        """
         core = [failures[one.property] for one in findings if one.tier == "core" and one.property in failures]
-        if (
-            not core
-            or self.chosen.doubt
-            or not all(isinstance(one, AttemptRaised) and self._refuses(one) for one in core)
-        ):
+        raised = [one for one in core if isinstance(one, AttemptRaised)]
+        if not core or self.chosen.doubt or len(raised) < len(core) or self._fails_by_itself(raised):
             return self
-        doubt = f"it refuses some of what it is asked: {core[0].message.removeprefix('raised ')}"
+        doubt = f"it raises for some of what it is asked: {core[0].message.removeprefix('raised ')}"
         return replace(self, chosen=replace(self.chosen, doubt=doubt))
 
-    def _refuses(self, failure: AttemptRaised) -> bool:
-        """Whether an exception comes from an assert or a raise of the source."""
-        lines = self.source.text.decode("utf-8", "replace").splitlines()
-        number = failure.raised.frames[-1][0] if failure.raised.frames else 0
-        said = lines[number - 1] if 0 < number <= len(lines) else ""
-        return failure.raised.types[0] in _REFUSALS and re.search(r"\b(?:assert|raise)\b", said) is not None
+    def _fails_by_itself(self, raised: list[AttemptRaised]) -> bool:
+        """Whether one of these exceptions is certainly a mistake of the code's."""
+        source = self.source.structure
+        definition = source.find(self.chosen.reading.entry)
+        if definition is None:
+            return False
+        text = source.text(definition)
+        return certain.returns_nothing(definition) or any(
+            certain.is_own_mistake(one.raised, text, source) for one in raised
+        )
 
     def with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]

@@ -10,7 +10,7 @@ from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
-from attn_kata.readings.structure import Definition, is_model
+from attn_kata.readings.structure import Definition, is_model, stands_alone
 
 
 def run(
@@ -21,13 +21,19 @@ def run(
     `candidates` are the names of all definitions that may be meant, also where the user has named one.
     """
     best: tuple[Ranked, DefinitionSearch] | None = None
+    unread: list[Definition] = []
     for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
-        if any(whole.uses(definition) and not is_model(whole) for whole in fitting[:place]):
+        around = [whole for whole in fitting[:place] if whole.uses(definition) and not is_model(whole)]
+        if any(whole not in unread or not stands_alone(definition, whole) for whole in around):
             continue  # a part that is right would hide the mistakes of the whole, which could not be read
         if any(definition.uses(part) for part in fitting[:place]) and not is_model(definition):
             continue  # a block around it is no attention
         one = DefinitionSearch(search=search, definition=definition, mask_of=mask_of, several=len(fitting) > 1)
         found = one.run()
+        if found is None:
+            unread.append(definition)
+        elif around and found.answers:
+            one.said += (f"{around[0].name}, which uses it, could not be read: only {definition.name} is graded",)
         if found is not None and (best is None or found.mistakes < best[0].mistakes):
             best = found, one
         if best is not None and best[0].mistakes <= MOST_MISTAKES:

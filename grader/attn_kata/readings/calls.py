@@ -39,6 +39,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             may_be_none or "past" in parameter.name.lower()
         )
         what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
+        if what == "context" and _is_asked_for_its_truth(parameter.name, definition.reached):
+            continue  # a flag that has the name of an input
         if what is None and parameter.default is None and not found:
             what = "x"
         if what == "mask" and (parameter.default in ("True", "False") or parameter.annotation == "bool"):
@@ -60,6 +62,11 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)
     return {name: what for name, what in found.items() if what != "mask" or name == kept}
+
+
+def _is_asked_for_its_truth(name: str, text: str) -> bool:
+    """Whether the code has `if name:`, or `if name and …`, which a tensor would not bear."""
+    return re.search(rf"\b(?:if|elif|while)\s+(?:not\s+)?{re.escape(name)}\s*(?::|\band\b|\bor\b)", text) is not None
 
 
 def _is_no_tensor(parameter: Parameter) -> bool:

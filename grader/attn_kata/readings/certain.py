@@ -73,9 +73,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         if _TOO_EARLY.search(raised.text) is not None:
             return True
         lacks = _LACKS.search(raised.text)
-        if (
-            lacks is not None and lacks[1] == "Tensor"
-        ):  # misspelt; what is no tensor's at all was meant for another input
+        # A name of a tensor, misspelt. What is no tensor's at all was meant for another input.
+        if lacks is not None and lacks[1] == "Tensor":
             near = difflib.get_close_matches(lacks[2], dir(torch.Tensor), 1, 0.8)
             of_a_dict = lacks[2] in ("get", "items", "keys")
             return bool(near) and not of_a_dict and not hasattr(torch.Tensor, lacks[2])

@@ -78,7 +78,8 @@ class DefinitionSearch:
     @property
     def _said(self) -> str:
         """The text in which a convention may be said. A mask that a block never hands on is none of it."""
-        hands_on = re.search("mask", code_of(self.definition.text), re.IGNORECASE)
+        given = re.sub(r"\w*mask\w*\s*=\s*None\b", "", code_of(self.definition.text))
+        hands_on = re.search("mask", given, re.IGNORECASE)
         return self.text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", self.text)
 
     @property
@@ -169,9 +170,9 @@ class DefinitionSearch:
         return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths
 
     def mask_untried(self, reading: Reading) -> str:
-        """The parameter that takes a mask, where the contract has one and the reading leaves it out; or ""."""
+        """The parameter that takes a mask, where the reading leaves it out; or ""."""
         passed = any(value == "mask" for _, value in reading.call)
-        return "" if passed or self.parameter is None or self.contract.place_of_mask is None else self.parameter.name
+        return "" if passed or self.parameter is None else self.parameter.name
 
     def masks_untried(self, reading: Reading) -> tuple[str, ...]:
         """The other parameters of the call that take masks, and are left out: those that were not tried apart."""
@@ -341,7 +342,11 @@ class DefinitionSearch:
         on = calls.switched_on(ranked.reading, self.definition, self.search.structure)
         if on is None or {"build", "call", "causal"} & set(self.given):
             return ranked
-        for way in (on, replace(on, square=True)) if self.contract.takes_qkv else (on,):
+        may_be_square = self.contract.takes_qkv or not self.contract.is_module
+        ways = [on, replace(on, square=True)] if may_be_square else [on]
+        if "L" in dict((*on.build, *on.globals)).values():  # a triangle of one length, which is not cut
+            ways.append(replace(on, one_length=True, square=may_be_square))
+        for way in ways:
             asked = self.search.unmasked(way)
             count = mistakes(asked, 1) if answers(asked) else None
             if count is not None:
@@ -544,7 +549,7 @@ class DefinitionSearch:
         forms = masks.forms(self._about_masks, self.parameter.name, said)
         if reading.order != "time":
             forms = (form for form in forms if form.shape not in TIME_FIRST_SHAPES)
-        if re.search(rf"\b{re.escape(self.parameter.name)}\[\s*:[^],:]+,\s*:[^],:]+\]", self.code) is not None:
+        if re.search(rf"(?<![\w.]){re.escape(self.parameter.name)}\[\s*:[^],:]+,\s*:[^],:]+\]", self.code) is not None:
             forms = (form for form in forms if form.shape == "(T, T)" or form.mask == "lengths")  # mask[:T, :T]
         if self.contract.has_score:
             order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}

@@ -253,7 +253,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["a mask of one length"] * (reading.lengths == 1)
     untried = chosen.mask_untried
     found += [f"its mask is not tried ({untried})" if untried else "takes no mask"] * (
-        place is not None and reading.mask == "none"
+        reading.mask == "none" and (place is not None or bool(untried))
     )
     found += ["takes a mask"] * (place is None and any(value == "mask" for _, value in reading.call))
     found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")

@@ -84,7 +84,8 @@ def source(reading: Reading, contract: Contract) -> str:
         )
         if reading.mask != "none" and not reading.builder:
             lines.append("    masks = [None] * len(q) if mask is None else mask")
-        lines.append(f"    out = _torch.stack([{reading.part(f'{called}({arguments(reading)})')} {each}])")
+        lines.append(f"    every = [{reading.part(f'{called}({arguments(reading)})')} {each}]")
+        lines.append("    out = _torch.stack(every) if isinstance(every[0], _torch.Tensor) else every[0]")
     else:
         lines.append(f"    out = {called}({arguments(reading)})")
     if reading.returns != "tensor" and reading.dims != 2:

@@ -30,11 +30,13 @@ def blocks_around(source: bytes, attention: str) -> list[tuple[str, str]]:
     return [(_BLOCK, name) for name in blocks.around(syntax.of_source(source), attention)]
 
 
-def parts_of(source: bytes, name: str) -> set[str]:
-    """The names of the definitions of the source that this one uses."""
+def parts_of(source: bytes, name: str) -> dict[str, bool]:
+    """The definitions of the source that this one uses: for each, whether it is an attention without it, too."""
     found = syntax.of_source(source)
     whole = found.find(name)
-    return set() if whole is None else {one.name for one in found.reach(whole)} - {name}
+    if whole is None:
+        return {}
+    return {one.name: structure.stands_alone(one, whole) for one in found.reach(whole) if one is not whole}
 
 
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
@@ -82,7 +84,8 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
 def _scores(definition: Definition, text: str) -> list[str]:
     """The katas with a learned score that it may be: one of a query and keys, without heads."""
     given = scores.inputs(definition)
-    text = re.sub(r"(?m)^\s*(?:self\.)?(?:std\w*|bound|scale_init|init\w*)\s*=.*$", "", text)  # of the first weights
+    # Without the lines of the first weights.
+    text = re.sub(r"(?m)^\s*(?:self\.)?(?:std\w*|bound|scale_init|init\w*)\s*=.*$|^.*\binit\.\w+\(.*$", "", text)
     crosses = {"q", "k"} <= set(given.values()) and not re.search(
         r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b|math\.sqrt", text
     )

@@ -79,7 +79,13 @@ def documented(text: str, name: str) -> str | None:
         return "hide"
     every = _words(text)
     about = "\n".join(line for line in every.split("\n") if name.lower() in line)
-    return _meaning(about) or _meaning(every)
+    said = _meaning(about) or _meaning(every)
+    return None if said == "additive" and _is_taken_from_1(text, name) else said
+
+
+def _is_taken_from_1(text: str, name: str) -> bool:
+    """Whether the code computes 1 - mask: of flags, never of what is added to the scores."""
+    return re.search(rf"\b1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text) is not None
 
 
 def _meaning(words: str) -> str | None:
@@ -134,7 +140,7 @@ def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
     elif said is None and re.search(rf"masked_fill_?\(\s*{re.escape(name)}\b[^=<!]*,", text):
         meanings = ["hide", "keep", "additive"]
     types = ("bool", "int", "float")
-    if re.search(rf"\b1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text):  # of flags: what is added is not taken from 1
+    if _is_taken_from_1(text, name):
         types = ("float", "bool", "int")
         meanings = [one for one in meanings if one != "additive" or said == one]
     for shape in _shapes(text, name):

@@ -9,7 +9,7 @@ from attn_kata import stub
 from attn_kata.catalog import Kata
 from attn_kata.readings import calls, contract, syntax, vocabulary
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings.structure import Definition, Structure, attention_like
 
 
 def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...], known: Contract) -> bool:
@@ -79,6 +79,12 @@ def has_layers_of(source: bytes, solution: bytes) -> bool:
     """Whether the names of all layers of a reference occur in the source; True for a reference without layers."""
     layers = re.findall(rb"self\.(\w+) = nn\.", solution)
     return all(re.search(rb"\b" + name + rb"\b", source) for name in layers)
+
+
+def is_part_of_an_attention(structure: Structure, entries: tuple[str, ...]) -> bool:
+    """Whether something that looks like an attention uses one of these functions, as a softmax from another file."""
+    parts = [one for name in entries if (one := structure.find(name)) is not None]
+    return any(whole.uses(part) for part in parts for whole in attention_like(structure) if whole.name not in entries)
 
 
 def missing_layers(source: bytes, known: Contract) -> list[str]:

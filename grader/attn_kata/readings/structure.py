@@ -11,6 +11,7 @@ _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_do
 _WHOLE = re.compile(
     r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
 )
+_PRODUCTS = re.compile(r"softmax|matmul|bmm|einsum|[\w)\]]\s*@\s*[\w(]", re.IGNORECASE)
 _RECURRENT = frozenset(("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"))
 # A function that does something beside an attention: `count_flops_attn`, `plot_attention`.
 _OTHER_WORK = re.compile(
@@ -135,6 +136,12 @@ def is_model(one: Definition) -> bool:
     return _WHOLE.search(one.name) is not None or not _RECURRENT.isdisjoint(one.layers.values())
 
 
+def stands_alone(part: Definition, whole: Definition) -> bool:
+    """Whether a part is an attention without what uses it: the whole inherits from it, or multiplies nothing itself."""
+    inherits = re.search(rf"^class {re.escape(whole.name)}\([^)]*\b{re.escape(part.name)}\b", whole.text, re.MULTILINE)
+    return inherits is not None or _PRODUCTS.search(code_of(whole.text)) is None
+
+
 def has_layers_of_attention(one: Definition) -> bool:
     """Whether a class, and no whole model, has layers for queries and keys, or one for both."""
     named = re.search(r"att[en]|mhs?a", one.name, re.IGNORECASE) is not None  # MultiHeadAttentionLayer
@@ -175,6 +182,8 @@ def attention_like(structure: Structure) -> list[Definition]:
             one.uses(other) for other in structure.definitions if re.search("att|head", other.name, re.IGNORECASE)
         )
         score += 3 * one.is_class + 2 * (re.search(r"multi_?head|mhs?a", one.name, re.IGNORECASE) is not None)
+        # What has no softmax may make q, k and v only; or it is an attention that lacks it.
+        score -= 6 * (not one.is_class and re.search(r"softmax|\.exp\(|scaled_dot_product|sigmoid", whole) is None)
         score -= 8 * any(_is_other_path(one, base) for base in structure.definitions)
         found.append((-score, place, one))
     # Whoever uses another one is meant rather than the part; a whole model is not.

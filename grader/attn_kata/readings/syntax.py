@@ -566,6 +566,8 @@ def _last_name(node: ast.expr) -> str:
         return node.attr
     if isinstance(node, ast.Constant):  # None beside the output
         return ""
+    if isinstance(node, ast.Subscript):  # self.cos_cached[:length].to(…)
+        return _last_name(node.value)
     return _last_name(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else "?"
 
 

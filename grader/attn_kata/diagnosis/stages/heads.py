@@ -142,6 +142,20 @@ def merge_transposed_last(state: State) -> None:
     state.out = state.out.transpose(-1, -2).reshape(batch, length, -1)
 
 
+def merge_in_order(*order: int) -> Stage:
+    """The stage that puts the dimensions of (B, H, T, Dv) in this order, and reads it as (B, T, H * Dv) as it lies then."""
+
+    def stage(state: State) -> None:
+        batch, _, length, _ = state.out.shape
+        state.out = state.out.permute(*order).reshape(batch, length, -1)
+
+    return stage
+
+
+# Orders of (B, H, T, Dv) that mix samples into the rows.
+SAMPLES_IN_ROWS = ((1, 2, 0, 3), (2, 0, 1, 3), (2, 1, 0, 3))
+
+
 def merge_interleaved(state: State) -> None:
     """(B, H, T, Dv) to (B, T, Dv * H): column d * H + h holds feature d of head h."""
     state.out = state.out.permute(0, 2, 3, 1).flatten(2)

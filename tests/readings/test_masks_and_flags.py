@@ -1,0 +1,129 @@
+"""Masks, triangles and flags by what the code does with them, where names or comments would say something else."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+
+# A comment that was copied from where the mask was added; this code takes flags, and makes the addend itself.
+FLAGS_MADE_AN_ADDEND = ATTEND.replace(
+    '            scores = scores.masked_fill(mask == 0, float("-inf"))\n',
+    "            # Apply the attention mask is (precomputed for all layers in BertModel forward() function)\n"
+    "            scores = scores + (1 - mask.unsqueeze(1)) * -10000.0\n",
+)
+# The key padding mask of four dimensions, or of two; the triangle that is cut is another one.
+FUNCTION_OF_HEADS = """
+class Attend(nn.Module):
+    def __init__(self, causal=False):
+        super().__init__()
+        self.causal, self.mask = causal, None
+
+    def later(self, n):
+        if self.mask is None or self.mask.shape[-1] < n:
+            self.mask = torch.ones(n, n, dtype=torch.bool).triu(1)
+        return self.mask[:n, :n]
+
+    def forward(self, q, k, v, mask=None):
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5
+        if mask is not None:
+            if mask.ndim != 4:
+                mask = mask[:, None, None, :]
+            scores = scores.masked_fill(~mask, -torch.finfo(scores.dtype).max)
+        if self.causal:
+            scores = scores.masked_fill(self.later(q.shape[-2]), -torch.finfo(scores.dtype).max)
+        return torch.einsum("bhij,bhjd->bhid", scores.softmax(dim=-1), v)
+"""
+FLAG_BY_THE_NAME_OF_AN_INPUT = """
+class Attend(nn.Module):
+    def __init__(self, embed_size, d_k):
+        super().__init__()
+        self.d_k = d_k
+        self.query, self.keys = nn.Linear(embed_size, d_k), nn.Linear(embed_size, d_k)
+        self.values, self.kept = nn.Linear(embed_size, d_k), None
+
+    def forward(self, x, kv_store):
+        q, k, v = self.query(x), self.keys(x), self.values(x)
+        if kv_store and self.kept is not None:
+            k, v = torch.cat([self.kept[0], k], dim=1), torch.cat([self.kept[1], v], dim=1)
+        self.kept = (k.detach(), v.detach())
+        scores = q @ k.transpose(1, 2) / math.sqrt(self.d_k)
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), float("-inf"))
+        return scores.softmax(dim=-1) @ v
+"""
+CAUSAL_BY_A_FLAG = """
+def attend(q, k, v, is_causal=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if is_causal:
+        later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    return scores.softmax(dim=-1) @ v
+"""
+MASK_THAT_NO_KATA_ASKS_FOR = """
+class Attend(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.w_query, self.w_key, self.w_value = (nn.Linear(d_in, d_out) for _ in range(3))
+
+    def forward(self, x, mask=None):
+        scores = self.w_query(x) @ self.w_key(x).transpose(1, 2) / self.w_key.out_features**0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, float("-inf"))
+        return scores.softmax(dim=-1) @ self.w_value(x)
+"""
+FIRST_STEP = """
+def attention(Q, K, V):
+    weights = F.softmax(torch.matmul(Q, K.t()) / K.shape[1] ** 0.5, dim=1)
+    return torch.matmul(weights, V), weights
+"""
+PAIRS = {
+    "flags_made_an_addend": ("mha", FLAGS_MADE_AN_ADDEND, "* -10000.0", "* 0.0", {"mask.lost", "mask.zero_fill"}),
+    "the_mask_of_the_caller_beside_its_own": ("sdpa", FUNCTION_OF_HEADS, "~mask", "mask", {"mask.inverted"}),
+    "a_flag": ("self_attention", FLAG_BY_THE_NAME_OF_AN_INPUT, " / math.sqrt(self.d_k)", "", {"scale.missing"}),
+    "a_triangle_by_a_flag": ("sdpa", CAUSAL_BY_A_FLAG, 'float("-inf")', "0.0", {"mask.zero_fill"}),
+    "two_dimensions_and_weights": ("sdpa", FIRST_STEP, " / K.shape[1] ** 0.5", "", {"scale.missing"}),
+}
+
+
+def told(report):
+    return {mistake.id for one in report.diagnosis for mistake in one.mistakes}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_the_code_does_is_read_and_hides_no_mistake(name, shared_engine):
+    slug, text, old, new, named = PAIRS[name]
+    assert text.count(old) == 1
+    right, wrong = (
+        shared_engine.grade(slug, (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(old, new))
+    )
+
+    assert right.outcome == "passed", (right.ungraded_because, [one.message for one in right.findings])
+    if "mask.inverted" in named:  # nothing says what True means
+        assert "mask.inverted" in " ".join(wrong.reading["notes"])
+    else:
+        assert told(wrong) & named
+
+
+def test_a_mask_that_the_kata_does_not_have_is_said_not_to_be_tried(shared_engine):
+    text = (HEAD + MASK_THAT_NO_KATA_ASKS_FOR).encode()
+    report = shared_engine.grade("self_attention", text, attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert "its mask is not tried (mask)" in report.reading["departures"]
+
+
+def test_a_dropout_that_knows_no_mode_is_named_where_the_kata_has_no_dropout(shared_engine):
+    text = CAUSAL_BY_A_FLAG.replace("scores.softmax(dim=-1) @ v", "F.dropout(scores.softmax(dim=-1), 0.2) @ v")
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"dropout.always"}
+    assert report.diagnosis[0].mistakes[0].line == HEAD.count("\n") + text[: text.index("F.dropout")].count("\n") + 1
+
+
+def test_code_that_raises_for_some_inputs_and_that_nothing_explains_has_no_verdict(shared_engine):
+    text = ATTEND.replace("B, T, E = x.shape\n", "B, T, E = x.shape\n        [first, second] = x\n")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome is None or report.ungraded_because
+    assert "too many values to unpack" in report.ungraded_because

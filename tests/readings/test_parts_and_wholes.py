@@ -1,0 +1,109 @@
+"""Which definition of a file is graded: a part that is whole in itself, where what uses it cannot be read; no helper for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+
+# What is around the attention and cannot be built: it wants a checkpoint.
+WRAPPER = """
+class GridAttend(nn.Module):
+    def __init__(self, checkpoint, width, n_heads):
+        super().__init__()
+        self.sizes = torch.load(checkpoint)
+        self.attend = SelfAttend(width, n_heads)
+
+    def forward(self, x):
+        return self.attend(x)
+"""
+HEIR = """
+class GridAttend(SelfAttend):
+    def __init__(self, checkpoint):
+        super().__init__(**torch.load(checkpoint))
+"""
+OF_THREE = """
+class Classifier(nn.Module):
+    def __init__(self, vocabulary, width, kernels=(2, 3)):
+        super().__init__()
+        self.sizes = torch.load(vocabulary)
+        self.attend_queries = QueryAttend(width, 3)
+
+    def forward(self, tokens):
+        return self.attend_queries(tokens, tokens, tokens)
+"""
+QUERY_ATTEND = (
+    ATTEND.replace("SelfAttend", "QueryAttend")
+    .replace("(self, x, mask=None)", "(self, query, key, value)")
+    .replace("B, T, E = x.shape", "B, T, E = query.shape")
+    .replace(
+        "(w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))",
+        "(\n            w(x).view(B, x.shape[1], self.h, -1).transpose(1, 2)\n"
+        "            for w, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value))\n        )",
+    )
+    .replace('        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', "")
+)
+# It multiplies heads itself: what is right in its part says nothing of it.
+OWN_PRODUCT = WRAPPER.replace("self.attend(x)", "torch.matmul(self.attend(x), self.sizes)")
+
+
+def grade(tmp_path, text):
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD + text)
+    return subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("around", [WRAPPER, HEIR], ids=["wrapper", "heir"])
+def test_the_attention_in_a_wrapper_that_cannot_be_built_is_graded_and_said_to_be_a_part(around, tmp_path):
+    right = grade(tmp_path, ATTEND + around)
+    wrong = grade(tmp_path, ATTEND.replace(" / math.sqrt(self.d)", "") + around)
+
+    assert right.returncode == 0, right.stdout
+    assert "GridAttend, which uses it, could not be read: only SelfAttend is graded" in " ".join(right.stdout.split())
+    assert wrong.returncode == 1
+    assert "(scale.missing)" in wrong.stdout
+
+
+def test_the_attention_in_a_model_that_cannot_be_built_is_graded_as_its_own_kata(tmp_path):
+    right = grade(tmp_path, QUERY_ATTEND + OF_THREE)
+    wrong = grade(tmp_path, QUERY_ATTEND.replace("dim=-1", "dim=-2") + OF_THREE)
+
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert wrong.returncode == 1
+    assert "(softmax.query_axis)" in wrong.stdout
+
+
+def test_a_part_of_what_multiplies_itself_does_not_stand_for_it(tmp_path):
+    done = grade(tmp_path, ATTEND + OWN_PRODUCT)
+
+    assert done.returncode == 3, done.stdout
+    assert "GridAttend" in done.stdout
+
+
+def test_a_softmax_from_another_file_is_no_kata_of_its_own(tmp_path):
+    (tmp_path / "activations.py").write_text(
+        "import torch\n\ndef softmax(x):\n    e = torch.exp(x - x.amax(-1, keepdim=True))\n"
+        "    return e / e.sum(-1, keepdim=True)\n"
+    )
+    done = grade(
+        tmp_path, "from activations import softmax\n" + ATTEND.replace("F.softmax(scores, dim=-1)", "softmax(scores)")
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "RIGHT, AS READ  mha" in done.stdout
+
+
+def test_a_function_that_makes_q_k_and_v_is_not_taken_for_the_attention(tmp_path):
+    makes = "\ndef qkv_attention_inputs(x, W_q, W_k, W_v):\n    return x @ W_q.mT, x @ W_k.mT, x @ W_v.mT\n"
+    attends = "\n\ndef attend(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n"
+    right = grade(tmp_path, makes + attends)
+    wrong = grade(tmp_path, makes + attends.replace(" / q.shape[-1] ** 0.5", ""))
+
+    assert right.returncode == 0, right.stdout
+    assert wrong.returncode == 1
+    assert "(scale.missing)" in wrong.stdout
