@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
@@ -127,3 +130,23 @@ def test_code_that_raises_for_some_inputs_and_that_nothing_explains_has_no_verdi
 
     assert report.outcome is None or report.ungraded_because
     assert "too many values to unpack" in report.ungraded_because
+
+
+def test_code_that_needs_a_mask_is_read_as_a_kata_that_has_one_and_its_mistake_is_named(tmp_path):
+    text = MASK_THAT_NO_KATA_ASKS_FOR.replace("mask=None", "keys")
+    text = text.replace("        if mask is not None:\n    ", "").replace("mask == 0", "~keys.bool()[:, None]")
+    mine = tmp_path / "mine.py"
+    told_of = []
+    for each in (text.replace("keys", "pad_mask"), text.replace("keys", "pad_mask").replace("dim=-1", "dim=-2")):
+        mine.write_text(HEAD + each)
+        told_of.append(
+            subprocess.run(
+                [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+            )
+        )
+
+    right, wrong = told_of
+    assert "It could not be read so. The class Attend looks like mha" in right.stderr
+    assert right.returncode == 0, right.stdout
+    assert wrong.returncode == 1
+    assert "(softmax.query_axis)" in wrong.stdout

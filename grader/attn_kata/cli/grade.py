@@ -142,7 +142,9 @@ def command(
             unread = "" if properties or not target.told_by else report.ungraded_because or ""
             for slug, name, why in reading.others(source.code, target.kata.slug, why=unread):
                 other = graded(slug, (f"entry={name}",))
-                less_near = name == reading.meant(source.code, target.kata.slug)  # the same code as another kata
+                # The same code as another kata, which has no mask that the first one lacked.
+                less_near = name == reading.meant(source.code, target.kata.slug)
+                less_near = less_near and not reading.has_more_masks(slug, target.kata.slug)
                 if other.outcome == "passed" or (other.ungraded_because is None and other.says_why and not less_near):
                     report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
                     destination.options = f"--kata {slug} --class {name}"

@@ -89,16 +89,31 @@ class ReadingOptions:
         every = list(inference.katas_of(source))
         meant = self.meant(source, slug)
         parts = inference.parts_of(source, meant)
-        so = "It could not be read so."
-        found = {kata: (kata, name, f"{so} {said}") for kata, name, said in reversed(every) if name not in parts}
+        found: dict[str, tuple[str, str, str]] = {}
+        for kata, name, said in reversed(every):
+            other = (
+                f"{meant} could not be read as {slug}, and is not graded."
+                if meant != name
+                else "It could not be read so."
+            )
+            found |= {kata: (kata, name, f"{other} {said}")} if name not in parts else {}
         lacks = advice.NOT_IMPORTED in why
         because = "needs an import that is not installed" if lacks else "could not be read"
         found |= {
             kata: (kata, name, f"{meant} {because}. Only its part {name} is graded, as {kata}.")
             for kata, name, _ in every
-            if name in parts and (lacks or (parts[name] and kata in _WHOLE))
+            if name in parts and (lacks or (parts[name] and _has_heads(kata)))
         }
         return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
+
+    @staticmethod
+    def has_more_masks(slug: str, other: str) -> bool:
+        """Whether the first kata's contract has a mask, and the other's has none."""
+        masks = []
+        for each in (slug, other):
+            known = contract.of_kata(resources.katas_folder() / each)
+            masks.append(known is not None and known.place_of_mask is not None)
+        return masks[0] and not masks[1]
 
     def blocks_around(self, source: bytes, entry: str) -> list[tuple[str, str]]:
         """The transformer blocks of the source that use this attention: kata and name."""
@@ -128,14 +143,6 @@ class ReadingOptions:
             raise UsageError(f"'{self.adapter}' cannot be written: {why(problem)}.") from problem
         following = f"attn-kata grade {self.adapter} --kata {kata.slug} --strict"
         return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
-
-
-_WHOLE = (
-    "mha",
-    "qkv_attention",
-    "cross_attention",
-    "gqa",
-)  # what grades an attention with its heads and its output layer
 
 
 def _no_such_entry(name: str, known: list[str]) -> UsageError:

@@ -82,6 +82,7 @@ class Read:
     mistakes: types.ModuleType
     left_out: dict[str, str]
     notes: tuple[str, ...] = ()
+    raises: str = ""  # what it raises, where all that fails is an exception
 
     @property
     def described(self) -> dict[str, Any]:
@@ -97,10 +98,11 @@ class Read:
     @property
     def no_verdict(self) -> str | None:
         """Why a failure is no verdict: nothing explains the code under the reading, and nothing else bears it out. Or None."""
-        if not self.chosen.doubt:
+        doubt = self.chosen.doubt or self.raises
+        if not doubt:
             return None
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
-        tried = f"{self.chosen.reading.entry}({how}): {self.chosen.doubt}"
+        tried = f"{self.chosen.reading.entry}({how}): {doubt}"
         return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
 
     def explains(self, diagnosed: Diagnosed) -> bool:
@@ -173,8 +175,9 @@ class Read:
         raised = [one for one in core if isinstance(one, AttemptRaised)]
         if not core or self.chosen.doubt or len(raised) < len(core) or self._fails_by_itself(raised):
             return self
-        doubt = f"it raises for some of what it is asked: {core[0].message.removeprefix('raised ')}"
-        return replace(self, chosen=replace(self.chosen, doubt=doubt))
+        return replace(
+            self, raises=f"it raises for some of what it is asked: {core[0].message.removeprefix('raised ')}"
+        )
 
     def _fails_by_itself(self, raised: list[AttemptRaised]) -> bool:
         """Whether one of these exceptions is certainly a mistake of the code's."""

@@ -21,6 +21,7 @@ def run(
     `candidates` are the names of all definitions that may be meant, also where the user has named one.
     """
     best: tuple[Ranked, DefinitionSearch] | None = None
+    likeliest: tuple[Ranked, DefinitionSearch] | None = None  # of those that answer
     unread: list[Definition] = []
     for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
         around = [whole for whole in fitting[:place] if whole.uses(definition) and not is_model(whole)]
@@ -34,10 +35,14 @@ def run(
             unread.append(definition)
         elif around and found.answers:
             one.said += (f"{around[0].name}, which uses it, could not be read: only {definition.name} is graded",)
+        if found is not None and found.answers and likeliest is None:
+            likeliest = found, one
         if found is not None and (best is None or found.mistakes < best[0].mistakes):
             best = found, one
         if best is not None and best[0].mistakes <= MOST_MISTAKES:
             break  # the likeliest definition that can be explained
+    if likeliest is not None and best is not likeliest and not doubts.of_failure(likeliest[1], likeliest[0]):
+        best = likeliest  # another definition that is right would hide its mistakes, however many they are
     if best is not None and search.tried and not best[0].answers and is_model(best[1].definition):
         best = None  # what is said of the attention in it is of more use
     if best is None:

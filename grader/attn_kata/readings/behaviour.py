@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from attn_kata.diagnosis.outcomes import error_kind, outcome, tensors
-from attn_kata.diagnosis.pipeline import Pipeline, Probe
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, Stage
 from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.diagnosis.search import Answer, explain
 from attn_kata.readings.reading import Reading
@@ -47,16 +48,32 @@ def explanations(asked: Asked, most: int) -> list[frozenset[str]]:
     return explain(pipeline, one.begun, one.answers, most=most)
 
 
-def assuming(asked: Asked, known: frozenset[str], *, only: bool) -> Asked:
-    """The same answers for a pipeline with the known mistakes: `only` these may be made, or they are made already."""
+def only(asked: Asked, known: frozenset[str]) -> Asked:
+    """The same answers for a pipeline that may make these mistakes and no others."""
+    return [
+        (replace(pipeline, variants=tuple(one for one in pipeline.variants if one.id in known)), one)
+        for pipeline, one in asked
+    ]
+
+
+def places(asked: Asked, known: frozenset[str]) -> tuple[tuple[str, int], ...]:
+    """Which variant of each of these mistakes explains the answers, by its place among the variants of its id."""
+    every = [
+        [(id, place) for place in range(sum(variant.id == id for variant in asked[0][0].variants))]
+        for id in sorted(known)
+    ]
+    found = (each for each in itertools.product(*every) if mistakes(assuming(asked, each), 0) == 0)
+    return next(found, tuple((id, 0) for id in sorted(known)))
+
+
+def assuming(asked: Asked, known: tuple[tuple[str, int], ...]) -> Asked:
+    """The same answers for a pipeline that makes these mistakes already, each in the variant of this place."""
     changed: Asked = []
     for pipeline, one in asked:
-        of_known = [variant for variant in pipeline.variants if variant.id in known]
-        if only:
-            changed.append((replace(pipeline, variants=tuple(of_known)), one))
-            continue
-        stages = {name: stage for variant in reversed(of_known) for name, stage in variant.stages.items()}
-        open_to = tuple(one for one in pipeline.variants if not set(one.stages) & set(stages))
+        stages: dict[str, Stage] = {}
+        for id, place in known:
+            stages |= [variant for variant in pipeline.variants if variant.id == id][place].stages
+        open_to = tuple(each for each in pipeline.variants if not set(each.stages) & set(stages))
         changed.append((replace(pipeline, stages={**pipeline.stages, **stages}, variants=open_to), one))
     return changed
 

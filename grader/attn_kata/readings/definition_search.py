@@ -270,8 +270,7 @@ class DefinitionSearch:
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
             alike = self._best([replace(one, alike=True) for one in readings])
-            fewer = alike is not None and alike.answers and (ranked is None or alike.mistakes < ranked.mistakes)
-            ranked = alike if fewer else ranked
+            ranked = alike if _explains_more(alike, ranked) else ranked
         one_sequence = self.contract.is_self or self.contract.takes_qkv
         one_sequence = one_sequence or (self.contract.is_cross and self.parameter is None)
         if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
@@ -287,8 +286,7 @@ class DefinitionSearch:
             square = self._best(of_one_length)
             if (square is None or not square.answers) and needs_mask:
                 square = self._best(self._needing(of_one_length)) or square
-            fewer = square is not None and square.answers and (ranked is None or square.mistakes < ranked.mistakes)
-            ranked = square if fewer else ranked
+            ranked = square if _explains_more(square, ranked) else ranked
         return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
 
     def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
@@ -561,3 +559,8 @@ class DefinitionSearch:
             with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
             for form in forms
         )
+
+
+def _explains_more(one: Ranked | None, other: Ranked | None) -> bool:
+    """Whether a reading answers, and the other one does not, or needs more mistakes."""
+    return one is not None and one.answers and (other is None or not other.answers or one.mistakes < other.mistakes)

@@ -17,7 +17,9 @@ from attn_kata.readings.behaviour import (
     assuming,
     explanations,
     fits,
+    only,
     partly,
+    places,
 )
 from attn_kata.readings.limits import KEYS
 from attn_kata.readings.reading import Reading
@@ -36,8 +38,8 @@ class MaskChoice:
 
     def best(self, forms: Iterable[Reading]) -> Ranked | None:
         """The form that needs the fewest mistakes; one that answers where nothing explains; None if all raise."""
-        sets = explanations(self.unmasked, 1)
-        known = next(iter(sets), None)
+        sets = explanations(self.unmasked, 1) or explanations(self.unmasked, 2)
+        known = places(self.unmasked, sets[0]) if sets else None
         fitting: list[tuple[Reading, Asked]] = []
         others: list[Reading] = []
         useless: set[str] = set()
@@ -71,10 +73,12 @@ class MaskChoice:
         return None if found is None else Ranked(mistakes=len(sets[0]), reading=found)
 
     @staticmethod
-    def _with_one_more(fitting: list[tuple[Reading, Asked]], known: frozenset[str] | None) -> Ranked | None:
+    def _with_one_more(
+        fitting: list[tuple[Reading, Asked]], known: tuple[tuple[str, int], ...] | None
+    ) -> Ranked | None:
         if known is None:
             return None
-        alike = [one for one, asked in fitting if explanations(assuming(asked, known, only=False), 1)]
+        alike = [one for one, asked in fitting if explanations(assuming(asked, known), 1)]
         kinds = {(one.mask, one.causal): one for one in reversed(alike)}  # a mask of another shape says the same
         ties = tuple(one for one in alike[1:] if one in kinds.values() and one.mask != alike[0].mask)
         return Ranked(mistakes=len(known) + 1, reading=alike[0], ties=ties) if alike else None
@@ -82,4 +86,4 @@ class MaskChoice:
 
 def _is_explained(asked: Asked, sets: list[frozenset[str]]) -> bool:
     """Whether one of the sets of mistakes that explain the code without a mask explains it with this one, too."""
-    return any(each in explanations(assuming(asked, each, only=True), len(each)) for each in sets)
+    return any(each in explanations(only(asked, each), len(each)) for each in sets)
