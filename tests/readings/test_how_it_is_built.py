@@ -215,7 +215,7 @@ def test_an_eps_that_is_added_is_a_convention_of_the_block(shared_engine):
         for each in (text, text.replace("1e-6", "1e-8"), text.replace("1e-6", "1e-2"))
     ]
 
-    assert [report.outcome for report in reports] == ["passed", "passed", "failed"]
+    assert [report.outcome for report in reports] == ["passed", "passed", "ungraded"]
     assert "eps of the norms is 1e-6" in " ".join(reports[0].reading["departures"])
 
 
@@ -664,3 +664,55 @@ def test_tables_that_a_layer_cuts_for_each_call_are_left_out(shared_engine):
 
     assert right.outcome == "passed", right.ungraded_because
     assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.missing"]
+
+
+LAZY = ATTEND.replace("nn.Linear(width, width)", "nn.LazyLinear(width)")
+BIASES_APART = """
+class Attention(nn.Module):
+    def __init__(self, dim, num_heads, qkv_bias=True):
+        super().__init__()
+        self.num_heads, self.scale = num_heads, (dim // num_heads) ** -0.5
+        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.q_bias = nn.Parameter(torch.zeros(dim)) if qkv_bias else None
+        self.v_bias = nn.Parameter(torch.zeros(dim)) if qkv_bias else None
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        B, N, C = x.shape
+        bias = None
+        if self.q_bias is not None:
+            bias = torch.cat([self.q_bias, torch.zeros_like(self.v_bias), self.v_bias])
+        qkv = F.linear(x, self.qkv.weight, bias).reshape(B, N, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv.unbind(0)
+        weights = ((q * self.scale) @ k.transpose(-2, -1)).softmax(dim=-1)
+        return self.proj((weights @ v).transpose(1, 2).reshape(B, N, C))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "mistake"),
+    [
+        (LAZY, " / math.sqrt(self.d)", "", "scale.missing"),
+        (BIASES_APART, "dim=-1", "dim=-2", "softmax.query_axis"),
+        (
+            BIASES_APART,
+            "[self.q_bias, torch.zeros_like(self.v_bias)",
+            "[torch.zeros_like(self.q_bias), self.q_bias",
+            None,
+        ),
+    ],
+    ids=["lazy_layers", "biases_apart", "a_bias_in_the_place_of_another"],
+)
+def test_layers_that_get_their_width_or_bias_elsewhere_are_read(text, old, new, mistake, shared_engine):
+    assert text.count(old) == 1
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(old, new))
+    )
+    flags = tuple(right.reading["flags"])
+    typed_back = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert (typed_back.outcome, typed_back.reading["flags"]) == ("passed", list(flags))
+    assert wrong.outcome == "failed"
+    assert mistake is None or [one.id for found in wrong.diagnosis for one in found.mistakes] == [mistake]

@@ -79,7 +79,38 @@ def attention(Q, K, V):
     weights = F.softmax(torch.matmul(Q, K.t()) / K.shape[1] ** 0.5, dim=1)
     return torch.matmul(weights, V), weights
 """
+# The parameter is called mask, and says only whether later keys are hidden.
+MASK_THAT_IS_A_FLAG = ATTEND.replace("mask=None", "mask").replace(
+    "        if mask is not None:\n            scores = scores.masked_fill(mask == 0,",
+    "        if mask:\n            later = torch.ones(T, T, dtype=torch.bool).triu(1)\n"
+    "            scores = scores.masked_fill(later,",
+)
+# As in a well-known model for long series: later keys are hidden where no mask is given, and only there.
+TRIANGLE_IN_PLACE_OF_A_MASK = """
+class Attend(nn.Module):
+    def __init__(self, mask_flag=True, attention_dropout=0.1):
+        super().__init__()
+        self.mask_flag, self.dropout = mask_flag, nn.Dropout(attention_dropout)
+
+    def forward(self, queries, keys, values, attn_mask):
+        B, L, H, E = queries.shape
+        scores = torch.einsum("blhe,bshe->bhls", queries, keys)
+        if self.mask_flag:
+            if attn_mask is None:
+                attn_mask = torch.ones(B, 1, L, L, dtype=torch.bool).triu(1)
+            scores.masked_fill_(attn_mask, -float("inf"))
+        weights = self.dropout(torch.softmax(scores / math.sqrt(E), dim=-1))
+        return torch.einsum("bhls,bshd->blhd", weights, values).contiguous(), None
+"""
 PAIRS = {
+    "a_mask_that_is_a_flag": ("mha", MASK_THAT_IS_A_FLAG, ".triu(1)", ".triu(2)", {"mask.shifted", "mask.off_by_one"}),
+    "a_triangle_in_place_of_a_mask": (
+        "sdpa",
+        TRIANGLE_IN_PLACE_OF_A_MASK,
+        " / math.sqrt(E)",
+        "",
+        {"scale.missing"},
+    ),
     "flags_made_an_addend": ("mha", FLAGS_MADE_AN_ADDEND, "* -10000.0", "* 0.0", {"mask.lost", "mask.zero_fill"}),
     "the_mask_of_the_caller_beside_its_own": ("sdpa", FUNCTION_OF_HEADS, "~mask", "mask", {"mask.inverted"}),
     "a_flag": ("self_attention", FLAG_BY_THE_NAME_OF_AN_INPUT, " / math.sqrt(self.d_k)", "", {"scale.missing"}),

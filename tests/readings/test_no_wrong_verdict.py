@@ -190,8 +190,8 @@ def test_code_for_heads_of_an_even_size_is_asked_for_these(where, condition, sha
     assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["scale.missing"]
 
 
-def test_numbers_of_a_layer_that_may_be_cut_otherwise_are_no_verdict(shared_engine):
-    """Of a layer for each of q, k and v they are one: nothing is left open there."""
+def test_numbers_that_no_known_mistake_explains_are_no_verdict(shared_engine):
+    """They may be those of a right code that was read wrong. The report says what does not hold, and what to do."""
     strange = "(scores + scores.cos())"
     apart = ATTEND.replace("F.softmax(scores", f"F.softmax({strange}")
     cut = ATTEND.replace(
@@ -203,13 +203,32 @@ def test_numbers_of_a_layer_that_may_be_cut_otherwise_are_no_verdict(shared_engi
         "self.qkv(x).view(B, T, self.h, 3, -1).permute(3, 0, 2, 1, 4)",
     )
     wrong = cut.replace("F.softmax(scores", f"F.softmax({strange}")
-    said = wrong.replace("self.h, 3, -1).permute(3, 0, 2, 1, 4)", "3, self.h, -1).permute(2, 0, 3, 1, 4)")
-    outcomes = [
-        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True).outcome
-        for text in (apart, cut, wrong, said)
+    reports = [
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (apart, cut, wrong)
     ]
 
-    assert outcomes == ["failed", "passed", "ungraded", "failed"]
+    assert [one.outcome for one in reports] == ["ungraded", "passed", "ungraded"]
+    assert "under this reading 'values' does not hold" in reports[0].ungraded_because
+    assert "--write-adapter FILE" in reports[0].ungraded_because
+    assert "--read fused=by_head:q,k,v" in reports[2].ungraded_because
+
+
+def test_code_that_no_known_mistake_explains_is_graded_as_an_attempt_with_its_adapter(tmp_path):
+    strange = ATTEND.replace("F.softmax(scores", "F.softmax(scores + scores.cos()")
+    mine, attempt = tmp_path / "mine.py", tmp_path / "attempt.py"
+    mine.write_text(HEAD + strange)
+
+    def grade(*arguments):
+        command = [sys.executable, "-m", "attn_kata", "grade", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    read = grade(mine, "--write-adapter", attempt)
+    graded = grade(attempt, "--kata", "mha", "--strict")
+
+    assert read.returncode == 3, read.stdout
+    assert graded.returncode == 1, graded.stdout
+    assert graded.stdout.startswith("FAILED  mha")
 
 
 @pytest.mark.parametrize(

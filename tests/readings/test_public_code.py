@@ -474,9 +474,11 @@ class HeadsWrapper(nn.Module):
 def test_a_wrapper_around_heads_is_read_with_its_heads(shared_engine):
     """Its `d_out` is the width of one head, as in a well-known book; a mistake around the heads is seen too."""
     wrong = WRAPPER.replace("for head in self.heads], dim=-1", "for head in self.heads[:1]] * len(self.heads), dim=-1")
+    assert wrong != WRAPPER
     reports = [
         shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (WRAPPER, wrong)
     ]
 
-    assert [one.outcome for one in reports] == ["passed", "failed"]
+    assert [one.outcome for one in reports] == ["passed", "ungraded"]
+    assert "'values' does not hold" in reports[1].ungraded_because
     assert all(one.reading["entry"] == "HeadsWrapper" for one in reports)

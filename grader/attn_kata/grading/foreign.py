@@ -17,7 +17,7 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
-from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed
+from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.readings import (
     advice,
@@ -95,15 +95,26 @@ class Read:
         without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
-    @property
-    def no_verdict(self) -> str | None:
-        """Why a failure is no verdict: nothing explains the code under the reading, and nothing else bears it out. Or None."""
+    def no_verdict(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> str | None:
+        """Why a failure that the diagnosis does not explain is no verdict: the code may have been read wrong. Or None.
+
+        Of public code that failed so and that was judged by hand, as much was right as wrong.
+        """
         doubt = self.chosen.doubt or self.raises
         if not doubt:
-            return None
+            return self._fails_unexplained(findings, failures)
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
         tried = f"{self.chosen.reading.entry}({how}): {doubt}"
         return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
+
+    def _fails_unexplained(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> str | None:
+        """What fails first, where it is numbers or exceptions; None for what says by itself what is wrong."""
+        core = [one for one in findings if one.tier == "core" and one.property in failures]
+        told = [failures[one.property] for one in core]
+        raised = [one for one in told if isinstance(one, AttemptRaised)]
+        if not core or any(isinstance(one, (NoAnswer, ReadyMade)) for one in told) or self._fails_by_itself(raised):
+            return None
+        return unread.UNEXPLAINED.format(property=core[0].property, message=core[0].message)
 
     def explains(self, diagnosed: Diagnosed) -> bool:
         """Whether the diagnosis names what the code does.

@@ -211,9 +211,10 @@ class _Grading:
             self._seconds["diagnosis"] = time.perf_counter() - started
         elif outcome == "passed" and self._read is None and len(self._source) <= MAX_SOURCE_FOR_LINES:
             diagnosed = Diagnosed(notes=beyond.notes(failures, self._source))
-        foreign_code = self._read if outcome == "failed" else None
-        if foreign_code is not None and foreign_code.no_verdict and not foreign_code.explains(diagnosed):
-            return self._ungraded(foreign_code.no_verdict)
+        if self._read is not None and outcome == "failed" and not not_written and self._job.diagnose:
+            doubt = None if self._read.explains(diagnosed) else self._read.no_verdict(findings, failures)
+            if doubt is not None:
+                return self._ungraded(doubt)
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:

@@ -13,6 +13,12 @@ from attn_kata.readings.structure import Structure
 
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 
+UNEXPLAINED = (
+    "under this reading '{property}' does not hold, and no known mistake explains it: {message}. It may be read wrong. "
+    "Correct the reading with --read KEY=VALUE. If it is right, grade the code as an attempt: --write-adapter FILE, then "
+    "attn-kata grade FILE --strict"
+)
+
 
 def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:
     """Why a source that defines these names has no reading, and what to do."""

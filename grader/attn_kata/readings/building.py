@@ -30,6 +30,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     globals_ += _of_global_configs(definition, reach, contract)
     globals_ = _beside_one_head(globals_, definition, reach, contract)
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
+    common = replace(common, lazy="LazyLinear" in text)
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)

@@ -39,7 +39,7 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             may_be_none or "past" in parameter.name.lower()
         )
         what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
-        if what == "context" and _is_asked_for_its_truth(parameter.name, definition.reached):
+        if what in ("context", "mask") and _is_flag(parameter.name, definition.reached):
             continue  # a flag that has the name of an input
         if what is None and parameter.default is None and not found:
             what = "x"
@@ -64,9 +64,17 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     return {name: what for name, what in found.items() if what != "mask" or name == kept}
 
 
-def _is_asked_for_its_truth(name: str, text: str) -> bool:
-    """Whether the code has `if name:`, or `if name and …`, which a tensor would not bear."""
-    return re.search(rf"\b(?:if|elif|while)\s+(?:not\s+)?{re.escape(name)}\s*(?::|\band\b|\bor\b)", text) is not None
+def _is_flag(name: str, text: str) -> bool:
+    """Whether the code has `if name:`, or `if name and …`, and computes nothing with it: a tensor would not bear that."""
+    own = re.escape(name)
+    asked = re.search(rf"\b(?:if|elif|while)\s+(?:not\s+)?{own}\s*(?::|\band\b|\bor\b)", text)
+    computed = (
+        rf"(?<![\w.]){own}(?:\.|\[|\s*[-+*&|=!<>]=?\s*[\w(])|[-+*~&|]\s*{own}\b|(?:fill_?|where|and|or|not)\(\s*{own}\b"
+    )
+    return (
+        asked is not None
+        and re.search(computed, re.sub(rf"\b{own}\s*=\s*(?:{own}|None|False|True)\b", "", text)) is None
+    )
 
 
 def _is_no_tensor(parameter: Parameter) -> bool:
@@ -245,7 +253,7 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             if not contract.is_module and size in ("D", "sqrt(D)", "1/sqrt(D)"):  # of the vectors that it is given
                 pairs.append((name, size))
                 continue
-            is_flag = vocabulary.plain(name) in vocabulary.CALL_FLAGS
+            is_flag = vocabulary.plain(name) in vocabulary.CALL_FLAGS or _is_flag(name, definition.reached)
             if contract.returns and vocabulary.plain(name) in vocabulary.WEIGHTS_FLAGS:
                 pairs.append((name, "True"))
                 continue

@@ -154,6 +154,8 @@ class DefinitionSearch:
         # What raises without a mask, and answers with one, needs it in every call.
         asked = ranked if ranked.answers else replace(ranked, reading=replace(ranked.reading, needs_mask=True))
         masked = self._with_another_mask(self._with_mask(asked) or ranked, asked)
+        if masked.mistakes and not ranked.mistakes and ranked.reading.causal:
+            masked = self._in_place_of_its_own(readings) or masked
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
         alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
@@ -516,6 +518,17 @@ class DefinitionSearch:
         ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
         least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
         return replace(found, mistakes=max(found.mistakes, least), ties=ties)
+
+    def _in_place_of_its_own(self, readings: list[Reading]) -> Ranked | None:
+        """The reading of code that hides later keys only where it is given no mask, if it is right with one; else None."""
+        if {"causal", "mask"} & set(self.given):
+            return None
+        found = self._best(self._needing([replace(one, causal=False) for one in readings]))
+        masked = None if found is None or found.mistakes or not found.answers else self._with_mask(found)
+        if masked is None or masked.mistakes or not masked.answers:
+            return None
+        self.said += ("Where it is given no mask, it hides later keys, and that is right, too",)
+        return masked
 
     def _with_another_mask(self, masked: Ranked, ranked: Ranked) -> Ranked:
         """The reading; but with another mask of the call in the place of the first, where that one is wrong in a known way."""

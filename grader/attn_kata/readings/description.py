@@ -297,6 +297,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["only heads of an even size"] * reading.even
     found += ["only sequences of the length that it is built for"] * reading.one_length
     found += ["what it puts on a GPU stays on the processor"] * reading.processor
+    found += ["its lazy layers are as wide as x"] * reading.lazy
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     if reading.places and not contract.returns:

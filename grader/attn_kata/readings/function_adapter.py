@@ -63,8 +63,6 @@ def source(reading: Reading, contract: Contract) -> str:
     elif reading.dims in (2, 3):
         lines += ["    q, k, v = (part.flatten(0, -3) if part.dim() > 2 else part[None] for part in (q, k, v))"]
     heads_third = reading.dims == 4 and reading.order == "time"
-    if heads_third:
-        lines += ["    q, k, v = (part.transpose(1, 2) for part in (q, k, v))"]
     if reading.mask != "none" and not reading.builder:
         whole = "mask.expand(*lead, q.shape[-2], k.shape[-2])"
         if reading.dims in (2, 3):  # the heads are in the batch: (B H, Tq, Tk)
@@ -73,6 +71,8 @@ def source(reading: Reading, contract: Contract) -> str:
         else:
             given = as_taken(reading, whole, "q")
         lines += [f"    {line}" for line in where_given(reading, given, "q.shape[-2], k.shape[-2]", "q")]
+    if heads_third:
+        lines += ["    q, k, v = (part.transpose(1, 2) for part in (q, k, v))"]
     merged = any(value == "H" for _, value in reading.call)
     if merged:  # (B, H, T, D) as (B, T, H D): the code splits the heads itself
         lines += ["    H = q.shape[1]", "    q, k, v = (part.transpose(1, 2).flatten(2) for part in (q, k, v))"]

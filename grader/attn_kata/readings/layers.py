@@ -91,7 +91,9 @@ def with_layers(
             reading = replace(reading, alike=True)
         layers = {role: _layer(path, shapes, made, role) for role, path in places.items()}
         for path, kind in fused.items():
-            layers.update({role: _layer(path, shapes, made, "qkv", len(kind)) for role in kind if role in wanted})
+            apart = _biases_apart(path, kind, shapes)
+            whole = _layer(path, shapes, made, "qkv", len(kind))
+            layers |= {role: replace(whole, bias=apart.get(role, whole.bias)) for role in kind if role in wanted}
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
         if all(
             _is_of_wide_heads(layers.get(role), shapes) for role in ("q", "k", "v", *(["o"] if "o" in layers else []))
@@ -275,6 +277,18 @@ def _layer(path: str, shapes: Shapes, made: dict[str, str], role: str, count: in
     elif len(shape) == 2 and shape[0] != shape[1] and not is_linear and role != "o" and count == 1:
         layout = "columns" if shape[1] in (LOOK["D"], LOOK["V"]) and shape[0] not in (LOOK["D"], LOOK["V"]) else "rows"
     return Layer(weight=path, bias=bias, layout=layout)
+
+
+def _biases_apart(path: str, roles: tuple[str, ...], shapes: Shapes) -> dict[str, str]:
+    """The biases of a layer for several roles that has none itself: `q_bias` and `v_bias` beside `qkv.weight`, and none of k.
+
+    {} where there are none. So in BEiT (Bao et al., 2021), where a bias of the keys would change nothing.
+    """
+    layer, _, last = path.rpartition(".")
+    owner = layer.rpartition(".")[0] if last == "weight" else layer
+    names = {role: f"{owner}.{role}_bias".removeprefix(".") for role in roles}
+    has_its_own = f"{layer}.bias" in shapes or not any(name in shapes for name in names.values())
+    return {} if has_its_own else {role: name if name in shapes else "" for role, name in names.items()}
 
 
 def _bias_beside(path: str, first: str, shapes: Shapes) -> str:

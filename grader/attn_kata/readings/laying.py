@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from attn_kata.readings.contract import Contract, LayerOf
 from attn_kata.readings.reading import ROLES, Layer, Reading
 
@@ -49,8 +51,10 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
         done.add(layer.weight)
         groups = "G" if contract.has_groups else "H"
         lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight", groups)
-        if layer.bias:
-            lines += _one(layer, shared, reading.arrangement, layer.layout, ".bias", groups)
+        for bias in dict.fromkeys(reading.layer(other).bias for other in shared):
+            of_bias = [other for other in shared if reading.layer(other).bias == bias]
+            if bias:
+                lines += _one(replace(layer, bias=bias), of_bias, reading.arrangement, layer.layout, ".bias", groups)
     lines.append("return laid")
     return lines
 

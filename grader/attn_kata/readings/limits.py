@@ -14,7 +14,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
+from attn_kata.diagnosis.stages import scale
 from attn_kata.properties.handle import Transport
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import AS_GIVEN, Argument, Build, Call, LoadWeights, Request
@@ -26,6 +27,12 @@ from attn_kata.readings.reading import ROLES, Reading
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
 KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)", "(T, B)")
+
+# Heads as wide as x have scores that are sqrt(H) times as large as the contract's, which the root of their width makes up for.
+_SCALES_OF_WIDE_HEADS = (
+    *variants("scale.missing", {"scale": scale(lambda state: state.H**-0.5)}),
+    *variants("scale.no_sqrt", {"scale": scale(lambda state: state.q.shape[-1] * state.H**0.5)}),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +220,8 @@ class Limits:
         if self.without_weights:
             pipeline = replace(pipeline, stages={**pipeline.stages, "no_weights": _no_weights})
         limited = replace(followed(pipeline, self.conventions), begin=begun)
+        if self.reading.q.layout == "wide" and "scale" in limited.stages:
+            limited = replace(limited, variants=(*limited.variants, *_SCALES_OF_WIDE_HEADS))
         if self.reading.hides_queries and self.place is not None and not self.opened:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:

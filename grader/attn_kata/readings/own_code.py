@@ -26,18 +26,17 @@ def builder(reading: Reading) -> str:
         lines.append("    _theirs.forward.__globals__.update(sizes)")
     lines += positions.lines_before(reading.unturned) if reading.unturned else []
     lines += positions.angle_lines(reading.angles, built=False) if reading.angles else []
-    if (
-        reading.off
-    ):  # a ready-made attention is not there while it is built, so that the code makes what it needs without
-        lines += [
-            "    ready = _nn.functional.__dict__.pop('scaled_dot_product_attention', None)",
-            "    try:",
-            f"        theirs = _theirs({arguments})",
-            "    finally:",
-            "        _nn.functional.scaled_dot_product_attention = ready",
-        ]
-    else:
-        lines.append(f"    theirs = _theirs({arguments})")
+    before, after = [], []
+    if reading.off:  # while it is built there is no ready-made attention, so that the code makes what it needs without
+        before.append("ready = _nn.functional.__dict__.pop('scaled_dot_product_attention', None)")
+        after.append("_nn.functional.scaled_dot_product_attention = ready")
+    if reading.lazy:  # layers that would learn their width from the first input, and have no weights before
+        before.append("lazy, _nn.LazyLinear = _nn.LazyLinear, lambda *given, **named: _nn.Linear(E, *given, **named)")
+        after.append("_nn.LazyLinear = lazy")
+    made = f"theirs = _theirs({arguments})"
+    lines += [f"    {line}" for line in before]
+    lines += ["    try:", f"        {made}", "    finally:"] if before else [f"    {made}"]
+    lines += [f"        {line}" for line in after]
     lines += unregistered.lines(reading.registered) if reading.registered else []
     lines += [f"    theirs.{name} = False" for name in reading.off]
     lines += positions.build_lines(reading.unturned) if reading.unturned else []
@@ -73,8 +72,8 @@ def builder(reading: Reading) -> str:
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
     lines.append("    return theirs")
-    made = "\n\n\n" + "\n".join(lines) + "\n"
-    return made + f"\n\n{BUILDER} = _on_processor({BUILDER})\n" if reading.processor else made
+    text = "\n\n\n" + "\n".join(lines) + "\n"
+    return text + f"\n\n{BUILDER} = _on_processor({BUILDER})\n" if reading.processor else text
 
 
 def _globals(reading: Reading) -> list[str]:

@@ -39,6 +39,7 @@
     joins      whether a function returns its heads side by side, or    joins=yes
                behind the tokens
     processor  whether what it puts on a GPU stays on the processor    processor=yes
+    lazy       whether its lazy layers are as wide as x                lazy=yes
     mlp_ratio  how many times as wide as x the mlp is, where no    mlp_ratio=4
                argument says it
     alike      whether it takes only values as wide as keys            alike=yes
@@ -182,6 +183,7 @@ class Reading:
     even: bool = False
     joins: bool = False
     processor: bool = False
+    lazy: bool = False
     mlp_ratio: int = 0
     float32: bool = False
     hides_queries: bool = False
@@ -317,6 +319,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "even",
         "joins",
         "processor",
+        "lazy",
         "float32",
         "hides_queries",
         "own_rate",
