@@ -84,6 +84,18 @@ def test_two_mistakes_are_both_named(name, shared_engine):
     assert told(told_of) == named
 
 
+def test_a_mistake_that_the_kata_with_a_mask_does_not_know_is_named_beside_one_of_the_mask(shared_engine):
+    text = (
+        "\n\nclass Attend(nn.Module):\n    def forward(self, query, key, value, mask=None):\n"
+        "        scores = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(query.shape[-1])\n"
+        "        if mask is not None:\n            scores = scores.masked_fill(mask == 0, 0.0)\n"
+        "        return torch.bmm(F.softmax(scores), value)\n"
+    )
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert "softmax.no_dim" in told(report)
+
+
 def test_a_right_definition_does_not_hide_two_mistakes_of_the_likelier_one(shared_engine):
     heads = ATTEND.replace("SelfAttend", "MultiHeadAttend")
     one_head = ATTEND.replace("SelfAttend", "Attend").replace("(width, n_heads)", "(width)", 1)

@@ -72,7 +72,9 @@ def assuming(asked: Asked, known: tuple[tuple[str, int], ...]) -> Asked:
     for pipeline, one in asked:
         stages: dict[str, Stage] = {}
         for id, place in known:
-            stages |= [variant for variant in pipeline.variants if variant.id == id][place].stages
+            alike = [variant for variant in pipeline.variants if variant.id == id]
+            if alike:  # a function that takes a mask has a pipeline of its own, and may know fewer
+                stages |= alike[min(place, len(alike) - 1)].stages
         open_to = tuple(each for each in pipeline.variants if not set(each.stages) & set(stages))
         changed.append((replace(pipeline, stages={**pipeline.stages, **stages}, variants=open_to), one))
     return changed
