@@ -82,3 +82,27 @@ def test_code_that_keeps_its_result_returns_nothing_on_purpose(shared_engine):
     ]
 
     assert outcomes == ["ungraded", "failed"]
+
+
+OUTPUTS_FIRST = """
+class StateAttention(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+        self.W_a, self.U_a = nn.Linear(hidden_dim, hidden_dim), nn.Linear(hidden_dim, hidden_dim)
+        self.v_a = nn.Linear(hidden_dim, 1, bias=False)
+
+    def forward(self, lstm_outputs, final_state):
+        energy = torch.tanh(self.W_a(final_state.unsqueeze(1)) + self.U_a(lstm_outputs))
+        weights = torch.softmax(self.v_a(energy), dim=1)
+        return (weights * lstm_outputs).sum(1), weights
+"""
+
+
+def test_the_outputs_of_a_layer_are_keys_and_its_last_state_is_the_query(shared_engine):
+    reports = [
+        shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (OUTPUTS_FIRST, OUTPUTS_FIRST.replace("torch.tanh(", "("))
+    ]
+
+    assert reports[0].outcome == "passed", reports[0].ungraded_because
+    assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["additive.no_tanh"]

@@ -21,6 +21,7 @@ _MASK = re.compile(r"mask|(?:^|_)pad|valid|len(?:gth)?s?$|^keep|ignore")
 _KEY = re.compile(r"enc|mem|annot|source|src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat")
 _VALUE = re.compile(r"^v(?:_|$|al)")
 _QUERY = re.compile(r"quer|dec|hid|stat|^s(?:_|$|t)|^q(?:_|$)|^h(?:_|$|t)|rnn|lstm|gru|tgt|target|out")
+_OUTPUTS, _STATE = re.compile(r"^(?!.*(?:dec|tgt)).*out(?:put)?s?$"), re.compile(r"hid|state$|final")
 _SIDES = re.compile(r"cat\(\s*[\[(]\s*([\w.]+)[^,]*,\s*([\w.]+)")
 _SAYS_TIME_FIRST = re.compile(r"(?:seq\w*|src|max|time)_?(?:len\w*|steps?)\s*,\s*(?:b|n|batch\w*|bsz)\b|time first")
 _TURNS_TIME = re.compile(r"permute\(1, 0, 2\)|transpose\(0, 1\)")
@@ -39,6 +40,9 @@ def inputs(definition: Definition) -> dict[str, str]:
             free = [one for one in ("q", "k", "v", "mask") if one not in found.values()]
             if free:
                 found[parameter.name] = free[0]
+    first, second = (next((name.lower() for name, each in found.items() if each == role), "") for role in ("q", "k"))
+    if _OUTPUTS.search(first) and _STATE.search(second) and not _KEY.search(second):  # (lstm_output, final_state)
+        found = {name: {"q": "k", "k": "q"}.get(role, role) for name, role in found.items()}
     for name in list(found):  # what its caller has projected: (h, att_feats, p_att_feats)
         plain = re.sub(r"^(?:p|proj|projected)_", "", name.lower())
         if plain != name.lower() and plain in found:
