@@ -446,9 +446,14 @@ def test_a_scale_of_one_beside_norms_of_q_and_k_is_no_verdict(norms, shared_engi
     )
     text = text.replace("        scores = q", "        q, k = self.q_norm(q), self.k_norm(k)\n        scores = q")
     text = (text if norms else ATTEND).replace(" / math.sqrt(self.d)", "")
-    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+    merged = text.replace("(weights @ v).transpose(1, 2)", "(weights @ v)")  # which is wrong with norms and without
+    report, of_two = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True) for each in (text, merged)
+    )
 
     assert report.outcome == ("ungraded" if norms else "failed")
+    assert of_two.outcome == "failed"
+    assert "merge.no_transpose" in [one.id for found in of_two.diagnosis for one in found.mistakes]
 
 
 @pytest.mark.parametrize(("said", "outcome"), [("traspose(-2, -1)", "failed"), ("update(-2, -1)", "ungraded")])

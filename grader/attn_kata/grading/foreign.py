@@ -125,7 +125,7 @@ class Read:
         of_a_guess = self.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
         # That it wants float32 says nothing of numbers that nothing explains in float32 either.
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
-        of_norms = "scale.missing" in ids and bool(doubts.of_norms(self.chosen.reading))
+        of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 
     @property
