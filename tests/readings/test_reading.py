@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from attn_kata import catalog
 from attn_kata.errors import UsageError
-from attn_kata.readings import blocks, contract, inference, masks, origin, syntax, vocabulary
+from attn_kata.readings import blocks, contract, inference, masks, origin, reading, syntax, vocabulary
 from attn_kata.readings.reading import Layer, Reading, parse, with_flags
 from attn_kata.resources import katas_folder
 
@@ -231,3 +233,24 @@ def test_a_reference_is_graded_by_its_contract(slug: str) -> None:
     source = kata.solution.read_bytes()
 
     assert origin.is_by_contract(source, syntax.of_source(source), kata.entries, contract.of_kata(kata.folder))
+
+
+def test_the_list_of_the_keys_has_every_key_with_an_example_that_is_taken():
+    table = reading.HELP.partition("\n\n")[0].split("\n")
+    words = " ".join(table)
+    examples = [one for row in table for one in re.split(r" or |, (?=\w+=)", re.split(r" {2,}| (?=\w+=)", row)[-1])]
+
+    assert [key for key in reading.KEYS if re.search(rf"(?<![\w=]){key}\b", words) is None] == []
+    for example in examples:
+        if "=" in example:
+            assert set(parse((example,))) & {*reading.KEYS, "arrangement"}
+    assert sum("=" in example for example in examples) > 40
+
+
+def test_the_keys_are_listed_without_a_file():
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", "--read", "help"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0
+    assert "hides_queries=yes" in done.stdout

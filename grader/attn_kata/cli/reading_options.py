@@ -14,7 +14,7 @@ from attn_kata import resources
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable
 from attn_kata.readings import adapter, advice, contract, inference, origin, syntax
-from attn_kata.readings.reading import MASKS, Reading, parse, with_flags
+from attn_kata.readings.reading import HELP, MASKS, Reading, parse, with_flags
 
 if TYPE_CHECKING:
     from attn_kata.catalog import Kata
@@ -145,6 +145,14 @@ class ReadingOptions:
         return f"Your code with the adapter is in '{self.adapter}'. Next: {following}"
 
 
+def _or_help(context: click.Context, _: click.Parameter, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The flags; for `--read help` the keys in words instead of a grading."""
+    if "help" in flags:
+        click.echo(HELP)
+        context.exit()
+    return flags
+
+
 def _no_such_entry(name: str, known: list[str]) -> UsageError:
     import difflib  # only here: a correct name does not need it
 
@@ -201,7 +209,14 @@ def reading_options(command: _F, *, writes: bool = True, strict: bool = True) ->
 
     options = [
         click.option("--class", "class_name", metavar="NAME", help="The class or function to grade."),
-        click.option("--read", multiple=True, metavar="KEY=VALUE", help="How to read code by other names. Repeatable."),
+        click.option(
+            "--read",
+            multiple=True,
+            metavar="KEY=VALUE",
+            is_eager=True,
+            callback=_or_help,
+            help="How to read code by other names. Repeatable. --read help lists the keys.",
+        ),
         click.option("--mask", type=click.Choice(MASKS), help="What True in its mask means; the same as --read mask=…"),
     ]
     if strict:

@@ -6,7 +6,7 @@ import re
 
 UNREAD = "it could not be read as"  # the beginning of what is said
 NOT_IMPORTED = "could not be imported"
-SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE"
+SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE (--read help lists the keys)"
 
 # The first that is found in what was tried. What a stranger's code says is only looked at.
 _ADVICE = tuple(
@@ -35,9 +35,19 @@ _ADVICE = tuple(
             "say its shape, for example with --read 'shape=(B, T)'",
         ),
         (
+            r"every call that was tried.*(?:cannot be multiplied|is invalid for input|must match|[Ss]ize mismatch)",
+            "Its sizes or layers may be read wrong: say how it is built with --read build=NAME=E,NAME=H,NAME=D (E is the "
+            "width, H the heads, D the size of a head), or how it is called with --read call=NAME=x,NAME=mask (--read help "
+            "lists the keys)",
+        ),
+        (
+            r"it seems to (?:attend|be another kind)",
+            "If the code does not take that path, take the path out of it, and grade what is left",
+        ),
+        (
             r"every call that was tried",
             "Say how it is called with --read call=NAME=x,NAME=mask: the names are those of its parameters, None leaves one "
-            "out. Code that needs an earlier call, as to fill a cache, cannot be graded so",
+            "out (of a learned score NAME=q,NAME=k). Code that needs an earlier call, as to fill a cache, cannot be graded so",
         ),
         (
             r"\) raises \w|it takes no sizes",

@@ -44,6 +44,9 @@ class Built:
 
 def built(search: Search, definition: Definition) -> Built:
     """What builds. Without any, what was tried is noted."""
+    if search.contract.is_module and not definition.is_class:
+        search.tried.append(f"{definition.name} is a function, and {search.contract.kata} asks for a class")
+        return Built()
     if definition.misspelt and search.contract.is_module:
         search.tried.append(f"{definition.name} has no __init__, and nothing calls its '{definition.misspelt}'")
         return Built()

@@ -1,58 +1,54 @@
 """A reading: how a piece of foreign code is understood. It is plain data, and prints as `--read KEY=VALUE` flags.
 
-    entry      the class or function                                   entry=CausalSelfAttention
-    build      the constructor's arguments, by symbol                  build=d_model=E,num_heads=H,config.n_embd=E
-    globals    names at module level that its constructor reads        globals=n_embd=E
-    q k v o    where the parameters of a layer are, and their layout   q=W_q:columns
-    norm1 norm2 mlp_in mlp_out      those of a transformer block
-    fused      the order inside a shared layer                         fused=k,q,v or fused=by_head:q,k,v
-    call       what each parameter of the call gets                    call=query=x,key=x,value=x,mask=mask
-    before     the method that is called first, and which parameters    before=compute_keys,keys
-               of the call are its own
-    mask       the meaning: keep, hide, additive, lengths, none        mask=hide
-    mask_type  its type: bool, int, float                              mask_type=int
-    shape      the shape of the mask                                   shape=(B, 1, T, T)
-    needs_mask whether it cannot be called without a mask              needs_mask=yes
-    causal     whether it always hides later keys                      causal=yes
-    order      batch or time first                                     order=time
-    dims       how many dimensions q, k and v of a function have       dims=4
-    query      the shape of the query of a learned score               query=(B, E)
-    returns    tensor, or the places in a tuple: output, weights       returns=0 or returns=0,1
-               in a dict or a dataclass, their names                   returns=out or returns=out,attn
-               where a learned score returns its weights alone         returns=weights, returns=weights:1
-    bypassed   submodules that are no part of the attention            bypassed=layer_norm
-    rates      dropouts with a rate of their own, which get p          rates=attention.dropout
-    own_rate   whether it drops at a rate that nobody sets: off       own_rate=yes
-    unturned   functions and submodules that turn by positions: off    unturned=apply_rotary_emb
-    angles     functions and submodules that make the angles for that    angles=precompute_freqs_cis
-    caches     attributes that keep keys from call to call: emptied     caches=cache_k,cache_v
-    square     whether it takes only as many queries as keys           square=yes
-    off        attributes set to False                                 off=flash
-    conventions what it does otherwise than the contract            conventions=relu
-    residual   whether the input is added to the output                residual=yes
-    one_group  whether it has one key-value head only                  one_group=yes
-    one_head   whether it has one head only                            one_head=yes
-    one_length whether it takes only sequences of the length that it   one_length=yes
-               is built for: it is built anew for each length
-    registered attributes that hold layers in a plain list              registered=heads
-    even       whether it takes only heads of an even size              even=yes
-    joins      whether a function returns its heads side by side, or    joins=yes
-               behind the tokens
-    processor  whether what it puts on a GPU stays on the processor    processor=yes
-    lazy       whether its lazy layers are as wide as x                lazy=yes
-    mlp_ratio  how many times as wide as x the mlp is, where no    mlp_ratio=4
-               argument says it
-    alike      whether it takes only values as wide as keys            alike=yes
-               or a context as wide as x, or keys as wide as the query
-    float32    whether it computes in float32 whatever it is given     float32=yes
-    hides_queries  whether its mask of keys hides these queries too    hides_queries=yes
-    builder    the function that builds its mask                       builder=subsequent_mask
-    lengths    how many lengths that takes                             lengths=1
-    table      what makes the angles of a rotation                     table=precompute_freqs_cis
-               how that is built, and how it is called                 table_call=dim=D,end=L,theta=base
-               where the file makes none: what its caller has          table=complex_table
-    positions  the shape of positions that it takes                    positions=(B, T)
-    pairs      which columns turn together: neighbours or halves       pairs=halves
+    entry         the class or function                                  entry=CausalSelfAttention
+    build         the constructor's arguments, by symbol                 build=d_model=E,num_heads=H,config.n_embd=E
+    globals       names at module level that its constructor reads       globals=n_embd=E
+    q k v o       where the parameters of a layer are, and their layout q=W_q:columns
+    norm1 norm2 mlp_in mlp_out
+                  those of a transformer block                           norm1=ln_1.weight
+    fused         the order inside a shared layer                        fused=k,q,v or fused=by_head:q,k,v
+    call          what each parameter of the call gets                   call=query=x,key=x,value=x,mask=mask
+    before        the method that is called first, and its parameters    before=compute_keys,keys
+    mask          what True means: keep, hide, additive, lengths, none   mask=hide
+    mask_type     its type: bool, int, float                             mask_type=int
+    shape         the shape of the mask                                  shape=(B, 1, T, T)
+    needs_mask    whether it cannot be called without a mask             needs_mask=yes
+    causal        whether it always hides later keys                     causal=yes
+    order         batch or time first                                    order=time
+    dims          how many dimensions q, k and v of a function have      dims=4
+    query         the shape of the query of a learned score              query=(B, E)
+    returns       tensor, or the places in a tuple: output, weights      returns=0 or returns=0,1
+                  in a dict or a dataclass, their names                  returns=out or returns=out,attn
+                  where a learned score returns its weights alone        returns=weights, returns=weights:1
+    bypassed      submodules that are no part of the attention           bypassed=layer_norm
+    rates         dropouts with a rate of their own, which get p         rates=attention.dropout
+    own_rate      whether it drops at a rate that nobody sets: off       own_rate=yes
+    unturned      functions and submodules that turn by positions: off   unturned=apply_rotary_emb
+    angles        functions and submodules that make the angles for it   angles=precompute_freqs_cis
+    caches        attributes that keep keys from call to call: emptied   caches=cache_k,cache_v
+    square        whether it takes only as many queries as keys          square=yes
+    off           attributes that are set to False                       off=flash
+    conventions   what it does otherwise than the contract               conventions=relu
+    residual      whether the input is added to the output               residual=yes
+    one_group     whether it has one key-value head only                 one_group=yes
+    one_head      whether it has one head only                           one_head=yes
+    one_length    whether it is built anew for each length               one_length=yes
+    registered    attributes that hold layers in a plain list            registered=heads
+    even          whether it takes only heads of an even size            even=yes
+    joins         whether a function returns its heads side by side      joins=yes
+    processor     whether what it puts on a GPU stays on the processor   processor=yes
+    lazy          whether its lazy layers are as wide as x               lazy=yes
+    mlp_ratio     how many times as wide as x the mlp is                 mlp_ratio=4
+    alike         whether values are as wide as keys, a context as x     alike=yes
+    float32       whether it computes in float32 whatever it is given    float32=yes
+    hides_queries whether its mask of keys hides these queries too       hides_queries=yes
+    builder       the function that builds its mask                      builder=subsequent_mask
+    lengths       how many lengths that takes                            lengths=1
+    table         what makes the angles of a rotation                    table=precompute_freqs_cis
+    table_build table_call
+                  how that is built, and how it is called                table_call=dim=D,end=L,theta=base
+    positions     the shape of positions that a rotation takes           positions=(B, T)
+    pairs         which columns turn together: neighbours or halves      pairs=halves
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 I//D is as many heads as share a width of I, for one of them. no_turn stands in for a rotation that a constructor must be given,
@@ -267,6 +263,7 @@ class Reading:
         return str(value)
 
 
+HELP = (__doc__ or "").partition("\n\n")[2]  # the keys, what they mean, and an example of each
 KEYS = tuple(field.name for field in fields(Reading) if field.name not in ("kata", "is_class", "arrangement"))
 
 
@@ -277,7 +274,8 @@ def parse(flags: tuple[str, ...]) -> dict[str, object]:
         key, equals, text = flag.partition("=")
         if not equals or key not in KEYS:
             raise UsageError(
-                f"--read '{flag}' is not KEY=VALUE with a key that is known.", next_step=f"The keys: {', '.join(KEYS)}"
+                f"--read '{flag}' is not KEY=VALUE with a key that is known.",
+                next_step=f"The keys: {', '.join(KEYS)} (--read help says what they mean)",
             )
         try:
             given.update(_value(key, text.strip()))
