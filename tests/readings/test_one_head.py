@@ -111,3 +111,34 @@ def test_layers_as_wide_as_x_are_no_single_head():
 
     assert told is not None
     assert told[0] == "mha"
+
+
+ONE_WITH_DROPOUT = """
+class SingleHeadAttention(nn.Module):
+    def __init__(self, embed_dim, dropout=0.1):
+        super().__init__()
+        self.query, self.key = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+        self.value, self.out = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = self.query(query), self.key(key), self.value(value)
+        scores = q @ k.transpose(1, 2) / math.sqrt(q.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return self.out(self.dropout(scores.softmax(dim=-1)) @ v)
+"""
+
+
+@pytest.mark.parametrize("slug", ["qkv_attention", "mha"])
+def test_the_dropout_of_one_head_is_graded(slug, shared_engine):
+    """The weights are read off the columns of a head, which must have twice as many as there are tokens."""
+    text = ONE_WITH_DROPOUT
+    if slug == "mha":
+        text = text.replace("query, key, value, mask", "x, mask").replace("(query)", "(x)")
+        text = text.replace("self.key(key), self.value(value)", "self.key(x), self.value(x)")
+    report = shared_engine.grade(slug, (HEAD + text).encode(), attempt="mine.py", reads=True)
+    outcomes = {one.property: one.outcome for one in report.findings}
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert outcomes["dropout_acts_on_weights"] == "passed"

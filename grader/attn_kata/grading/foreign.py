@@ -384,6 +384,9 @@ def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], read
     if reading.even and {"D", "E", "H"} <= sizes.keys():
         even = int(sizes["D"]) + int(sizes["D"]) % 2
         equal |= {"D": even, "E": int(sizes["H"]) * even}
+    tokens = int(sizes.get("Tk", sizes.get("T", 0)))
+    if reading.one_head and tokens and sizes.get("E") == 2 * tokens * int(sizes.get("H", 1)):
+        equal |= {"E": 2 * tokens, "D": 2 * tokens}  # of the properties that read weights off the columns of a head
     if reading.mlp_ratio and {"M", "E"} <= sizes.keys():
         equal["M"] = reading.mlp_ratio * sizes["E"]
     if reading.is_one_of_heads and "key_dim" in sizes:

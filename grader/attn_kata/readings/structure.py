@@ -137,9 +137,11 @@ def is_model(one: Definition) -> bool:
 
 
 def stands_alone(part: Definition, whole: Definition) -> bool:
-    """Whether a part is an attention without what uses it: the whole inherits from it, or multiplies nothing itself."""
+    """Whether a part is an attention without what uses it: the whole inherits from it, or only hands on what it gives."""
     inherits = re.search(rf"^class {re.escape(whole.name)}\([^)]*\b{re.escape(part.name)}\b", whole.text, re.MULTILINE)
-    return inherits is not None or _PRODUCTS.search(code_of(whole.text)) is None
+    text = code_of(whole.text)
+    of_heads = re.search(rf"ModuleList\([^)]*\b{re.escape(part.name)}\(", text)  # whose results the whole joins
+    return inherits is not None or (_PRODUCTS.search(text) is None and of_heads is None)
 
 
 def has_layers_of_attention(one: Definition) -> bool:
