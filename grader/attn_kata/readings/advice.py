@@ -59,7 +59,7 @@ _ADVICE = tuple(
         (r"returns a (?:new )?vector for each token", "Name another class with --class NAME"),
         (r"positions inside", "Take the positions out of the attention, and grade what is left"),
         (r"cut in another way", "Say how with --read fused=by_head:q,k,v (or innermost:q,k,v, or features:q,k,v)"),
-        (r"refuses some", "Grade it without that condition, or name another class with --class NAME"),
+        (r"raises for some", "Grade it without that condition, or name another class with --class NAME"),
         (r"how many heads", "Say it with --read build=NAME=H, or --read one_head=yes"),
         (r"do not say how it is to be built", "Say it with --read build=NAME=E,NAME=H (E is the width, H the heads)"),
     )
