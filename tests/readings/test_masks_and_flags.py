@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_interfaces import ATTEND, HIDDEN_QUERIES
 from tests.readings.test_kinds import HEAD
 
 # A comment that was copied from where the mask was added; this code takes flags, and makes the addend itself.
@@ -115,6 +115,7 @@ PAIRS = {
     "the_mask_of_the_caller_beside_its_own": ("sdpa", FUNCTION_OF_HEADS, "~mask", "mask", {"mask.inverted"}),
     "a_flag": ("self_attention", FLAG_BY_THE_NAME_OF_AN_INPUT, " / math.sqrt(self.d_k)", "", {"scale.missing"}),
     "a_triangle_by_a_flag": ("sdpa", CAUSAL_BY_A_FLAG, 'float("-inf")', "0.0", {"mask.zero_fill"}),
+    "a_mask_of_tokens": ("mha", HIDDEN_QUERIES, "~both, -1e9", "~both, 0.0", {"mask.zero_fill"}),
     "two_dimensions_and_weights": ("sdpa", FIRST_STEP, " / K.shape[1] ** 0.5", "", {"scale.missing"}),
 }
 
@@ -137,6 +138,23 @@ def test_what_the_code_does_is_read_and_hides_no_mistake(name, shared_engine):
         assert "mask.inverted" in " ".join(wrong.reading["notes"])
     else:
         assert told(wrong) & named
+
+
+def test_a_mask_of_tokens_is_graded_when_it_is_said_by_hand_too(shared_engine):
+    text = (HEAD + HIDDEN_QUERIES.replace("~both, -1e9", "~both, 1e-9")).encode()
+    report = shared_engine.grade("mha", text, attempt="mine.py", reads=True, flags=("hides_queries=yes",))
+
+    assert told(report) == {"mask.zero_fill"}
+    compared = {one.property: one.outcome for one in report.findings}
+    assert compared["masked_keys_do_not_matter"] == "failed"
+
+
+def test_nan_gradients_of_queries_that_a_mask_of_tokens_hides_are_said(shared_engine):
+    text = (HEAD + HIDDEN_QUERIES.replace("-1e9", 'float("-inf")')).encode()
+    report = shared_engine.grade("mha", text, attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert any("its gradients are NaN" in note for note in report.reading["notes"])
 
 
 def test_a_mask_that_the_kata_does_not_have_is_said_not_to_be_tried(shared_engine):

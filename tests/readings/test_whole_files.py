@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
+from attn_kata.readings import adapter
 from attn_kata.readings.choice import Chosen
 
 UNUSED = (
@@ -346,3 +350,66 @@ def test_a_reading_of_what_stays_on_the_processor_can_be_typed_back():
 
     assert found.reading.processor
     assert again.reading == found.reading
+
+
+TRAINS_WHEN_IMPORTED = "def train():\n    while True:\n        torch.ones(3)\n\n\nlosses = train()\n"
+
+
+def test_a_file_that_trains_when_it_is_imported_is_graded(shared_engine):
+    text = (HEAD + TRAINS_WHEN_IMPORTED + ATTEND).encode()
+    report = shared_engine.grade("mha", text, attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+
+
+def test_a_forward_that_is_misspelt_is_told(shared_engine):
+    text = (HEAD + ATTEND.replace("def forward", "def forwward")).encode()
+    report = shared_engine.grade("mha", text, attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "has no forward, and nothing calls its 'forwward'" in report.ungraded_because
+
+
+def test_a_config_at_module_level_serves_as_many_modules_as_a_grading_builds():
+    """Each module finds the config that stood in for the file's own when the one before was built."""
+    found: dict[str, Any] = {}
+    exec(adapter._CONFIG, found)
+    config: Any = SimpleNamespace(heads=8, width=512)
+    for _ in range(3000):
+        config = found["_Config"](_own=config, width=24)
+
+    assert (config.width, config.heads) == (24, 8)
+
+
+JOINS_WHAT_THE_CALLER_SPLITS = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.heads, self.d = n_heads, d_model // n_heads
+        self.W_0 = nn.Linear(d_model, d_model)
+
+    def forward(self, q, k, v):
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in (q, k, v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.W_0((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_heads_of_what_the_caller_projects_are_graded_and_said(shared_engine):
+    right, wrong = (
+        shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (JOINS_WHAT_THE_CALLER_SPLITS, JOINS_WHAT_THE_CALLER_SPLITS.replace(" / math.sqrt(self.d)", ""))
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert any(
+        note.startswith("It has no layer for q, k and v, and takes the queries, ") for note in right.reading["notes"]
+    )
+    assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == ["scale.missing"]
+
+
+def test_a_function_that_multiplies_by_keys_as_they_come_fails(shared_engine):
+    text = "def attend(q, k, v):\n    return F.softmax(q @ k / math.sqrt(q.shape[-1]), dim=-1) @ v\n"
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"

@@ -1,8 +1,9 @@
 """Runs the definitions of a source that was not written for a kata, each by itself.
 
 Such a source may import what is not installed, read files, or train a model at its top level. Its imports, functions,
-classes and assignments run; an exception ends one statement only. Loops and bare calls do not run. What could not be
-imported is there by name, so that a class with such a base, or a function with such an annotation, is defined.
+classes and assignments run; an exception ends one statement only, and so does the time that one may take. Loops and bare
+calls do not run. What could not be imported is there by name, so that a class with such a base, or a function with such an
+annotation, is defined.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import __future__
 
 import ast
 import contextlib
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 from attn_kata.attempt import missing
 
 _RUN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Try)
+_SECONDS = 2.0  # for `losses = train(model)`; an import may take longer
 _LAZY = __future__.annotations.compiler_flag  # an annotation may name what could not be imported
 
 
@@ -47,7 +51,8 @@ def _branch(statement: ast.If, filename: str, namespace: dict[str, Any]) -> list
 def _run_whole(statement: ast.stmt, filename: str, namespace: dict[str, Any]) -> None:
     whole = ast.Module(body=[statement], type_ignores=[])
     try:
-        exec(compile(whole, filename, "exec", flags=_LAZY, dont_inherit=True), namespace)
+        with contextlib.nullcontext() if isinstance(statement, (ast.Import, ast.ImportFrom)) else _time_limit():
+            exec(compile(whole, filename, "exec", flags=_LAZY, dont_inherit=True), namespace)
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:
@@ -55,3 +60,22 @@ def _run_whole(statement: ast.stmt, filename: str, namespace: dict[str, Any]) ->
             missing.fill(statement, namespace)
         elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             namespace.setdefault(statement.name, missing.Undefined(error))
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise TimeoutError in what takes longer. Windows has no timer signals: there a call's own limit is all there is."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def on_alarm(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -85,6 +85,8 @@ class _Config:
 
     def __init__(self, _own=None, **values):
         self.__dict__.update({name: self if value is _Config else value for name, value in values.items()})
+        while type(_own).__name__ == "_Config":  # of an earlier module: nested, they would get too deep
+            _own = _own.__dict__["_own"]
         self._own = _own
 
     def __getattr__(self, name):

@@ -27,6 +27,7 @@ _ADVICE = tuple(
         ),
         (r"no answer within", "Take out what runs so long, or name another class with --class NAME"),
         (r"\bEOFError\b", "A grading types nothing: take input() out"),
+        (r"has no forward, and", "Call it forward"),
         (r"has no __init__", "Write __init__, with two underscores on each side"),
         (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
         (

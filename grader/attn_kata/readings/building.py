@@ -222,7 +222,7 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return "linear"
     symbol = vocabulary.size_in(parameter.name, text)
     allowed = _allowed(parameter.name, text)
-    if contract.has_score and re.search(r"method|mode(?!l)|type|kind|align|^score|^attn$", parameter.name.lower()):
+    if contract.has_score and scores.KIND.search(parameter.name.lower()):
         return scores.kind_of(contract, allowed)
     if allowed and parameter.default is None:
         return allowed[0]
@@ -239,6 +239,7 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     if symbol == "L" and parameter.default == "None":
         return None  # a table of that length that it can do without
     is_size = parameter.name.lower().endswith("size")
+    is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
     if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2") and not is_size:
         return None  # an axis, with the name of a size: row_dim=0
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:

@@ -117,7 +117,7 @@ def other_masks(definition: Definition, reading: Reading, contract: Contract) ->
 def with_call(reading: Reading, definition: Definition, structure: Structure, contract: Contract) -> list[Reading]:
     """The reading with its calls, without a mask."""
     if contract.has_score:
-        return scores.ways(replace(reading, call=scores.call(definition, mask=False)), definition)
+        return scores.ways(replace(reading, call=scores.call(definition, contract, mask=False)), definition)
     found = [replace(reading, call=_call(definition, contract, mask=False))]
     if contract.is_module and not contract.is_cross:
         found = [*(replace(one, call=_lean(one.call, definition)) for one in found), *found]
@@ -141,12 +141,33 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
             for one in found
         ]
         return [*usual, *turned]
-    if "dims" in contract.left_out:
+    of_any_rank = "dims" in contract.left_out
+    turned = [replace(one, order=_channels_first(definition, structure), dims=3 * of_any_rank) for one in found]
+    if of_any_rank:
         found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
+    if turned[0].order:
+        found = turned + found
+    elif of_any_rank:
+        return found
     elif (first := _time_first_anywhere(definition, structure)) is not False:
         time = [replace(one, order="time") for one in found]
         found = time + found if first else found + time
     return found
+
+
+_OF_IMAGES = re.compile(
+    r"\b(?:b|n|bs|bsz|batch\w*|_)\s*,\s*(?:c|ch\w*|(?:in_|n_)?channels?|\w*dim|d|e)\s*,\s*(?:h|h\w*|ht)\s*,\s*(?:w|w\w*)\b"
+    r"|\bb c h w\b|\bConv2d\(",
+    re.IGNORECASE,
+)
+
+
+def _channels_first(definition: Definition, structure: Structure) -> str:
+    """The order in which the channels come before the places, where sizes or convolutions say so: image, channels, or ""."""
+    text = structure.reached(definition)
+    if _OF_IMAGES.search(text):
+        return "image"
+    return "channels" if re.search(r"\bConv1d\(", text) else ""
 
 
 def _joins_heads(definition: Definition) -> bool:
@@ -250,6 +271,10 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "p"))
                 continue
             size = vocabulary.size_in(name, definition.text)
+            if vocabulary.plain(name) in ("d", "dim") and re.search(
+                rf"sqrt\(\s*{name}\b|\b{name}\s*\*\*", definition.text
+            ):
+                size = "D"
             if not contract.is_module and size in ("D", "sqrt(D)", "1/sqrt(D)"):  # of the vectors that it is given
                 pairs.append((name, size))
                 continue
@@ -318,7 +343,9 @@ def _given(inputs: dict[str, str], contract: Contract) -> dict[str, str]:
 def with_mask_call(reading: Reading, definition: Definition, contract: Contract) -> Reading:
     """The reading with a call that passes the mask too, and no other input than before."""
     passed = dict(reading.call)
-    whole = scores.call(definition, mask=True) if contract.has_score else _call(definition, contract, mask=True)
+    whole = (
+        scores.call(definition, contract, mask=True) if contract.has_score else _call(definition, contract, mask=True)
+    )
     named = dict(whole)
     scales = tuple((name, value) for name, value in passed.items() if "sqrt" in value and name not in named)
     kept = tuple(
@@ -515,7 +542,8 @@ def residual(definition: Definition, structure: Structure) -> tuple[bool, ...]:
     kept = re.search(rf"^\s*(\w+)\s*=\s*{first}(?:\.clone\(\))?\s*$", code, re.MULTILINE)  # residual = x
     names = rf"(?:{first}|{kept[1]})" if kept else first
     result = r"\w*(?:out|res|attn|context|h|x|y|z)\w*"
-    if re.search(rf"\b{result}\)*\s*\+=?\s*{names}\b(?!\.)|\b{names}\s*\+\s*(?:self\.\w+\(|\w*out)", code):
+    added = rf"\b{result}\)*\s*\+=?\s*{names}\b(?!\.)|\b{names}\s*\+\s*(?:self\.\w+\(|\w*out)"
+    if re.search(rf"{added}|\breturn {names}\s*\+\s*\w+\s*$", code, re.MULTILINE):
         return (True, False)
     return (False, True) if _ADDS_INPUT.search(structure.text(definition)) else (False,)
 

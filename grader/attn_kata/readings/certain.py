@@ -165,10 +165,11 @@ def _is_size(value: str, text: str) -> bool:
 
 
 def _is_untransposed(raised: Raised, text: str) -> bool:
-    """Whether layers make q, k and v, and the product that raises is of keys that nothing in the source transposes."""
+    """Whether the product that raises is of keys that nothing in the source transposes: of layers, or given to a function."""
     products = re.findall(r"matmul\(|\bbmm\(|[\w\])]\s*@\s*\w", text)
-    of_layers = len(products) > 1 and "Linear(" in text and _LAYS_OUT.search(text) is None
-    return of_layers and _OF_A_PRODUCT.search(raised.text) is not None
+    made_here = "Linear(" in text or text.lstrip().startswith("def ")  # or they are what a function is given
+    untransposed = len(products) > 1 and made_here and _LAYS_OUT.search(text) is None
+    return untransposed and _OF_A_PRODUCT.search(raised.text) is not None
 
 
 def _is_of_heads(raised: Raised, text: str) -> bool:

@@ -48,7 +48,8 @@ def built(search: Search, definition: Definition) -> Built:
         search.tried.append(f"{definition.name} is a function, and {search.contract.kata} asks for a class")
         return Built()
     if definition.misspelt and search.contract.is_module:
-        search.tried.append(f"{definition.name} has no __init__, and nothing calls its '{definition.misspelt}'")
+        meant = "__init__" if "init" in definition.misspelt else "forward"
+        search.tried.append(f"{definition.name} has no {meant}, and nothing calls its '{definition.misspelt}'")
         return Built()
     reasons: list[str] = []
     raising: list[Reading] = []  # by the code's own mistake

@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attn_kata.readings import advice, building, calls, certain, construction, conventions, masks, positions, vocabulary
+from attn_kata.readings import (
+    advice,
+    building,
+    calls,
+    certain,
+    construction,
+    conventions,
+    masks,
+    positions,
+    scores,
+    vocabulary,
+)
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
 from attn_kata.readings.building import LOOK
 from attn_kata.readings.construction import OF_MASKS
@@ -192,6 +203,8 @@ class DefinitionSearch:
             f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
             for name in self._never_read(others)
         ]
+        if reading.returns_weights and (after := scores.layers_after(self.definition)):
+            said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
         parameter = self.parameter
         if reading.needs_mask and parameter is not None and parameter.default == "None":
             without = replace(reading, mask="none", needs_mask=False, call=self._without_mask(reading))
@@ -441,6 +454,7 @@ class DefinitionSearch:
             # Weights beside an output are not taken in its place: what is wrong in the output would be hidden.
             is_named = any(names and vocabulary.is_output(names[place]) for place in places)
             is_there = is_named or any(fits(self.search.unmasked(each)) for each in outputs)
+            is_there = is_there and not scores.layers_after(self.definition)  # which no kata has
             if self.contract.has_score and not is_there:
                 yield from (replace(one, returns=f"weights:{found[place]}") for place in reversed(places))
 

@@ -86,11 +86,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
     if _lacks_output(reading, contract):
         notes.append(f"It has no output layer. If it is meant to be all of {reading.kata}, this is output.missing")
     if not contract.has_score:
+        taken = _taken_as_they_are(chosen.limits)
         notes += [
-            f"It has no layer for {role}, and takes the {_TAKEN[role]} as they are. "
+            f"It has no layer for {_listed(taken)}, and takes the {_listed([_TAKEN[role] for role in taken])} as they are. "
             f"If it is meant to be all of {reading.kata}, this is project.missing"
-            for role in _taken_as_they_are(chosen.limits)
-        ]
+        ] * bool(taken)
     widths = [name for name, value in reading.build if value in ("D", "E") and _OF_A_MODEL.search(name)]
     if widths and not contract.is_module:
         notes.append(
@@ -197,6 +197,11 @@ def _taken_as_they_are(limits: Limits) -> list[str]:
     return [role for role in _TAKEN if role in layers and f"{layers[role].name}.weight" in limits.as_they_are]
 
 
+def _listed(words: list[str]) -> str:
+    """Words as a person lists them: "q, k and v"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def _lacks_output(reading: Reading, contract: Contract) -> bool:
     """Whether it has the layers of an attention but the last; code that could not be built has none that is known."""
     known = any(reading.layer(role).weight for role in ROLES) or bool(reading.fused)
@@ -267,6 +272,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["no bias"] * bool(chosen.limits.zeroed)
     of_function = not contract.is_module and not contract.rotation
     found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
+    found += ["channels first, (B, E, T)"] * (reading.order == "channels")
+    found += ["an image, (B, E, height, width)"] * (reading.order == "image")
     merged = not contract.is_module and any(value == "H" for _, value in reading.call)
     found += ["the heads side by side, (B, T, H * D)"] * merged
     found += ["returns the heads behind the tokens"] * reading.joins
@@ -321,12 +328,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
         "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
         "attention": (reading.entry == reading.builder, "there is only a function that builds a mask"),
         "builder": (bool(contract.builder) and not reading.builder, "there is no function that builds a mask"),
-        "mask": (
-            reading.mask == "none" or reading.hides_queries,
-            "the code takes no mask"
-            if reading.mask == "none"
-            else "its mask hides queries too: only the others are compared",
-        ),
+        "mask": (reading.mask == "none", "the code takes no mask"),
         "causal": (reading.causal, "the code always hides later keys"),
         "narrow": (narrow, "the code takes masks of one shape only"),
         "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),

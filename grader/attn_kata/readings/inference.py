@@ -93,11 +93,17 @@ def _scores(definition: Definition, text: str) -> list[str]:
     named = re.search(
         r"bahdanau|luong|additive|multiplicative|bilinear|[\"']general[\"']", definition.text, re.IGNORECASE
     )
-    has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.[vV]\w*\(", text) is not None
+    if scores.layers_after(definition):  # they have no part in the score
+        text = text.rpartition("softmax")[0]
+    has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.(?!view)[vV]\w*\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
     # A query and keys, and one matrix alone: no layer for each of q, k and v.
     made = [one for one in definition.layers.values() if one in ("Linear", "Parameter", "Bilinear")]
-    alone = len(made) == 1 and "softmax" in text.lower()
+    alone = (
+        len(made) in (1, 2)
+        and "softmax" in definition.text.lower()
+        and sorted(set(given.values()) - {"mask"}) == ["k", "q"]
+    )
     joined = has_vector and re.search(r"\bcat\(", text) is not None  # a query and a key side by side
     if not crosses or not (named or squashes or alone or joined):
         return []

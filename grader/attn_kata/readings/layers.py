@@ -72,7 +72,8 @@ def with_layers(
     order = creation_order(rest, definition, structure)
     open_roles = [role for role in wanted if role not in covered]
     assignments: list[dict[str, str]] = []
-    if "o" in open_roles and len(order) == 1 and len(open_roles) == 1:
+    for_callers = contract.takes_qkv and len(open_roles) == len(wanted)  # they make q, k and v, and it joins the heads
+    if "o" in open_roles and len(order) == 1 and (len(open_roles) == 1 or for_callers):
         assignments.append({"o": order[0]})
     elif open_roles and len(order) >= len([role for role in open_roles if role != "o"]):
         qkv = [role for role in open_roles if role != "o"]
@@ -85,7 +86,8 @@ def with_layers(
     for more in assignments or [{}]:
         places = {**named, **more}
         lacking = [role for role in wanted if role not in places and role not in covered and role != "o"]
-        if lacking and (len(lacking) > 1 or rest or len(wanted) < 3):
+        made_by_caller = len(lacking) == 3 and contract.takes_qkv and "o" in places
+        if lacking and not made_by_caller and (len(lacking) > 1 or rest or len(wanted) < 3):
             continue  # one alone may be missing: what it would make is taken as it is, or another layer does its work
         if lacking and (contract.is_cross or contract.has_own_sizes):
             reading = replace(reading, alike=True)

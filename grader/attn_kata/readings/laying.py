@@ -55,6 +55,14 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
             of_bias = [other for other in shared if reading.layer(other).bias == bias]
             if bias:
                 lines += _one(replace(layer, bias=bias), of_bias, reading.arrangement, layer.layout, ".bias", groups)
+    if (
+        contract.has_score and "q" not in contract.layers and reading.q.weight
+    ):  # a product of two layers: this one is the identity
+        lines += [
+            f'shape = self.shapes_of_theirs["{reading.q.weight}"]',
+            f'laid["{reading.q.weight}"] = _torch.eye(*shape, dtype=k_weight.dtype, device=k_weight.device)',
+            *[f'laid["{reading.q.bias}"] = k_weight.new_zeros(shape[0])'] * bool(reading.q.bias),
+        ]
     lines.append("return laid")
     return lines
 

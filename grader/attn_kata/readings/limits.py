@@ -41,7 +41,6 @@ class Limits:
 
     reading: Reading
     contract: Contract
-    opened: bool = False  # whether every mask is opened: the search has compared what can be compared
 
     @property
     def place(self) -> int | None:
@@ -69,8 +68,6 @@ class Limits:
     def narrowed(self, mask: Tensor) -> Tensor:
         """A mask of the contract as one that the code can take, in the shape of the first. Every row keeps its open keys."""
         reading = self.reading
-        if self.opened:
-            mask = mask | True
         if self.contract.mask == "keys":  # (B, Tk)
             return _first_keys(mask) if reading.mask == "lengths" else mask
         keys_only = reading.shape in KEYS or reading.mask == "lengths"
@@ -160,7 +157,7 @@ class Limits:
             lacking = ["k"] * (not reading.k.weight)
         else:
             lacking = [role for role in ("q", "k", "v") if role in layers and not reading.layer(role).weight]
-            lacking = lacking if len(lacking) == 1 and ".*." not in layers[lacking[0]].name else []
+            lacking = lacking if len(lacking) in (1, 3) and ".*." not in layers[lacking[0]].name else []
         return frozenset(f"{layers[role].name}.{part}" for role in lacking for part in ("weight", "bias"))
 
     def _with_layout(self, layout: str) -> frozenset[str]:
@@ -222,7 +219,7 @@ class Limits:
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.q.layout == "wide" and "scale" in limited.stages:
             limited = replace(limited, variants=(*limited.variants, *_SCALES_OF_WIDE_HEADS))
-        if self.reading.hides_queries and self.place is not None and not self.opened:
+        if self.reading.hides_queries and self.place is not None:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:
             limited = replace(limited, probes=lambda: [one for one in map(_as_square, pipeline.probes()) if one])
@@ -449,7 +446,8 @@ class Limited:
             return self._transport.ask(request)
         if self._attempt:
             return self._of_attempt(request, limits, limits.place)
-        reply = self._transport.ask(_of_reference(request, limits))
+        kept = self._kept_queries(request, limits, limits.place)
+        reply = _with_kept_alone(self._transport.ask(_of_reference(_unasked(request, kept), limits)), kept)
         if limits.without_weights and reply.status == wire.OK and reply.tensors[1].data is not None:
             none = replace(reply.tensors[1], data=torch.zeros_like(reply.tensors[1].data))
             reply = replace(reply, tensors=(reply.tensors[0], none, *reply.tensors[2:]))
@@ -483,6 +481,14 @@ class Limited:
         ]
         return replace(reply, tensors=(*reply.tensors[:start], *parts))
 
+    @staticmethod
+    def _kept_queries(request: Call, limits: Limits, place: int) -> Tensor | None:
+        """The queries (T,) or (B, T) that the mask of a call keeps, where it is one for queries and keys; or None."""
+        if not limits.reading.hides_queries or len(request.args) <= place or request.args[place][0] != "tensor":
+            return None
+        mask = request.tensors[request.args[place][1]]
+        return _kept_queries(limits.narrowed(mask)) if mask.dim() > 1 else None
+
     def _of_attempt(self, request: Call, limits: Limits, place: int) -> wire.Reply:
         if len(request.args) <= place or limits.reading.mask == "none":
             return self._transport.ask(request)
@@ -491,10 +497,9 @@ class Limited:
             return self._transport.ask(request)
         given = request.tensors[index]
         narrowed = limits.narrowed(given)
+        kept = self._kept_queries(request, limits, place)
         tensors = (*request.tensors[:index], narrowed, *request.tensors[index + 1 :])
-        reply = self._transport.ask(replace(request, tensors=tensors))
-        if limits.reading.hides_queries and not limits.opened and reply.status == wire.OK:
-            reply = _without_hidden_queries(reply, narrowed)
+        reply = _with_kept_alone(self._transport.ask(_unasked(replace(request, tensors=tensors), kept)), kept)
         if request.inputs_after and reply.status == wire.OK:
             reply = _with_given(reply, max(1, len(request.returns)) + index, narrowed, given)
         return reply
@@ -530,18 +535,33 @@ def _kept_queries(mask: Tensor) -> Tensor:
 
 def _lose_hidden_queries(state: State) -> None:
     if state.kept_queries is not None and isinstance(state.out, Tensor):
-        state.out = state.out.masked_fill(~state.kept_queries[..., None], torch.nan)
+        state.out = _of_kept(state.out, state.kept_queries)
 
 
-def _without_hidden_queries(reply: wire.Reply, mask: Tensor) -> wire.Reply:
-    """The reply with nan for the queries that a mask hides: what they get is nobody's to say."""
-    kept, out = _kept_queries(mask), reply.tensors[0].data
+def _of_kept(out: Tensor, kept: Tensor) -> Tensor:
+    """The output (B, T, E) with that of the first query that is kept in place of each that is hidden."""
+    first = kept.int().argmax(-1).expand(out.shape[0])  # (B,)
+    return torch.where(kept[..., None], out, out[torch.arange(out.shape[0]), first][:, None])
+
+
+def _unasked(request: Call, kept: Tensor | None) -> Call:
+    """The request with 0 for the cotangents of the queries that a mask hides."""
+    if kept is None:
+        return request
+    tensors = list(request.tensors)
+    for index in (one for one in request.cotangents if one is not None):
+        tensors[index] = tensors[index] * kept[..., None]
+    return replace(request, tensors=tuple(tensors))
+
+
+def _with_kept_alone(reply: wire.Reply, kept: Tensor | None) -> wire.Reply:
+    """The reply without what the queries get that a mask hides, which is nobody's to say."""
+    if kept is None or reply.status != wire.OK:
+        return reply
+    out = reply.tensors[0].data
     if out is None or out.dim() != 3 or out.shape[1] != kept.shape[-1] or not out.is_floating_point():
         return reply
-    return replace(
-        reply,
-        tensors=(replace(reply.tensors[0], data=out.masked_fill(~kept[..., None], torch.nan)), *reply.tensors[1:]),
-    )
+    return replace(reply, tensors=(replace(reply.tensors[0], data=_of_kept(out, kept)), *reply.tensors[1:]))
 
 
 def _with_given(reply: wire.Reply, place: int, narrowed: Tensor, given: Tensor) -> wire.Reply:

@@ -58,19 +58,22 @@ class MaskChoice:
             fitting.append((one, asked))
         fitting.sort(key=lambda each: partly(each[1]))
         found = self._with_one_more(fitting[:MOST_EXPLAINED], known)
-        hiding = self._of_tokens(fitting, sets) if self.of_tokens else None
-        if hiding is not None or found is not None:
-            return hiding or found
+        of_tokens = self._of_tokens(fitting) if self.of_tokens else []
+        hiding = next((one for one, asked in of_tokens if _is_explained(asked, sets)), None)
+        if hiding is not None:
+            return Ranked(mistakes=len(sets[0]), reading=hiding)
+        found = found or self._with_one_more(of_tokens[:MOST_EXPLAINED], known)
+        if found is not None:
+            return found
         unexplained = [one for one, _ in fitting] or others
         return (
             Ranked(mistakes=self.none_explains, reading=unexplained[0], answers=bool(fitting)) if unexplained else None
         )
 
-    def _of_tokens(self, fitting: list[tuple[Reading, Asked]], sets: list[frozenset[str]]) -> Ranked | None:
-        """A mask of the tokens that hides the queries that are padding, too, where that explains what is left."""
-        hiding = (replace(one, hides_queries=True) for one, _ in fitting if one.shape in KEYS)
-        found = next((one for one in hiding if _is_explained(self.ask(one), sets)), None)
-        return None if found is None else Ranked(mistakes=len(sets[0]), reading=found)
+    def _of_tokens(self, fitting: list[tuple[Reading, Asked]]) -> list[tuple[Reading, Asked]]:
+        """The forms of a mask of keys, as masks of the tokens, which hide the queries that are padding, too."""
+        hiding = [replace(one, hides_queries=True) for one, _ in fitting if one.shape in KEYS]
+        return [(one, self.ask(one)) for one in hiding]
 
     @staticmethod
     def _with_one_more(

@@ -8,7 +8,7 @@ from attn_kata.readings import laying, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.given_masks import as_taken, where_given
 from attn_kata.readings.own_code import BUILDER, arguments
-from attn_kata.readings.reading import ONE_QUERY, Reading
+from attn_kata.readings.reading import CHANNELS_FIRST, ONE_QUERY, Reading
 
 
 def source(reading: Reading, contract: Contract) -> str:
@@ -166,6 +166,10 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append(f"weights = {first}.new_zeros({shape})  # for code that returns none")
     if reading.order == "time":
         lines += [f"{name} = {name}.transpose(0, 1).contiguous()" for name in contract.inputs if name != "mask"]
+    if reading.order in CHANNELS_FIRST:  # (B, T, E) to (B, E, T), or to an image with the places in a column
+        column = "[..., None]" * (reading.order == "image")
+        places = [name for name in contract.inputs if name != "mask"]
+        lines += [f"{name} = {name}.transpose(1, 2).contiguous(){column}" for name in places]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
     lines += positions.call_lines(reading.call, reading.caches, first)
@@ -187,13 +191,18 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     elif contract.returns:
         lines += ["if not isinstance(out, _torch.Tensor):", "    return out, weights"]
     elif (
-        reading.residual or reading.order == "time" or reading.dims or ("o" in contract.layers and not reading.o.weight)
+        reading.residual
+        or reading.order != "batch"
+        or reading.dims
+        or ("o" in contract.layers and not reading.o.weight)
     ):
         lines += ["if not isinstance(out, _torch.Tensor):", "    return out"]
     if reading.residual:
         lines.append(f"out = out - {first}")
     if reading.order == "time":
         lines.append("out = out.transpose(0, 1)")
+    if reading.order in CHANNELS_FIRST:
+        lines.append(f"out = out{'.flatten(2)' * (reading.order == 'image')}.transpose(1, 2)")
     if "o" in contract.layers and not reading.o.weight and not contract.is_block:
         if reading.q.layout == "wide":  # of each head the columns that the contract's has: out is (B, T, H * H * D)
             lines.append("out = out.unflatten(-1, (H, -1))[..., : out.shape[-1] // H // H].flatten(-2)")

@@ -33,6 +33,9 @@ def builder(reading: Reading) -> str:
     if reading.lazy:  # layers that would learn their width from the first input, and have no weights before
         before.append("lazy, _nn.LazyLinear = _nn.LazyLinear, lambda *given, **named: _nn.Linear(E, *given, **named)")
         after.append("_nn.LazyLinear = lazy")
+    if reading.bypassed:  # norms are left out, and the groups of this one may not divide the width
+        before.append("norm, _nn.GroupNorm = _nn.GroupNorm, lambda *given, **named: _nn.Identity()")
+        after.append("_nn.GroupNorm = norm")
     made = f"theirs = _theirs({arguments})"
     lines += [f"    {line}" for line in before]
     lines += ["    try:", f"        {made}", "    finally:"] if before else [f"    {made}"]

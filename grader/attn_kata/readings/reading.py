@@ -14,7 +14,9 @@
     shape         the shape of the mask                                  shape=(B, 1, T, T)
     needs_mask    whether it cannot be called without a mask             needs_mask=yes
     causal        whether it always hides later keys                     causal=yes
-    order         batch or time first                                    order=time
+    order         batch or time first; channels, (B, E, T), or image,
+                  (B, E, T, 1), where the channels come before the places
+                                                                         order=time
     dims          how many dimensions q, k and v of a function have      dims=4
     query         the shape of the query of a learned score              query=(B, E)
     returns       tensor, or the places in a tuple: output, weights      returns=0 or returns=0,1
@@ -68,6 +70,8 @@ Pairs = tuple[tuple[str, str], ...]
 ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
 LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "slices", "wide", "vector")
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
+ORDERS = ("batch", "time", "channels", "image")
+CHANNELS_FIRST = ("channels", "image")
 ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")
 MASK_TYPES = ("bool", "int", "float")
@@ -323,7 +327,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "own_rate",
     ):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
-    choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ("batch", "time")}
+    choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ORDERS}
     choices |= {"positions": ("any", "(B, T)", "(T,)"), "pairs": ("neighbours", "halves")}
     choices["query"] = ("(B, T, E)", *ONE_QUERY)
     if key in choices:

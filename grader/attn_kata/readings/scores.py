@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ONE_QUERY, Layer, Pairs, Reading, with_flags
-from attn_kata.readings.structure import Definition
+from attn_kata.readings.structure import Definition, code_of
 
 Shapes = dict[str, tuple[int, ...]]
 
 MOST_PARAMETERS = 6  # vectors, or matrices; a score has three of both, and every pair is tried
+KIND = re.compile(r"method|mode(?!l)|type|kind|align|^score|^attn$")  # of a score, where the code offers several
 _MASK = re.compile(r"mask|(?:^|_)pad|valid|len(?:gth)?s?$|^keep|ignore")
 _KEY = re.compile(r"enc|mem|annot|source|src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat")
 _VALUE = re.compile(r"^v(?:_|$|al)")
@@ -33,6 +34,8 @@ def inputs(definition: Definition) -> dict[str, str]:
     """What each parameter of the call is, by its name and then by its place: q, k, v or mask."""
     found: dict[str, str] = {}
     for parameter in definition.call:
+        if KIND.search(parameter.name.lower()) and _allowed(definition):
+            continue
         role = _role(parameter.name.lower().replace("query_", "q_"))
         if role is not None and role not in found.values():
             found[parameter.name] = role
@@ -59,7 +62,12 @@ def _role(name: str) -> str | None:
     return None
 
 
-def call(definition: Definition, *, mask: bool) -> Pairs:
+def _allowed(definition: Definition) -> list[str]:
+    """The kinds of score that the code compares a name of its own with: method == 'dot'."""
+    return [f"'{word}'" for word in re.findall(r"\w+\s*==\s*[\"']([\w-]+)[\"']", definition.text)]
+
+
+def call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
     """The call; the keys are the values where it does not take values."""
     given = inputs(definition)
     pairs = []
@@ -70,7 +78,8 @@ def call(definition: Definition, *, mask: bool) -> Pairs:
         elif role is not None:
             pairs.append((parameter.name, role))
         elif parameter.default is None and not parameter.name.startswith("*"):
-            pairs.append((parameter.name, "None"))
+            allowed = _allowed(definition) if KIND.search(parameter.name.lower()) else []
+            pairs.append((parameter.name, kind_of(contract, allowed) if allowed else "None"))
     return tuple(pairs)
 
 
@@ -117,14 +126,21 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
 
 def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contract: Contract) -> list[Reading]:
     """The reading with the places of the score's layers, once for each way in which names and shapes can be understood."""
-    weights = {path: shape for path, shape in shapes.items() if not _is_bias(path, shapes)}
+    after = layers_after(definition)
+    weights = {
+        path: shape for path, shape in shapes.items() if not _is_bias(path, shapes) and path.split(".")[0] not in after
+    }
     if "v" not in contract.layers and not weights:
         return [reading]  # plain products: its keys are compared as they are
     if "v" not in contract.layers:
-        return [
+        matrices = [path for path, shape in weights.items() if len(shape) == 2]
+        of_both = [
+            with_flags(reading, {"q": _layer(query, shapes, "rows"), "k": _layer(key, shapes, "rows")})
+            for query, key in (_pairs(matrices, definition) if len(matrices) == 2 else [])
+        ]
+        return of_both or [
             with_flags(reading, {"k": _layer(path, shapes, layout)})
-            for path, shape in weights.items()
-            if len(shape) == 2
+            for path in matrices
             for layout in (("rows", "columns") if _in_order(path, definition) else ("columns", "rows"))
         ]
     vectors = [path for path, shape in weights.items() if _is_vector(shape)]
@@ -158,6 +174,17 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
                 one: dict[str, object] = {"q": q, "k": _layer(key, shapes, way), "v": v}
                 found.append(with_flags(reading, one))
     return found
+
+
+def layers_after(definition: Definition) -> tuple[str, ...]:
+    """The layers that only what follows the softmax is given: tanh(W [context; query]) (Luong et al., 2015)."""
+    before, _, after = code_of(definition.text).rpartition("softmax")
+    return tuple(
+        name
+        for name, made in definition.layers.items()
+        if made == "Linear" and re.search(rf"self\.{name}\(", after) and not re.search(rf"self\.{name}\(", before)
+        if re.search(r"\bcat\(", after)
+    )
 
 
 def _pairs(matrices: list[str], definition: Definition) -> list[tuple[str, str]]:

@@ -40,7 +40,7 @@ class Definition:
     text: str  # with comments and docstrings
     reached: str  # the same without the methods that its call does not use
     build: tuple[Parameter, ...]  # of __init__, without self
-    misspelt: str  # a method that is meant to be __init__, as _init_; or ""
+    misspelt: str  # a method that is meant to be __init__, as _init_, or forward, as foward; or ""
     call: tuple[Parameter, ...]  # of forward, without self, and then of `before`; of the function itself
     before: tuple[
         str, ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import io
 import re
 import symtable
@@ -232,6 +233,10 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
             if isinstance(part, ast.FunctionDef):
                 methods.setdefault(part.name, part)
     init, forward = methods.get("__init__"), methods.get("forward") or methods.get("__call__")
+    misspelt = "" if init is not None else next((name for name in methods if _NEARLY_INIT.fullmatch(name)), "")
+    if forward is None and (near := difflib.get_close_matches("forward", methods, 1, 0.85)):
+        misspelt = near[0]
+        methods["forward"] = forward = methods[misspelt]
     if init is None:  # a dataclass
         fields_of = [
             part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
@@ -261,7 +266,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
             *(_parameters(forward)[1:] if forward is not None else ()),
             *(_parameters(before)[1:] if before is not None else ()),
         ),
-        misspelt="" if init is not None else next((name for name in methods if _NEARLY_INIT.fullmatch(name)), ""),
+        misspelt=misspelt,
         before=() if before is None else (before.name, *(one.name for one in _parameters(before)[1:])),
         config=config if names else "",
         config_names=tuple(name for name in dict.fromkeys(names) if name not in parts),

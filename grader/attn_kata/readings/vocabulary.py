@@ -233,6 +233,8 @@ def size_in(name: str, text: str) -> str | None:
     """
     symbol = size_of(name)
     own = rf"(?:\w+\.)*{re.escape(name)}\b"
+    if symbol == "G" and re.search(rf"GroupNorm\((?:[^()]|\([^()]*\))*(?<!\w){own}", text):
+        return "1"  # of a norm
     if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
         return "L"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it

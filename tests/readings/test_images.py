@@ -1,0 +1,87 @@
+"""Attention over the places of an image, (B, E, height, width), or with the channels before the places, (B, E, T)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_masks_and_flags import told
+
+# As in models of diffusion: convolutions of one pixel, a norm in groups that do not divide every width, and the input added.
+OF_PIXELS = """
+class AttnBlock(nn.Module):
+    def __init__(self, in_ch):
+        super().__init__()
+        self.norm = nn.GroupNorm(32, in_ch)
+        self.q, self.k, self.v = (nn.Conv2d(in_ch, in_ch, 1) for _ in range(3))
+        self.proj_out = nn.Conv2d(in_ch, in_ch, 1)
+
+    def forward(self, x):
+        B, C, H, W = x.shape
+        h = self.norm(x)
+        q, k, v = (layer(h).flatten(2) for layer in (self.q, self.k, self.v))  # (B, C, H W)
+        w = torch.softmax(q.transpose(1, 2) @ k * C**-0.5, dim=-1)
+        h = (v @ w.transpose(1, 2)).reshape(B, C, H, W)
+        return x + self.proj_out(h)
+"""
+HEADS_OF_PIXELS = """
+class SelfAttention(nn.Module):
+    def __init__(self, channels, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.proj = nn.Linear(channels, channels)
+
+    def forward(self, x):
+        b, c, h, w = x.shape
+        x = x.flatten(2).transpose(1, 2)  # (b, h w, c)
+        q, k, v = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in self.qkv(x).chunk(3, dim=-1))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        out = self.proj((weights @ v).transpose(1, 2).flatten(2))
+        return out.transpose(1, 2).reshape(b, c, h, w)
+"""
+CHANNELS_FIRST = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, channels, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.conv_q, self.conv_k, self.conv_v = (nn.Conv1d(channels, channels, 1) for _ in range(3))
+        self.conv_o = nn.Conv1d(channels, channels, 1)
+
+    def forward(self, x):
+        q, k, v = (conv(x).unflatten(1, (self.n_heads, -1)) for conv in (self.conv_q, self.conv_k, self.conv_v))
+        weights = torch.softmax(q.transpose(-2, -1) @ k / math.sqrt(q.shape[2]), dim=-1)  # (B, H, T, T)
+        return self.conv_o((v @ weights.transpose(-2, -1)).flatten(1, 2))
+"""
+PAIRS = {
+    "of_pixels": ("mha", OF_PIXELS, " * C**-0.5", "", {"scale.missing"}),
+    "heads_of_pixels": ("mha", HEADS_OF_PIXELS, " / math.sqrt(q.shape[-1])", " / math.sqrt(c)", {"scale.embed_dim"}),
+    "channels_first": (
+        "mha",
+        CHANNELS_FIRST,
+        "k / math.sqrt(q.shape[2]), dim=-1",
+        "k / math.sqrt(q.shape[2]), dim=-2",
+        {"softmax.query_axis"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_it_is_read_and_hides_no_mistake(name, shared_engine):
+    slug, text, old, new, named = PAIRS[name]
+    assert text.count(old) == 1
+    right, wrong = (
+        shared_engine.grade(slug, (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(old, new))
+    )
+
+    assert right.outcome == "passed", (right.ungraded_because, [one.message for one in right.findings])
+    assert told(wrong) == named
+
+
+def test_the_layout_is_said_and_can_be_typed_back(shared_engine):
+    text = (HEAD + OF_PIXELS).encode()
+    found = shared_engine.grade("mha", text, attempt="mine.py", reads=True)
+    again = shared_engine.grade("mha", text, attempt="mine.py", reads=True, flags=tuple(found.reading["flags"]))
+
+    assert "an image, (B, E, height, width)" in found.reading["departures"]
+    assert (again.outcome, again.reading["departures"]) == (found.outcome, found.reading["departures"])

@@ -1,0 +1,77 @@
+"""Learned scores, as of Luong and Bahdanau, with more layers or more kinds of score than the kata has."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+from tests.readings.test_masks_and_flags import told
+
+# The context goes on, beside the query, through a layer and tanh (Luong et al., 2015): the weights are what can be compared.
+CONTEXT_GOES_ON = """
+class Attention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.linear_out = nn.Linear(2 * dim, dim)
+
+    def forward(self, output, context):
+        weights = F.softmax(torch.bmm(output, context.transpose(1, 2)), dim=2)
+        mixed = torch.cat((torch.bmm(weights, context), output), dim=2)
+        return torch.tanh(self.linear_out(mixed)), weights
+"""
+PRODUCT_OF_TWO_LAYERS = """
+class Attention(nn.Module):
+    def __init__(self, hidden_size, attention_size):
+        super().__init__()
+        self.of_listener = nn.Linear(hidden_size, attention_size)
+        self.of_speller = nn.Linear(hidden_size, attention_size)
+
+    def forward(self, h_enc, h_dec):
+        scores = self.of_listener(h_enc) @ self.of_speller(h_dec).permute(1, 2, 0)  # (B, T, 1)
+        return (h_enc.transpose(1, 2) @ F.softmax(scores, dim=1)).transpose(1, 2)
+"""
+KIND_IN_THE_CALL = """
+class Attention(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+        self.Wa = nn.Linear(hidden_dim, hidden_dim, bias=False)
+
+    def forward(self, encoder_outputs, decoder_hidden, align_method):
+        if align_method == "dot":
+            keys = encoder_outputs
+        elif align_method == "general":
+            keys = self.Wa(encoder_outputs)
+        else:
+            raise ValueError("choose dot or general")
+        weights = torch.softmax(torch.bmm(keys, decoder_hidden.unsqueeze(2)), dim=1)
+        return (weights * encoder_outputs).sum(1), weights
+"""
+PAIRS = {
+    "the_context_goes_on": (CONTEXT_GOES_ON, "dim=2)\n        mixed", "dim=1)\n        mixed", {"softmax.query_axis"}),
+    "a_product_of_two_layers": (PRODUCT_OF_TWO_LAYERS, "F.softmax(scores, dim=1)", "scores", {"softmax.missing"}),
+    "a_kind_in_the_call": (
+        KIND_IN_THE_CALL,
+        "torch.softmax(torch.bmm(keys, decoder_hidden.unsqueeze(2)), dim=1)",
+        "torch.bmm(keys, decoder_hidden.unsqueeze(2))",
+        {"softmax.missing"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_it_is_read_and_hides_no_mistake(name, shared_engine):
+    text, old, new, named = PAIRS[name]
+    assert text.count(old) == 1
+    right, wrong = (
+        shared_engine.grade("multiplicative_attention", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(old, new))
+    )
+
+    assert right.outcome == "passed", (right.ungraded_because, [one.message for one in right.findings])
+    assert told(wrong) == named
+
+
+def test_that_only_the_weights_are_graded_is_said(shared_engine):
+    text = (HEAD + CONTEXT_GOES_ON).encode()
+    report = shared_engine.grade("multiplicative_attention", text, attempt="mine.py", reads=True)
+
+    assert "Its output goes through linear_out and is not graded: its weights are" in report.reading["notes"]
