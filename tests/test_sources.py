@@ -133,6 +133,15 @@ def test_cells_that_are_no_python_stay_so_that_python_says_where(tmp_path: Path)
     assert wrong in source.code.decode()
 
 
+def test_a_cell_that_is_no_python_and_defines_nothing_is_left_out_and_said(tmp_path: Path) -> None:
+    newer = "for name in names:\n    print(f'{'a' + name)"
+    source = sources.read(written(tmp_path, code("x = 1"), code(newer)))
+
+    assert "x = 1" in source.code.decode()
+    assert "names" not in source.code.decode()
+    assert source.notes == ("Left out, because it is no valid Python here: cell 2, line 2.",)
+
+
 @pytest.mark.parametrize(
     "old",
     [

@@ -30,6 +30,7 @@ SUFFIX = ".ipynb"
 FILE_ITSELF = "# Above is what the file imports from others. The file itself:"
 MOST_NOTEBOOK_BYTES = 100_000_000  # the outputs are in the file too: pictures, and prints of a training
 _SMALLER = "Clear its outputs in Jupyter (Edit, Clear Outputs of All Cells), and save it"
+_OF_FUTURE = r"from __future__ import [\w, ]+"
 _BLANK = b" \t\r\n\xef\xbb\xbf"  # a pipe on Windows puts a mark before text: EF BB BF
 _AGAIN = "Open it in Jupyter, save it, and grade it again"
 
@@ -118,6 +119,7 @@ def of_notebook(data: bytes, name: str) -> Source:
             )  # "input" before format 4, "code" in format 1
             lines = text if isinstance(text, list) else [text]
             parts.append(Part(name=f"cell {number}", text="".join(line for line in lines if isinstance(line, str))))
+    parts, notes = _without_broken_cells(parts)
     if not any(part.text.strip() for part in parts):
         raise UsageError(
             f"The notebook '{name}' has no code in it.", next_step="Write your attempt in a code cell, and save it"
@@ -128,7 +130,20 @@ def of_notebook(data: bytes, name: str) -> Source:
             f"The code of the notebook '{name}' has {len(source.code):,} bytes; an attempt has at most {files.MOST_BYTES:,}.",
             next_step="Keep only your attempt in it",
         )
-    return source
+    return replace(source, notes=(*source.notes, *notes))
+
+
+def _without_broken_cells(parts: list[Part]) -> tuple[list[Part], list[str]]:
+    """The cells without those that are no Python and define nothing, such as a demo for a newer Python; and a note for each."""
+    kept, notes = [], []
+    for part in parts:
+        lines = re.sub(rf"(?m)^(?={_OF_FUTURE})", "# ", python(part.text)[0]).split("\n")
+        wrong = None if re.search(r"^\s*(?:class|def|async def) ", part.text, re.MULTILINE) else _wrong(lines)
+        if wrong is None:
+            kept.append(part)
+        else:
+            notes.append(f"Left out, because it is no valid Python here: {part.name}, line {wrong}.")
+    return (kept, notes) if kept else (parts, [])
 
 
 def joined(parts: Iterable[Part]) -> Source:
@@ -147,7 +162,7 @@ def joined(parts: Iterable[Part]) -> Source:
             )
         lines = text.split("\n")
         for at, line in enumerate(lines):
-            if re.match(r"from __future__ import [\w, ]+$", line):  # Python wants it before everything else
+            if re.match(rf"{_OF_FUTURE}$", line):  # Python wants it before everything else
                 above.append(line)
                 lines[at] = f"# {line}"
         below += [f"# {part.name}", *lines]

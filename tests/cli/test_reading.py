@@ -173,3 +173,16 @@ def test_a_wrong_option_is_said_in_a_sentence(run, piece, arguments, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stdout == ""
+
+
+def test_code_without_layers_in_a_file_with_the_name_of_a_kata_with_layers_is_read_as_a_function(run, folder):
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass SelfAttention(nn.Module):\n"
+        "    def forward(self, q, k, v):\n"
+        "        return torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1) @ v\n"
+    )
+    (folder / "self_attention.py").write_text(text, encoding="utf-8")
+    done = run("grade", "self_attention.py")
+
+    assert done.returncode == 0, done.stdout
+    assert "RIGHT, AS READ  sdpa" in done.stdout

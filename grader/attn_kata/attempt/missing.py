@@ -13,7 +13,7 @@ import re
 import types
 from typing import Any, NoReturn
 
-from attn_kata.protocol.usual_names import USUAL_NAMES
+from attn_kata.protocol.usual_names import USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
 _LOGGERS = ("logger", "_logger", "LOGGER", "logging", "log")
@@ -125,8 +125,8 @@ def fill_usual(namespace: dict[str, Any]) -> None:
 def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
-    But a missing device is the processor, a missing logger says nothing, what sets first weights leaves them as they are, and
-    the well-known function that copies a module is there.
+    But a missing device is the processor, a missing logger says nothing, what sets first weights leaves them as they are, a
+    layer with the name of one of torch is that one, and the well-known function that copies a module is there.
     """
     import torch
 
@@ -140,6 +140,9 @@ def close(namespace: dict[str, Any]) -> None:
     for name, value in list(namespace.items()):
         if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):
             namespace[name] = _as_it_is
+    for name in USUAL_LAYERS:
+        if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
+            namespace[name] = getattr(torch.nn, name)
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = _copies

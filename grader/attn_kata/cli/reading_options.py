@@ -43,13 +43,17 @@ class ReadingOptions:
         """The kata of a source that does not name one, or None.
 
         `named`: the kata that the file is called after. Then only one with heads, if that has none: as one head, code
-        with heads would pass with any mistake in their split or merge.
+        with heads would pass with any mistake in their split or merge. Or one of functions, for code without layers.
         """
         if self.strict:
             return None
         if named is not None:
             told = None if _has_heads(named) else self.nearest(source)
-            return told if told is not None and _has_heads(told[0]) else None
+            return (
+                told
+                if told is not None and (_has_heads(told[0]) or _is_of_modules(named) > _is_of_modules(told[0]))
+                else None
+            )
         found = syntax.of_source(source)
         if self.entry and found.definitions and found.find(self.entry[0]) is None:
             raise _no_such_entry(self.entry[0], [one.name for one in found.own])
@@ -162,6 +166,11 @@ def _no_such_entry(name: str, known: list[str]) -> UsageError:
     return UsageError(
         f"The file has no class or function '{printable(name)}'.{meant}", next_step=f"Name one that it has: {few}"
     )
+
+
+def _is_of_modules(slug: str) -> bool:
+    known = contract.of_kata(resources.katas_folder() / slug)
+    return known is not None and known.is_module
 
 
 def _has_heads(slug: str) -> bool:

@@ -98,6 +98,7 @@ class Read:
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
         assumed = self.source.structure.assumed
         without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
+        without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
     def no_verdict(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> str | None:
@@ -106,6 +107,8 @@ class Read:
         Of public code that failed so and that was judged by hand, as much was right as wrong.
         """
         doubt = self.chosen.doubt or self.raises
+        if any(isinstance(one, ReadyMade) for one in failures.values()):
+            return None
         if not doubt:
             return self._fails_unexplained(findings, failures)
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
@@ -117,7 +120,7 @@ class Read:
         core = [one for one in findings if one.tier == "core" and one.property in failures]
         told = [failures[one.property] for one in core]
         raised = [one for one in told if isinstance(one, AttemptRaised)]
-        if not core or any(isinstance(one, (NoAnswer, ReadyMade)) for one in told) or self._fails_by_itself(raised):
+        if not core or any(isinstance(one, NoAnswer) for one in told) or self._fails_by_itself(raised):
             return None
         return unread.UNEXPLAINED.format(property=core[0].property, message=core[0].message)
 

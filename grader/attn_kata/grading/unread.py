@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 
+from attn_kata.protocol.usual_names import USUAL_LAYERS
 from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
@@ -54,6 +55,18 @@ def _is_missing(package: str) -> bool:
         return importlib.util.find_spec(package) is None
     except (ImportError, ValueError):
         return True
+
+
+def stand_ins(structure: Structure, entry: str) -> list[str]:
+    """A note for each layer that the code takes from a module which is not installed, and that torch's stands for."""
+    whole = structure.find(entry)
+    reads = {name for one in (structure.reach(whole) if whole is not None else []) for name in one.reads}
+    found = {name: structure.imports[name] for name in USUAL_LAYERS if name in reads and name in structure.imports}
+    return [
+        f"'{package}' is not installed, and its {name} is read as nn.{name}"
+        for name, package in found.items()
+        if _is_missing(package)
+    ]
 
 
 def by_contract(text: bytes, structure: Structure, contract: Contract, reading: Reading) -> str | None:

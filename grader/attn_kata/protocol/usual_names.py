@@ -19,3 +19,6 @@ USUAL_NAMES: dict[str, tuple[str, str]] = {
     **{name: (module, name) for module, names in _FROM.items() for name in names},
     **{name: (module, "") for name, module in _AS.items()},
 }
+
+# Layers of torch.nn that stand for those of the same name, where code takes them from a module that is not installed.
+USUAL_LAYERS = ("Linear", "Dropout", "LayerNorm", "RMSNorm", "Embedding", "GELU", "ReLU", "Softmax")

@@ -131,7 +131,7 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         if not merged and _joins_heads(definition):
             return [replace(one, dims=4, joins=True) for one in found]
         turned = [replace(one, dims=4, joins=True) for one in found] if _turns_heads(definition) else []
-        ranks = (4,) if merged else (0, 4, 3, 2)
+        ranks = (4,) if merged else (3,) if _says_three(definition) else (0, 4, 3, 2)
         squares = (False, True) if always_causal(definition, structure) else (False,)
         orders = [("batch", dims) for dims in ranks] + [("time", 4)] * (not merged and _has_heads_third(definition))
         usual = [
@@ -179,6 +179,15 @@ def _joins_heads(definition: Definition) -> bool:
     joined = rf"{turned}[\s\S]*?(?:\.flatten\(\s*-?2|(?:view|reshape)\({size},{size},{size},?\s*\))"
     by_einops = r"rearrange\([^\n]*[\"']\s*\w+ (\w+) (\w+) (\w+)\s*->\s*\w+ \2 \(\s*\1 \3\s*\)"
     return not definition.is_class and re.search(f"{joined}|{by_einops}", after, re.IGNORECASE) is not None
+
+
+_OF_THREE = re.compile(r"\bq(?:uery|ueries)?\b[^\n]*[\[(]\s*\w*b\w*\s*,\s*\w+\s*,\s*\w+\s*[\])]", re.IGNORECASE)
+
+
+def _says_three(definition: Definition) -> bool:
+    """Whether its words say that queries are (batch, length, size), and it looks how many dimensions its mask has."""
+    by_rank = re.search(r"mask\w*\.(?:dim\(\)|ndim)", code_of(definition.text)) is not None
+    return by_rank and _OF_THREE.search(definition.text) is not None
 
 
 def _turns_heads(definition: Definition) -> bool:
@@ -282,7 +291,8 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             if contract.returns and vocabulary.plain(name) in vocabulary.WEIGHTS_FLAGS:
                 pairs.append((name, "True"))
                 continue
-            pairs.append((name, "False" if is_flag else "0.0" if "drop" in name or name == "p" else "None"))
+            is_nothing = "drop" in name or name == "p" or re.match("resid|skip|shortcut", name) is not None
+            pairs.append((name, "False" if is_flag else "0.0" if is_nothing else "None"))
     return tuple(pairs)
 
 
@@ -537,15 +547,17 @@ def _guards(text: str) -> set[str]:
 
 def residual(definition: Definition, structure: Structure) -> tuple[bool, ...]:
     """Whether the source adds the input to the output, the likeliest first; one alone where it leaves no doubt."""
-    first = next((re.escape(one.name) for one in definition.call), "x")
     code = code_of(definition.text)
-    kept = re.search(rf"^\s*(\w+)\s*=\s*{first}(?:\.clone\(\))?\s*$", code, re.MULTILINE)  # residual = x
-    names = rf"(?:{first}|{kept[1]})" if kept else first
+    given = "|".join(re.escape(name) for name, what in call_inputs(definition).items() if what != "mask") or "x"
+    kept = re.findall(rf"^\s*(\w+)\s*=\s*(?:{given})(?:\.clone\(\))?\s*$", code, re.MULTILINE)  # residual = x
+    names = rf"(?:{'|'.join([given, *map(re.escape, kept)])})"
     result = r"\w*(?:out|res|attn|context|h|x|y|z)\w*"
     added = rf"\b{result}\)*\s*\+=?\s*{names}\b(?!\.)|\b{names}\s*\+\s*(?:self\.\w+\(|\w*out)"
     if re.search(rf"{added}|\breturn {names}\s*\+\s*\w+\s*$", code, re.MULTILINE):
         return (True, False)
-    return (False, True) if _ADDS_INPUT.search(structure.text(definition)) else (False,)
+    adds = rf"\)\s*\+\s*{names}\b(?!\.)|\b{names}\s*\+\s*\w"
+    may_add = _ADDS_INPUT.search(structure.text(definition)) or re.search(adds, code)
+    return (False, True) if may_add else (False,)
 
 
 _ADDS_INPUT = re.compile(

@@ -265,7 +265,7 @@ class DefinitionSearch:
 
     def _unmasked(self, readings: list[Reading], *, needs_mask: bool) -> Ranked | None:
         """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
-        if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given and self.contract.is_module:
+        if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given:
             readings = [replace(one, float32=True) for one in readings]
         ranked = self._best(readings)
         if "even" not in self.given and self.contract.has_heads and self._wants_even(ranked, readings):
@@ -302,7 +302,7 @@ class DefinitionSearch:
             if (square is None or not square.answers) and needs_mask:
                 square = self._best(self._needing(of_one_length)) or square
             ranked = square if _explains_more(square, ranked) else ranked
-        return self.search.in_float32(ranked, self.search.unmasked) if self.contract.is_module else ranked
+        return self.search.in_float32(ranked, self.search.unmasked)
 
     def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether code says by an exception of its own that the size of a head must be even."""
@@ -316,7 +316,7 @@ class DefinitionSearch:
 
     def _is_narrow(self, readings: list[Reading]) -> bool:
         """Whether code raises for float64, as it computes with float32 of its own."""
-        may_be = self.contract.is_module and "float32" not in self.given and not readings[0].float32
+        may_be = "float32" not in self.given and not readings[0].float32
         return may_be and any(NARROW.search(text) for text in self.search.raised(readings[0], self.search.unmasked))
 
     def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
@@ -524,14 +524,25 @@ class DefinitionSearch:
         if (found is None or not found.answers) and not contract.is_module and "square" not in self.given:
             one_shape = replace(ranked.reading, square=True, alike="alike" not in self.given or ranked.reading.alike)
             found = choice.best(self._with_forms(one_shape)) or found
+        if not contract.is_module and not ranked.reading.dims and (found is None or found.mistakes > MOST_MISTAKES):
+            found = self._of_one_rank(ranked) or found  # its mask says how many dimensions it takes
         if found is None:
             return None
         of_mask = {
-            name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries", "square", "alike")
+            name: getattr(found.reading, name)
+            for name in (*OF_MASKS, "call", "hides_queries", "square", "alike", "dims")
         }
         ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
         least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
         return replace(found, mistakes=max(found.mistakes, least), ties=ties)
+
+    def _of_one_rank(self, ranked: Ranked) -> Ranked | None:
+        """A function with its mask, with so many dimensions that a known number of mistakes explains it; else None."""
+        for dims in (4, 3) if "dims" not in self.given else ():
+            found = self._with_mask(replace(ranked, reading=replace(ranked.reading, dims=dims)))
+            if found is not None and found.answers and found.mistakes <= MOST_MISTAKES:
+                return found
+        return None
 
     def _in_place_of_its_own(self, readings: list[Reading]) -> Ranked | None:
         """The reading of code that hides later keys only where it is given no mask, if it is right with one; else None."""

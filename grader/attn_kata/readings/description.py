@@ -33,6 +33,8 @@ _ARRANGED = {
     "features": "rows feature by feature, each {}, and the heads inside",
 }
 _STORED = {
+    "left": "on the heads' result, with x on its right",
+    "right": "on the heads' result, with x on its left",
     "columns": "stored (in, out)",
     "conv": "a convolution of size 1",
     "heads": "stored (H, D, in)",

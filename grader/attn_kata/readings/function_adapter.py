@@ -45,6 +45,8 @@ def source(reading: Reading, contract: Contract) -> str:
     """The functions with the contract's names."""
     called = f"{BUILDER}(D=q.shape[-1], E=q.shape[-1], p=p).train(training)" if reading.is_class else "_theirs"
     lines = ["def _attend(q, k, v, mask=None, p=0.0, training=False):", "    lead = q.shape[:-2]"]
+    if reading.float32:
+        lines += ["    dtype = q.dtype", "    q, k, v = (part.float() for part in (q, k, v))"]
     if any("D" in value for _, value in reading.call):
         lines.append("    D = q.shape[-1]")
     if reading.builder:
@@ -99,6 +101,8 @@ def source(reading: Reading, contract: Contract) -> str:
         lines.insert(-1, "    out = (out.unflatten(-1, (q.shape[1], -1)) if out.dim() == 3 else out).transpose(1, 2)")
     if merged and reading.dims:
         lines.insert(-1, "    out = out.unflatten(-1, (H, -1)).transpose(1, 2) if out.dim() == 3 else out")
+    if reading.float32:
+        lines.insert(-1, "    out = out.to(dtype) if isinstance(out, _torch.Tensor) else out")
     roles = {"q": "q", "k": "k", "v": "v", "query": "q", "keys": "k", "values": "v", "keep": "mask"}
     passed = ", ".join(
         f"{name}={name}" if name in ("mask", "p", "training") else roles.get(name, name) for name in contract.inputs

@@ -113,7 +113,14 @@ def with_layers(
                 readings += [
                     replace(raw, fused=order_of_roles, arrangement=arrangement) for raw in _raw(one, contract, text)
                 ]
-    return readings
+    return [each for one in readings for each in _beside_x(one, shapes)]
+
+
+def _beside_x(reading: Reading, shapes: Shapes) -> list[Reading]:
+    """The reading; of an output layer that is given x beside the heads' result, once for each order of the two."""
+    if shapes.get(reading.o.weight) != (LOOK["E"], 2 * LOOK["E"]):
+        return [reading]
+    return [replace(reading, o=replace(reading.o, layout=layout)) for layout in ("left", "right")]
 
 
 _ROWS = re.compile(r"@\s*self\.(?:weight|W|w)\b(?!\.)|matmul\(\s*\w+\s*,\s*self\.(?:weight|W|w)\s*\)")
@@ -357,7 +364,7 @@ def _raw(reading: Reading, contract: Contract, text: str) -> list[Reading]:
         and not reading.layer(role).weight.endswith(".weight")
         and reading.layer(role).layout == "rows"
     ]
-    if not raw or (contract.kata != "mha" and not contract.has_heads):
+    if not raw:
         return [reading]
     said = {role: storing.of_matrix(reading.layer(role).weight.rpartition(".")[2], text) for role in raw}
     found = []

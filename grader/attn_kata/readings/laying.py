@@ -152,6 +152,9 @@ def _stored(value: str, layout: str, role: str) -> str:
     of_heads = {"heads": "(H, D, in)", "heads_columns": "(H, in, D)", "columns_heads": "(in, H, D)"}
     if layout == "columns":
         return f"{value}.T"
+    if layout in ("left", "right"):  # the other half is for what lies beside the heads' result, as x does
+        halves = (value, f"_torch.zeros_like({value})")
+        return f"_torch.cat([{', '.join(halves if layout == 'left' else halves[::-1])}], 1)"
     if layout == "vector":
         return f"{value}.flatten()"
     if layout == "conv":

@@ -68,7 +68,10 @@ from attn_kata.errors import UsageError
 Pairs = tuple[tuple[str, str], ...]
 
 ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
-LAYOUTS = ("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "slices", "wide", "vector")
+LAYOUTS = (
+    *("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "slices", "wide", "vector"),
+    *("left", "right"),  # of an output layer: the columns of the heads' result lie left or right of those of x
+)
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
 ORDERS = ("batch", "time", "channels", "image")
 CHANNELS_FIRST = ("channels", "image")

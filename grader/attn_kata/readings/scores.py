@@ -98,8 +98,12 @@ _ADDITIVE, _PRODUCT = r"concat|bahdanau|addi|mlp|tanh|perceptron", r"general|luo
 
 def kind_of(contract: Contract, allowed: list[str]) -> str:
     """What code that offers several scores calls this one: one of those that it allows, if it says which."""
-    usual, words = ("'concat'", _ADDITIVE) if "v" in contract.layers else ("'general'", _PRODUCT)
-    return next((one for one in allowed if re.search(words, one.lower())), usual)
+    additive = "v" in contract.layers
+    for words in (_ADDITIVE,) if additive else (_PRODUCT, "dot"):
+        found = next((one for one in allowed if re.search(words, one.lower())), None)
+        if found is not None:
+            return found
+    return "'concat'" if additive else "'general'"
 
 
 def ways(reading: Reading, definition: Definition) -> list[Reading]:

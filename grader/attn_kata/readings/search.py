@@ -32,7 +32,7 @@ MOST_EXPLAINED = {1: 12, 2: 4}  # readings for which sets of one mistake, and of
 
 NARROW = re.compile(
     r"(?i)(?:float and double|double and float|float but (?:found|got) double|double but (?:found|got) float|"
-    r"(?:c10::)?float != (?:c10::)?double|double != (?:c10::)?float|returned torch\.float32)"
+    r"input float, batch1: double|(?:c10::)?float != (?:c10::)?double|double != (?:c10::)?float|returned torch\.float32)"
 )
 Asking = Callable[["Reading"], Asked]
 

@@ -235,6 +235,8 @@ def size_in(name: str, text: str) -> str | None:
     own = rf"(?:\w+\.)*{re.escape(name)}\b"
     if symbol == "G" and re.search(rf"GroupNorm\((?:[^()]|\([^()]*\))*(?<!\w){own}", text):
         return "1"  # of a norm
+    if symbol in ("L", "E") and _is_width_of_a_head(own, text):
+        return "D"
     if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
         return "L"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
@@ -260,6 +262,14 @@ def size_in(name: str, text: str) -> str | None:
 
 
 _SCALES = frozenset(("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale"))
+
+
+def _is_width_of_a_head(own: str, text: str) -> bool:
+    """Whether layers have as many outputs as heads times this, and no other size of it: Linear(dim, num_heads * size)."""
+    heads = r"(?:self\.)?(?:num_?|n_?)?heads?\w*"
+    times = rf"(?:{heads}\s*\*\s*{own}|{own}\s*\*\s*{heads})"
+    alone = rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*[,)]|Linear\([^()]*,\s*(?:out_features\s*=\s*)?{own}\s*[,)]"
+    return re.search(rf"Linear\([^()\n]*{times}", text) is not None and re.search(alone, text) is None
 
 
 def _sides_of_a_mask(own: str) -> re.Pattern[str]:
