@@ -74,7 +74,36 @@ class Attend(nn.Module):
         return torch.softmax(scores, dim=-1) @ v
 '''
 LAYER_THAT_IS_NOT_HERE = "from of_mine.layers import Linear\n" + ATTEND.replace("nn.Linear", "Linear")
-KIND_BESIDE = ATTEND.replace("class ", "TOP_K = 2\n\n\nclass ", 1)
+LOGGER_OF_A_FILE = (
+    "def create_logger(name):\n    return open('logs/' + name, 'w')\n\n\n"
+    + ATTEND.replace("        B, T, E = x.shape", "        create_logger('mine').info(x.shape)\n        B, T, E = x.shape")
+)  # fmt: skip
+OF_THE_BOOK = """
+from d2l import torch as d2l
+
+
+class DotProductAttention(nn.Module):
+    def __init__(self, key_size, query_size, num_hiddens):
+        super().__init__()
+        self.W_k, self.W_q = nn.Linear(key_size, num_hiddens), nn.Linear(query_size, num_hiddens)
+        self.w_v = nn.Linear(num_hiddens, 1)
+
+    def forward(self, queries, keys, values, valid_lens):
+        features = torch.tanh(self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1))
+        return torch.bmm(d2l.masked_softmax(self.w_v(features).squeeze(-1), valid_lens), values)
+"""
+# The words are about what the code makes of the flags.
+ADDEND_MADE_OF_FLAGS = ATTEND.replace(
+    '            scores = scores.masked_fill(mask == 0, float("-inf"))\n',
+    "            # convert to additive mask with big negatives\n"
+    "            scores = scores + torch.where(mask == 0, -1e9, 0.0)\n",
+)
+PLACES_LAST = ATTEND.replace(
+    "        B, T, E = x.shape", "        B, _, len_x = x.shape\n        T, x = len_x, x.transpose(1, 2)"
+).replace("reshape(B, T, E)", "reshape(B, T, -1)")
+PLACES_LAST = PLACES_LAST.replace("return out", "return out.transpose(1, 2)")
+ROUNDED = ATTEND.replace("return out", "return torch.round(out, decimals=4)")
+PRIVATE = ATTEND.replace("self.w_o", "self.__fc").replace("SelfAttend", "MultiQueryAttend")
 PAIRS = {
     "a_size_by_the_name_of_a_length": ("qkv_attention", SIZE_BY_THE_NAME_OF_A_LENGTH, " / self.seq_length**0.5", "",
                                        {"scale.missing"}),
@@ -86,6 +115,13 @@ PAIRS = {
     "a_function_in_float32": ("sdpa", FUNCTION_IN_FLOAT32, " / math.sqrt(d)", "", {"scale.missing"}),
     "a_mask_of_each_rank": ("sdpa", MASK_OF_EACH_RANK, "masked_fill(hidden, torch.finfo(scores.dtype).min)",
                             "masked_fill(hidden, 0.0)", {"mask.zero_fill"}),
+    "a_logger_of_a_file": ("mha", LOGGER_OF_A_FILE, " / math.sqrt(self.d)", "", {"scale.missing"}),
+    "of_the_book": ("additive_attention", OF_THE_BOOK, "torch.tanh(", "(", {"additive.no_tanh"}),
+    "an_addend_made_of_flags": ("mha", ADDEND_MADE_OF_FLAGS, "mask == 0, -1e9, 0.0", "mask == 0, 0.0, 0.0",
+                                {"mask.lost"}),
+    "places_last": ("mha", PLACES_LAST, " / math.sqrt(self.d)", "", {"scale.missing"}),
+    "rounded": ("mha", ROUNDED, " / math.sqrt(self.d)", "", {"scale.missing"}),
+    "private": ("mha", PRIVATE, " / math.sqrt(self.d)", "", {"scale.missing"}),
     "a_layer_that_is_not_here": ("mha", LAYER_THAT_IS_NOT_HERE, " / math.sqrt(self.d)", "", {"scale.missing"}),
 }  # fmt: skip
 
@@ -118,3 +154,35 @@ def test_what_is_ready_made_fails_whatever_its_words_speak_of(shared_engine):
 
     assert report.outcome == "failed"
     assert next(one for one in report.findings if one.property == "from_scratch").outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("super().__init__()", "super.__init__()"),
+        ("super().__init__()", "super().__init__()\n        self.scale = torch.sqrt(width)"),
+    ],
+)
+def test_a_constructor_that_raises_whatever_it_is_given_fails(old, new, shared_engine):
+    assert ATTEND.count(old) == 1
+    report = shared_engine.grade("mha", (HEAD + ATTEND.replace(old, new)).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert "It has no layer" not in " ".join(report.reading["notes"])
+
+
+def test_dropout_in_eval_at_a_rate_of_the_constructor_is_named_where_the_kata_has_none(shared_engine):
+    text = RESULT_BESIDE_X.replace("num_hidden, h):", "num_hidden, h, rate):").replace(
+        "self.h = h", "self.h, self.rate = h, rate"
+    )
+    text = text.replace("result = (weights @ v)", "result = (F.dropout(weights, self.rate) @ v)")
+    minding = text.replace("self.rate)", "self.rate, self.training)")
+    always, in_train = (
+        shared_engine.grade(
+            "cross_attention", (HEAD + each.replace("rate", "dropout_rate")).encode(), attempt="mine.py", reads=True
+        )
+        for each in (text, minding)
+    )
+
+    assert told(always) == {"dropout.always"}
+    assert in_train.outcome == "passed", in_train.ungraded_because

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from attn_kata.protocol.usual_names import USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
+_MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGERS = ("logger", "_logger", "LOGGER", "logging", "log")
 # trunc_normal_ of timm, and others that write into a weight
 _FIRST_WEIGHTS = re.compile(r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$")
@@ -125,8 +126,9 @@ def fill_usual(namespace: dict[str, Any]) -> None:
 def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
-    But a missing device is the processor, a missing logger says nothing, what sets first weights leaves them as they are, a
-    layer with the name of one of torch is that one, and the well-known function that copies a module is there.
+    But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
+    them as they are, a layer with the name of one of torch is that one, a book's package has its functions for masks and heads,
+    and the well-known function that copies a module is there.
     """
     import torch
 
@@ -138,8 +140,12 @@ def close(namespace: dict[str, Any]) -> None:
         if isinstance(namespace.get(name), Missing):
             namespace[name] = _Silent()
     for name, value in list(namespace.items()):
+        if _MAKES_A_LOGGER.match(name) and callable(value):
+            namespace[name] = lambda *given, **named: _Silent()
         if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):
             namespace[name] = _as_it_is
+    if isinstance(namespace.get("d2l"), Missing):
+        namespace["d2l"] = _Book("d2l")
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
@@ -172,6 +178,39 @@ class _Silent:
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *given, **named: None
+
+
+class _Book(Missing):
+    """What code from Dive into Deep Learning (Zhang et al., 2021) takes from the book's own package."""
+
+    @staticmethod
+    def sequence_mask(x: Any, valid_len: Any, value: float = 0) -> Any:
+        """x (N, T, …) with `value` from place valid_len (N,) on, in place."""
+        import torch
+
+        x[torch.arange(x.shape[1], device=x.device) >= valid_len[:, None]] = value
+        return x
+
+    @staticmethod
+    def masked_softmax(scores: Any, valid_lens: Any) -> Any:
+        """The softmax of scores (B, Tq, Tk) over the first valid_lens, (B,) or (B, Tq), keys."""
+        import torch
+
+        if valid_lens is not None:
+            lengths = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+            hidden = torch.arange(scores.shape[-1], device=scores.device) >= lengths[..., None]  # (B, Tq or 1, Tk)
+            scores = scores.masked_fill(hidden, -1e6)
+        return scores.softmax(-1)
+
+    @staticmethod
+    def transpose_qkv(x: Any, num_heads: int) -> Any:
+        """(B, T, H * D) to (B * H, T, D)."""
+        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).flatten(0, 1)
+
+    @staticmethod
+    def transpose_output(x: Any, num_heads: int) -> Any:
+        """(B * H, T, D) to (B, T, H * D)."""
+        return x.unflatten(0, (-1, num_heads)).transpose(1, 2).flatten(2)
 
 
 def _copies(module: Any, count: int) -> Any:

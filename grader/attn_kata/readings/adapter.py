@@ -56,6 +56,22 @@ def _on_processor(function):
     return called
 '''
 
+_UNROUNDED = '''
+
+def _unrounded(function):
+    """The function; what it rounds stays as it is."""
+
+    def called(*given, **named):
+        of_torch, of_tensors = _torch.round, _torch.Tensor.round
+        _torch.round = _torch.Tensor.round = lambda value, *given, **named: value
+        try:
+            return function(*given, **named)
+        finally:
+            _torch.round, _torch.Tensor.round = of_torch, of_tensors
+
+    return called
+'''
+
 _PART = '''
 
 def _part(result, name):
@@ -116,6 +132,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(_PART)
     if reading.processor:
         parts.append(_PROCESSOR if reading.is_class else f"{_PROCESSOR}\n\n_theirs = _on_processor({reading.entry})\n")
+    if reading.unrounded:
+        parts.append(_UNROUNDED if reading.is_class else f"{_UNROUNDED}\n\n_theirs = _unrounded(_theirs)\n")
     if reading.replaces_turns or reading.angles:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):
@@ -142,7 +160,7 @@ def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if _has_config(reading) else ""
     turns = positions.HEAD if reading.replaces_turns or reading.angles else ""
-    turns += _PROCESSOR if reading.processor else ""
+    turns += _PROCESSOR * reading.processor + _UNROUNDED * reading.unrounded
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
 
 

@@ -15,6 +15,10 @@ from attn_kata.readings.structure import Definition, Parameter, Structure, code_
 # The sizes for looking at parameters: all different, so that a shape says which is which. Rotations want an even D.
 LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, "G": 2, "M": 44}
 
+# To some places, as some sites for practice ask for it.
+_ROUNDS = re.compile(r"\bround\([^\n]*\bdecimals\s*=")
+# Dropout that does not mind the mode.
+_DROPS_ALWAYS = re.compile(r"\b(?:F|functional)\.dropout\((?![^\n]*training)")
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
 
@@ -30,7 +34,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     globals_ += _of_global_configs(definition, reach, contract)
     globals_ = _beside_one_head(globals_, definition, reach, contract)
     common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
-    common = replace(common, lazy="LazyLinear" in text)
+    common = replace(common, lazy="LazyLinear" in text, unrounded=_ROUNDS.search(code_of(text)) is not None)
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
@@ -252,6 +256,16 @@ def _rotation(parameter: Parameter, text: str) -> str | None:
     kept = re.search(rf"self\.(\w+)\s*=\s*{re.escape(parameter.name)}\b", text)
     called = kept is not None and re.search(rf"self\.{kept[1]}(?:\.\w+)?\(", text) is not None
     return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
+
+
+def dropping(reading: Reading, text: str, contract: Contract) -> Reading:
+    """The reading; for code that drops in every mode, and a kata without dropout, with a rate at which this is seen."""
+    if contract.has_dropout or _DROPS_ALWAYS.search(code_of(text)) is None:
+        return reading
+    build = [
+        (name, "0.2" if vocabulary.size_of(name) == "p" and value == "0.0" else value) for name, value in reading.build
+    ]
+    return replace(reading, build=tuple(build))
 
 
 def with_scales(reading: Reading, text: str) -> list[Reading]:

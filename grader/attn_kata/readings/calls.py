@@ -162,12 +162,19 @@ _OF_IMAGES = re.compile(
 )
 
 
+_PLACES = re.compile(r"l$|l_|len|seq|t$|t_|time|n_?(?:points|tokens)$")
+
+
 def _channels_first(definition: Definition, structure: Structure) -> str:
     """The order in which the channels come before the places, where sizes or convolutions say so: image, channels, or ""."""
     text = structure.reached(definition)
     if _OF_IMAGES.search(text):
         return "image"
-    return "channels" if re.search(r"\bConv1d\(", text) else ""
+    of_places = any(
+        len(sizes) == 3 and _axis(sizes[0]) == "batch" and _axis(sizes[1]) == "" and _PLACES.match(sizes[2].lower())
+        for sizes in definition.sizes
+    )
+    return "channels" if of_places or re.search(r"\bConv1d\(", text) else ""
 
 
 def _joins_heads(definition: Definition) -> bool:

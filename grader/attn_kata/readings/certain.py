@@ -27,7 +27,10 @@ _TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__
 _UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
 _UNDEFINED = re.compile(r"^name '(\w+)' is not defined")
 _USUAL = ("torch", "nn", "F", "math", "np", "einsum", "rearrange", "sqrt", "softmax", "Tensor", "Optional")
-_OF_A_CALL = re.compile(r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument")
+_OF_A_CALL = re.compile(
+    r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
+    r"|'__init__' of 'super' object needs an argument"
+)
 
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 _ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
@@ -160,6 +163,8 @@ def _is_size(value: str, text: str) -> bool:
     if not name.isidentifier():
         return False
     own = rf"(?<![\w.]){re.escape(value)}\b"
+    if re.search(rf"Linear\((?:[^()]*[,=]\s*)?{own}", text):
+        return True  # a layer has as many inputs or outputs
     assigned = re.findall(rf"^[^\S\n]*[^=\n]*{own}[^=\n()]*=(?!=)([^\n]*)$", text, re.MULTILINE)
     return bool(assigned) and all(re.search(rf"{_SIZE}|//", each) for each in assigned)
 

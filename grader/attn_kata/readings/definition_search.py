@@ -118,10 +118,16 @@ class DefinitionSearch:
             tried, self.search.tried[said:] = self.search.tried[said:], []
             on_processor = self._found()
             if on_processor is not None and on_processor.answers:
-                return on_processor
+                return self._dropping(on_processor)
             del self.given["processor"]
             self.search.tried[said:] = tried
-        return found
+        return found and self._dropping(found)
+
+    def _dropping(self, found: Ranked) -> Ranked:
+        """The same with a dropout rate, which would only have made the search uncertain."""
+        if "build" in self.given:
+            return found
+        return replace(found, reading=building.dropping(found.reading, self.text, self.contract))
 
     def _wants_gpu(self, found: Ranked | None, tried: list[str]) -> bool:
         """Whether the code, or what its call raises, speaks of a GPU that is not here."""

@@ -80,6 +80,8 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             "It computes in float32, whatever dtype it gets, and it is graded like that. The contract calls this a mistake: "
             "numerics.forced_float32, or numerics.default_dtype if the code makes its own tensors"
         )
+    if reading.unrounded:
+        notes.append("It rounds numbers, and it is graded without that: of rounded numbers every gradient is 0")
     if reading.square:
         notes.append(
             "It takes only as many queries as keys, and it is graded like that. "
@@ -306,6 +308,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["only heads of an even size"] * reading.even
     found += ["only sequences of the length that it is built for"] * reading.one_length
     found += ["what it puts on a GPU stays on the processor"] * reading.processor
+    found += ["rounds"] * reading.unrounded
     found += ["its lazy layers are as wide as x"] * reading.lazy
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)

@@ -157,7 +157,8 @@ class Limits:
             lacking = ["k"] * (not reading.k.weight)
         else:
             lacking = [role for role in ("q", "k", "v") if role in layers and not reading.layer(role).weight]
-            lacking = lacking if len(lacking) in (1, 3) and ".*." not in layers[lacking[0]].name else []
+            few = len(lacking) == 1 or (len(lacking) == 3 and bool(reading.o.weight))
+            lacking = lacking if few and ".*." not in layers[lacking[0]].name else []
         return frozenset(f"{layers[role].name}.{part}" for role in lacking for part in ("weight", "bias"))
 
     def _with_layout(self, layout: str) -> frozenset[str]:

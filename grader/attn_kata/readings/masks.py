@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from attn_kata.readings import vocabulary
 from attn_kata.readings.reading import SHAPES
+from attn_kata.readings.structure import code_of
 
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
@@ -80,12 +81,19 @@ def documented(text: str, name: str) -> str | None:
     every = _words(text)
     about = "\n".join(line for line in every.split("\n") if name.lower() in line)
     said = _meaning(about) or _meaning(every)
-    return None if said == "additive" and _is_taken_from_1(text, name) else said
+    return None if said == "additive" and (_is_taken_from_1(text, name) or _is_compared(text, name)) else said
 
 
 def _is_taken_from_1(text: str, name: str) -> bool:
     """Whether the code computes 1 - mask: of flags, never of what is added to the scores."""
     return re.search(rf"\b1(?:\.0?)?\s*-\s*{re.escape(name)}\b", text) is not None
+
+
+def _is_compared(text: str, name: str) -> bool:
+    """Whether the code asks where the mask is 0 or 1: of flags, never of what is added to the scores."""
+    return (
+        re.search(rf"\b{re.escape(name)}\s*==\s*(?:0|1|False|True)\b|~{re.escape(name)}\b", code_of(text)) is not None
+    )
 
 
 def _meaning(words: str) -> str | None:

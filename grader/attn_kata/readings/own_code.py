@@ -70,6 +70,8 @@ def builder(reading: Reading) -> str:
             "        return forward(*given, **named)",
             "    theirs.forward = after",
         ]
+    if reading.unrounded:
+        lines += ["    theirs.forward = _unrounded(theirs.forward)"]
     if reading.processor:
         lines += ["    theirs.forward = _on_processor(theirs.forward)"]
     if reading.globals:

@@ -39,6 +39,7 @@
     even          whether it takes only heads of an even size            even=yes
     joins         whether a function returns its heads side by side      joins=yes
     processor     whether what it puts on a GPU stays on the processor   processor=yes
+    unrounded     whether what it rounds stays as it is                  unrounded=yes
     lazy          whether its lazy layers are as wide as x               lazy=yes
     mlp_ratio     how many times as wide as x the mlp is                 mlp_ratio=4
     alike         whether values are as wide as keys, a context as x     alike=yes
@@ -186,6 +187,7 @@ class Reading:
     even: bool = False
     joins: bool = False
     processor: bool = False
+    unrounded: bool = False
     lazy: bool = False
     mlp_ratio: int = 0
     float32: bool = False
@@ -324,6 +326,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "even",
         "joins",
         "processor",
+        "unrounded",
         "lazy",
         "float32",
         "hides_queries",

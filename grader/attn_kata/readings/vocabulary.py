@@ -129,7 +129,8 @@ def role_of(path: str) -> str | None:
     ['q', 'k', 'v', 'o', None]
     """
     path = re.sub(r"\b(\w*)(?:layers|linears|projs|projections|fcs|lins)\.(?:\d+|\*)(?=\.|$)", _list_of_layers, path)
-    parts = [part for part in reversed(path.split(".")) if not part.isdecimal()]
+    # Without the class before a private name: _Attention__fc
+    parts = [re.sub(r"^_\w+?__(?=\w)", "", part) for part in reversed(path.split(".")) if not part.isdecimal()]
     for part in parts:  # `query.linear` is q, though `linear` alone may be the output's
         said = {_LAYER[word] for word in _words(part) if word in _LAYER} - {"o"}
         if said:
