@@ -74,6 +74,14 @@ class Attend(nn.Module):
         return torch.softmax(scores, dim=-1) @ v
 '''
 LAYER_THAT_IS_NOT_HERE = "from of_mine.layers import Linear\n" + ATTEND.replace("nn.Linear", "Linear")
+LOGGER_THAT_IS_NOT_HERE = "from of_mine.logs import shape_logger\n" + ATTEND.replace(
+    "        B, T, E = x.shape", "        shape_logger.debug(x.shape)\n        B, T, E = x.shape"
+)
+STATES = (
+    RESULT_BESIDE_X.replace("memory, decoder_input", "x, states")
+    .replace("memory", "states")
+    .replace("decoder_input", "x")
+)
 LOGGER_OF_A_FILE = (
     "def create_logger(name):\n    return open('logs/' + name, 'w')\n\n\n"
     + ATTEND.replace("        B, T, E = x.shape", "        create_logger('mine').info(x.shape)\n        B, T, E = x.shape")
@@ -115,6 +123,8 @@ PAIRS = {
     "a_function_in_float32": ("sdpa", FUNCTION_IN_FLOAT32, " / math.sqrt(d)", "", {"scale.missing"}),
     "a_mask_of_each_rank": ("sdpa", MASK_OF_EACH_RANK, "masked_fill(hidden, torch.finfo(scores.dtype).min)",
                             "masked_fill(hidden, 0.0)", {"mask.zero_fill"}),
+    "a_logger_that_is_not_here": ("mha", LOGGER_THAT_IS_NOT_HERE, " / math.sqrt(self.d)", "", {"scale.missing"}),
+    "states": ("cross_attention", STATES, " / math.sqrt(q.shape[-1])", "", {"scale.missing"}),
     "a_logger_of_a_file": ("mha", LOGGER_OF_A_FILE, " / math.sqrt(self.d)", "", {"scale.missing"}),
     "of_the_book": ("additive_attention", OF_THE_BOOK, "torch.tanh(", "(", {"additive.no_tanh"}),
     "an_addend_made_of_flags": ("mha", ADDEND_MADE_OF_FLAGS, "mask == 0, -1e9, 0.0", "mask == 0, 0.0, 0.0",
@@ -157,18 +167,51 @@ def test_what_is_ready_made_fails_whatever_its_words_speak_of(shared_engine):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "named"),
     [
-        ("super().__init__()", "super.__init__()"),
-        ("super().__init__()", "super().__init__()\n        self.scale = torch.sqrt(width)"),
+        ("super().__init__()", "super.__init__()", "module.no_super"),
+        (
+            "super().__init__()",
+            "super().__init__()\n        self.scale = torch.sqrt(width)",
+            "numerics.root_of_number",
+        ),
+        ("nn.Linear(width, width)\n\n", "nn.Linear(width)\n\n", "python.arguments"),
+        ("self.h, self.d = ", "self.n_h, self.d = ", "python.undefined_name"),
     ],
 )
-def test_a_constructor_that_raises_whatever_it_is_given_fails(old, new, shared_engine):
+def test_code_that_raises_whatever_it_is_given_fails_and_its_mistake_is_named(old, new, named, shared_engine):
     assert ATTEND.count(old) == 1
     report = shared_engine.grade("mha", (HEAD + ATTEND.replace(old, new)).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "failed"
+    assert told(report) == {named}
     assert "It has no layer" not in " ".join(report.reading["notes"])
+
+
+def test_weights_that_are_plain_tensors_are_named_and_the_rest_is_graded(shared_engine):
+    text = MATRICES_OF_ONE_WIDTH.replace(
+        "nn.Parameter(torch.randn(embedding_dim, embedding_dim)) for _ in range(3)", "0, 0, 0"
+    )
+    text = text.replace("self.WQ, self.WK, self.WV = (0, 0, 0)", "self.WQ = torch.rand(embedding_dim, embedding_dim)")
+    for name in ("WK", "WV"):
+        text = text.replace(
+            "\n\n    def", f"\n        self.{name} = torch.rand(embedding_dim, embedding_dim)\n\n    def", 1
+        )
+    right, wrong = (
+        shared_engine.grade("self_attention", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(" / math.sqrt(q.shape[-1])", ""))
+    )
+
+    assert told(right) == {"module.unregistered"}
+    assert told(wrong) == {"module.unregistered", "scale.missing"}
+
+
+def test_a_mask_of_the_constructor_that_nothing_reads_is_said(shared_engine):
+    text = ATTEND.replace("width, n_heads):", "width, n_heads, attn_mask=None):")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    said = "Its constructor takes attn_mask, and nothing reads it. If it is meant to hide keys, this is mask.lost"
+    assert said in report.reading["notes"]
 
 
 def test_dropout_in_eval_at_a_rate_of_the_constructor_is_named_where_the_kata_has_none(shared_engine):

@@ -17,7 +17,7 @@ from attn_kata.protocol.usual_names import USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
-_LOGGERS = ("logger", "_logger", "LOGGER", "logging", "log")
+_LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
 # trunc_normal_ of timm, and others that write into a weight
 _FIRST_WEIGHTS = re.compile(r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$")
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
@@ -136,10 +136,9 @@ def close(namespace: dict[str, Any]) -> None:
     for name in _PROCESSOR:
         if isinstance(namespace.get(name), Missing):
             namespace[name] = torch.device("cpu")
-    for name in _LOGGERS:
-        if isinstance(namespace.get(name), Missing):
-            namespace[name] = _Silent()
     for name, value in list(namespace.items()):
+        if _LOGGER.match(name) and isinstance(value, Missing):
+            namespace[name] = _Silent()
         if _MAKES_A_LOGGER.match(name) and callable(value):
             namespace[name] = lambda *given, **named: _Silent()
         if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):

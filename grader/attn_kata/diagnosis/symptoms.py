@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from attn_kata.diagnosis import lines
+from attn_kata.diagnosis import lines, own_exceptions
 from attn_kata.diagnosis.outcomes import about_shapes
 from attn_kata.properties.failures import NAN_ON_BOTH_SIDES, AttemptRaised, PropertyFailed, Raised
 
@@ -333,6 +333,16 @@ def _no_maximum(evidence: Evidence) -> int | None:
     return 0 if re.search(r"\bexp\(", evidence.code) else None
 
 
+def _raises(id: str) -> Callable[[Evidence], int | None]:
+    """The line of the first exception that is this mistake by itself."""
+
+    def shows(evidence: Evidence) -> int | None:
+        found = (one for one in evidence.all_raised() if own_exceptions.mistake(one, evidence.code) == id)
+        return next((one.line or 0 for one in found), None)
+
+    return shows
+
+
 ZERO_TIMES_INF = "mask.zero_times_inf"
 FIXED_RANK = "layout.fixed_rank"
 
@@ -368,4 +378,9 @@ EVERYWHERE = (
     Symptom(id="project.slices", shows=_blocks_of_heads),
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
     Symptom(id="dropout.always", shows=_dropout_always),
+    Symptom(id="module.no_super", shows=_raises("module.no_super")),
+    Symptom(id="python.undefined_name", shows=_raises("python.undefined_name")),
+    Symptom(id="python.arguments", shows=_raises("python.arguments")),
+    Symptom(id="numerics.root_of_number", shows=_raises("numerics.root_of_number")),
+    Symptom(id="score.not_transposed", shows=_raises("score.not_transposed")),
 )

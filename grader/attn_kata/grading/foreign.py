@@ -40,6 +40,9 @@ from attn_kata.readings.reading import ROLES, Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
+_OF_EXCEPTIONS = frozenset(  # named by an exception alone
+    ("module.no_super", "python.undefined_name", "python.arguments", "numerics.root_of_number", "score.not_transposed")
+)
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
@@ -133,6 +136,8 @@ class Read:
         of_a_guess = self.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
         # That it wants float32 says nothing of numbers that nothing explains in float32 either.
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
+        # An exception may come of how it was read; whether it is the code's own is looked at apart.
+        of_a_guess |= set(ids) <= _OF_EXCEPTIONS and not diagnosed.reproduced
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 
@@ -232,7 +237,7 @@ class Read:
             return findings, failures
         if listed:
             return _with_parameters(
-                f"its parameters are not all there: {listed[0]} is a plain list", findings, failures
+                f"its parameters are not all there: {listed[0]} is a plain list or tensor", findings, failures
             )
         size = building.LOOK["E"], building.LOOK["D"]
         name = min(shared or slices, key=lambda one: not one.endswith("weight"))

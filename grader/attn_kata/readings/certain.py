@@ -7,41 +7,22 @@ nothing has transposed, layers before `super().__init__()`.
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 import textwrap
 
-import torch
-
+from attn_kata.diagnosis import own_exceptions
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import Search
 from attn_kata.readings.structure import Definition, Structure, code_of
 
-_LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 # About strides and views, and about how a function of the source is called: no input has a part in them.
 _OF_THE_CODE = re.compile(
     r"view size is not compatible with input tensor's size and stride|is a view and is being modified inplace"
 )
-_TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
-_UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
-_UNDEFINED = re.compile(r"^name '(\w+)' is not defined")
 _USUAL = ("torch", "nn", "F", "math", "np", "einsum", "rearrange", "sqrt", "softmax", "Tensor", "Optional")
-_OF_A_CALL = re.compile(
-    r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
-    r"|'__init__' of 'super' object needs an argument"
-)
-
-# The functions of torch take no number: torch.sqrt(q.size(-1)).
-_ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
 _SIZE = r"\.size\(|\.shape\b|\blen\("
-# What may lay keys out so that a product takes them. A batch of vectors needs no transpose: keys @ query[..., None].
-_LAYS_OUT = re.compile(
-    r"transpos|permut|axes|\.[mM]?[TH]\b|\.t\(|einsum|einops|rearrange|movedim|conv|tensordot|adjoint|"
-    r"view|shape\(|squeeze|None\]|flatten|cat\(|stack|split|chunk|unbind|Parameter|\bsum\("
-)
 _OF_BATCHES = re.compile(r"batch[12] must be a 3D tensor")
-_OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
 
 
 def raises(reading: Reading, search: Search, definition: Definition) -> bool:
@@ -73,21 +54,20 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] == "UnboundLocalError":
         return _is_set_too_late(raised, structure)
     if raised.types[0] == "AttributeError":
-        if _TOO_EARLY.search(raised.text) is not None:
+        if own_exceptions.TOO_EARLY.search(raised.text) is not None:
             return True
-        lacks = _LACKS.search(raised.text)
+        lacks = own_exceptions.LACKS.search(raised.text)
         # A name of a tensor, misspelt. What is no tensor's at all was meant for another input.
         if lacks is not None and lacks[1] == "Tensor":
-            near = difflib.get_close_matches(lacks[2], dir(torch.Tensor), 1, 0.8)
-            of_a_dict = lacks[2] in ("get", "items", "keys")
-            return bool(near) and not of_a_dict and not hasattr(torch.Tensor, lacks[2])
+            return lacks[2] not in ("get", "items", "keys") and own_exceptions.misspelt(lacks[2])
         own = lacks is not None and structure.find(lacks[1]) is not None  # and no number that it was built with
         if lacks is not None and own and _is_set_below(lacks[2], raised, structure):
             return True
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":
-        root = _ROOT_OF_A_NUMBER.search(raised.text)
-        return _OF_A_CALL.search(raised.text) is not None or (root is not None and _is_of_sizes(root[1], text))
+        root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
+        of_a_call = own_exceptions.OF_A_CALL.search(raised.text) or own_exceptions.NO_INSTANCE.search(raised.text)
+        return of_a_call is not None or (root is not None and _is_of_sizes(root[1], text))
     if raised.types[0] != "RuntimeError":
         return False
     return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text) or _is_of_heads(raised, text)
@@ -95,13 +75,13 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
 
 def _is_never_imported(raised: Raised, structure: Structure) -> bool:
     """Whether a usual name of torch or Python is imported by nothing; any other name may be another file's."""
-    found = _UNDEFINED.search(raised.text)
+    found = own_exceptions.UNDEFINED.search(raised.text)
     return found is not None and found[1] in _USUAL and found[1] not in structure.imports
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
     """Whether nothing sets a local name before the line that raises, so that no argument could."""
-    found = _UNBOUND.search(raised.text)
+    found = own_exceptions.UNBOUND.search(raised.text)
     line, _ = raised.frames[-1]
     around = _around(line, structure)
     if found is None or around is None:
@@ -171,10 +151,10 @@ def _is_size(value: str, text: str) -> bool:
 
 def _is_untransposed(raised: Raised, text: str) -> bool:
     """Whether the product that raises is of keys that nothing in the source transposes: of layers, or given to a function."""
-    products = re.findall(r"matmul\(|\bbmm\(|[\w\])]\s*@\s*\w", text)
+    products = re.findall(own_exceptions.PRODUCT, text)
     made_here = "Linear(" in text or text.lstrip().startswith("def ")  # or they are what a function is given
-    untransposed = len(products) > 1 and made_here and _LAYS_OUT.search(text) is None
-    return untransposed and _OF_A_PRODUCT.search(raised.text) is not None
+    untransposed = len(products) > 1 and made_here and own_exceptions.LAYS_OUT.search(text) is None
+    return untransposed and own_exceptions.OF_A_PRODUCT.search(raised.text) is not None
 
 
 def _is_of_heads(raised: Raised, text: str) -> bool:

@@ -209,6 +209,10 @@ class DefinitionSearch:
             f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
             for name in self._never_read(others)
         ]
+        said += [
+            f"Its constructor takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
+            for name in self._never_read(tuple(one.name for one in self.definition.build if "mask" in one.name.lower()))
+        ]
         if reading.returns_weights and (after := scores.layers_after(self.definition)):
             said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
         parameter = self.parameter

@@ -35,7 +35,8 @@
     one_group     whether it has one key-value head only                 one_group=yes
     one_head      whether it has one head only                           one_head=yes
     one_length    whether it is built anew for each length               one_length=yes
-    registered    attributes that hold layers in a plain list            registered=heads
+    registered    attributes that hold layers in a plain list, or
+                  weights as plain tensors                               registered=heads
     even          whether it takes only heads of an even size            even=yes
     joins         whether a function returns its heads side by side      joins=yes
     processor     whether what it puts on a GPU stays on the processor   processor=yes

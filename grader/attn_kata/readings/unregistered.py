@@ -1,19 +1,24 @@
-"""Layers in a plain list: the module does not know them, so their weights are no parameters of it (module.unregistered)."""
+"""Layers in a plain list, and plain tensors: they are no parameters of the module that holds them (module.unregistered)."""
 
 from __future__ import annotations
 
 import re
 
+from attn_kata.readings import vocabulary
 from attn_kata.readings.structure import Definition, Structure, code_of
 
 # One attribute alone: several may be unpacked from a list.
 _LISTS = re.compile(r"^\s*self\.(\w+)\s*(?::[^=\n]+)?=\s*\[\s*([\w.]+)\(", re.MULTILINE)
 _EMPTY = re.compile(r"^\s*self\.(\w+)\s*(?::[^=\n]+)?=\s*(?:\[\]|list\(\))", re.MULTILINE)
+_TENSORS = re.compile(
+    r"^\s*self\.(\w+)\s*=\s*(?:torch|nn\.init|init)\.(?:rand|randn|zeros|ones|empty|xavier\w+|kaiming\w+|normal_|uniform_)\(",
+    re.MULTILINE,
+)
 _KNOWN = r"add_module|register_module|setattr|(?:ModuleList|ModuleDict|Sequential)\([^)\n]*self\.{}\b"
 
 
 def names(definition: Definition, structure: Structure) -> tuple[str, ...]:
-    """The attributes of a class, and of the classes that it uses, that hold layers in a plain list."""
+    """The attributes of a class, and of the classes that it uses, that hold layers in a plain list, or q, k, v or o."""
     found = []
     for one in structure.reach(definition):
         code = code_of(one.text) if one.is_class else ""
@@ -22,6 +27,7 @@ def names(definition: Definition, structure: Structure) -> tuple[str, ...]:
             made += [(name, maker) for maker in re.findall(rf"self\.{name}\.append\(\s*([\w.]+)\(", code)]
         made = [(name, maker) for name, maker in made if re.search(_KNOWN.format(name), code) is None]
         found += [name for name, maker in made if _is_layer(maker, structure)]
+        found += [name for name in _TENSORS.findall(code) if vocabulary.role_of(name) in ("q", "k", "v", "o")]
     return tuple(dict.fromkeys(found))
 
 
@@ -40,4 +46,7 @@ def lines(names: tuple[str, ...]) -> list[str]:
         "            if isinstance(held, (list, tuple)) and all(isinstance(one, _nn.Module) for one in held):",
         "                del part.__dict__[name]",
         "                setattr(part, name, _nn.ModuleList(held))",
+        "            if isinstance(held, _torch.Tensor) and held.dim() == 2:",
+        "                del part.__dict__[name]",
+        "                setattr(part, name, _nn.Parameter(held.detach()))",
     ]

@@ -66,7 +66,7 @@ _INPUTS: dict[str, str] = {
     "k": "键 k key keys ks xk keyinput kinput kx keyseq keystates kin",
     "v": "值 v value values vs val vals xv valueinput vinput vx valueseq valuestates vin",
     "context": "annotations context "
-    "encoderhiddenstates memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
+    "encoderhiddenstates states memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
     "xkv keyvalues encodings encoded z encoderout source x2 xkv encout xenc othercontext contexts crossattentioninput",
     "mask": "掩码 mask attnmask attentionmask srcmask tgtmask keypaddingmask paddingmask padmask validlens validlen lengths "
     "seqlens keep keepmask masks selfattnmask causalmask attmask attentionbias attnbias allowed visible contextmask "

@@ -174,6 +174,10 @@ WHERE_RAISED = frozenset(
         "layout.fixed_rank",
         "numerics.large_fill",
         "score.not_transposed",
+        "module.no_super",
+        "python.undefined_name",
+        "python.arguments",
+        "numerics.root_of_number",
     }
 )
 

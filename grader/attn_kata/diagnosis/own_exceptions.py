@@ -1,0 +1,57 @@
+"""Exceptions that say by themselves what is wrong in an attempt's own lines: a name that nothing sets, keys as they come."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import torch
+
+from attn_kata.properties.failures import Raised
+
+TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
+NO_INSTANCE = re.compile(r"descriptor '__init__' (?:of|requires a) 'super' object")  # super.__init__()
+UNDEFINED = re.compile(r"^name '(\w+)' is not defined")
+UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
+LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
+OF_A_CALL = re.compile(
+    r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
+    r"|cannot assign '[\w.]+' object to (?:buffer|parameter)"
+)
+# The functions of torch take no number: torch.sqrt(q.size(-1)).
+ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
+OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
+PRODUCT = r"matmul\(|\bbmm\(|[\w\])]\s*@\s*\w"
+# What may lay keys out so that a product takes them. A batch of vectors needs no transpose: keys @ query[..., None].
+LAYS_OUT = re.compile(
+    r"transpos|permut|axes|\.[mM]?[TH]\b|\.t\(|einsum|einops|rearrange|movedim|conv|tensordot|adjoint|"
+    r"view|shape\(|squeeze|None\]|flatten|cat\(|stack|split|chunk|unbind|Parameter|\bsum\("
+)
+
+
+def misspelt(attribute: str) -> bool:
+    """Whether it is nearly the name of something that every tensor has: `tranpose`."""
+    near = difflib.get_close_matches(attribute, dir(torch.Tensor), 1, 0.8)
+    return bool(near) and not hasattr(torch.Tensor, attribute)
+
+
+def mistake(raised: Raised, code: str) -> str | None:
+    """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments."""
+    if not raised.frames:
+        return None
+    kind, text = raised.types[0], raised.text
+    if TOO_EARLY.search(text) or NO_INSTANCE.search(text):
+        return "module.no_super"
+    if kind in ("NameError", "UnboundLocalError") and (UNDEFINED.search(text) or UNBOUND.search(text)):
+        return "python.undefined_name"
+    lacks = LACKS.search(text) if kind == "AttributeError" else None
+    if lacks is not None:
+        own = re.search(rf"^\s*class {re.escape(lacks[1])}\b", code, re.MULTILINE) is not None
+        return "python.undefined_name" if own or (lacks[1] == "Tensor" and misspelt(lacks[2])) else None
+    if kind == "TypeError" and ROOT_OF_A_NUMBER.search(text):
+        return "numerics.root_of_number"
+    if kind == "TypeError" and OF_A_CALL.search(text):
+        return "python.arguments"
+    if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
+        return "score.not_transposed"
+    return None

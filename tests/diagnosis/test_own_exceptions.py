@@ -1,0 +1,62 @@
+"""An exception that says by itself what is wrong is named, and one that an input may have caused is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from attn_kata.diagnosis import own_exceptions
+from attn_kata.properties.failures import Raised
+
+CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        return q @ k @ v\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "named"),
+    [
+        ("AttributeError", "cannot assign module before Module.__init__() call", "module.no_super"),
+        ("TypeError", "descriptor '__init__' of 'super' object needs an argument", "module.no_super"),
+        ("NameError", "name 'math' is not defined", "python.undefined_name"),
+        (
+            "UnboundLocalError",
+            "cannot access local variable 'out' where it is not associated with a value",
+            "python.undefined_name",
+        ),
+        ("AttributeError", "'Attend' object has no attribute 'n_heads'", "python.undefined_name"),
+        ("AttributeError", "'Tensor' object has no attribute 'tranpose'", "python.undefined_name"),
+        ("AttributeError", "'Tensor' object has no attribute 'last_hidden_state'", None),
+        ("AttributeError", "'NoneType' object has no attribute 'unbind'", None),
+        ("TypeError", "Conv2d.__init__() missing 1 required positional argument: 'kernel_size'", "python.arguments"),
+        (
+            "TypeError",
+            "cannot assign 'Inner' object to buffer 'inner' (torch Tensor or None required)",
+            "python.arguments",
+        ),
+        ("TypeError", "sqrt(): argument 'input' (position 1) must be Tensor, not int", "numerics.root_of_number"),
+        ("TypeError", "unsupported operand type(s) for /: 'Tensor' and 'NoneType'", None),
+        (
+            "RuntimeError",
+            "Expected size for first two dimensions of batch2 tensor to be: [6, 7] but got: [6, 5].",
+            "score.not_transposed",
+        ),
+        ("RuntimeError", "The size of tensor a (5) must match the size of tensor b (2)", None),
+    ],
+)
+def test_it_is_named_by_its_type_and_words(kind, text, named):
+    raised = Raised(types=(kind,), text=text, frames=((3, "forward"),))
+
+    assert own_exceptions.mistake(raised, CODE) == named
+
+
+def test_one_that_is_raised_outside_of_the_attempt_is_not():
+    raised = Raised(
+        types=("TypeError",), text="Attend.forward() missing 1 required positional argument: 'v'", frames=()
+    )
+
+    assert own_exceptions.mistake(raised, CODE) is None
+
+
+def test_a_product_in_code_that_lays_keys_out_is_not_one_of_keys_as_they_come():
+    text = "Expected size for first two dimensions of batch2 tensor to be: [6, 7] but got: [6, 5]."
+    raised = Raised(types=("RuntimeError",), text=text, frames=((3, "forward"),))
+
+    assert own_exceptions.mistake(raised, CODE.replace("k @ v", "k.transpose(1, 2) @ v")) is None
