@@ -186,3 +186,15 @@ def test_code_without_layers_in_a_file_with_the_name_of_a_kata_with_layers_is_re
 
     assert done.returncode == 0, done.stdout
     assert "RIGHT, AS READ  sdpa" in done.stdout
+
+
+def test_a_function_with_the_name_of_a_katas_that_takes_fewer_arguments_is_read_as_what_it_is(run, folder):
+    text = (
+        "import torch\n\n\ndef flash_attention(q, k, v):\n"
+        "    return torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1) @ v\n"
+    )
+    (folder / "flash_attention.py").write_text(text, encoding="utf-8")
+    done = run("grade", "flash_attention.py")
+
+    assert done.returncode == 0, done.stdout
+    assert "RIGHT, AS READ  sdpa" in done.stdout

@@ -68,3 +68,74 @@ def test_every_convention_changes_the_reference():
         changed = conventions.reference(source, [one])
         compile(changed, name, "exec")
         assert changed != source
+
+
+@pytest.mark.parametrize(
+    "words", ["bidirectional (unmasked) attention, no causal mask", "NO mask: every patch sees all"]
+)
+def test_a_block_whose_words_say_that_it_is_not_causal_is_read_so(words, shared_engine):
+    unmasked = ATTEND.replace("mask=None):", "):").replace(
+        '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', ""
+    )
+    text = (
+        f"# {words}\n"
+        + unmasked
+        + BLOCK.replace("class Layer(nn.Module):", f'class Layer(nn.Module):\n    """{words}"""')
+    )
+    report = shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", [mistake.id for one in report.diagnosis for mistake in one.mistakes]
+    assert "this is block.not_causal" in " ".join(report.reading["notes"])
+
+
+# As a site for practice asks for it: classes inside of the class, no output layer, a dropout rate of its own.
+CLASSES_INSIDE = """
+class Layer(nn.Module):
+    class Heads(nn.Module):
+        def __init__(self, width, n_heads):
+            super().__init__()
+            self.h = n_heads
+            self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
+
+        def forward(self, x):
+            q, k, v = (f(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for f in (self.query, self.key, self.value))
+            scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+            scores = scores.masked_fill(scores.new_ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
+            return (F.softmax(scores, dim=-1) @ v).transpose(1, 2).flatten(2)
+
+    class Mlp(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.up, self.down, self.dropout = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), None
+            self.dropout = nn.Dropout(0.2)
+
+        def forward(self, x):
+            return self.dropout(self.down(F.gelu(self.up(x))))
+
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.heads, self.mlp = self.Heads(width, n_heads), self.Mlp(width)
+
+    def forward(self, x):
+        x = x + self.heads(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+"""
+
+
+def test_a_block_with_classes_inside_and_no_output_layer_is_graded_and_hides_no_mistake(shared_engine):
+    right, wrong = (
+        shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (CLASSES_INSIDE, CLASSES_INSIDE.replace("x = x + self.heads", "x = self.heads"))
+    )
+    again = shared_engine.grade(
+        "transformer_block",
+        (HEAD + CLASSES_INSIDE).encode(),
+        attempt="mine.py",
+        reads=True,
+        flags=tuple(right.reading["flags"]),
+    )
+
+    assert right.outcome == again.outcome == "passed", right.ungraded_because
+    assert "output.missing" in " ".join(right.reading["notes"])
+    assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == ["block.no_residual"]

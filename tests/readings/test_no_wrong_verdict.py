@@ -237,6 +237,7 @@ def test_code_that_no_known_mistake_explains_is_graded_as_an_attempt_with_its_ad
         ("# mask: 0 = attend, large negative = block", "additive"),
         ("# mask: 0 means visible, -inf means hidden", "additive"),
         ("# mask: 0 = hidden, 1 = visible", "keep"),
+        ("# the encoder block with the 2 sublayers: 1) attention with the mask 2) the mlp", None),
     ],
 )
 def test_what_words_say_of_a_mask_with_a_number_for_each_meaning(words, meaning):

@@ -6,7 +6,7 @@ import pytest
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
-from attn_kata.readings import calls
+from attn_kata.readings import triangles
 from attn_kata.readings.choice import Chosen
 
 FUNCTION = """
@@ -159,4 +159,4 @@ def test_a_row_without_keys_shows_no_dropout_in_eval(shared_engine):
     ],
 )
 def test_two_ranges_that_are_compared_make_a_triangle_and_one_with_a_number_does_not(line, is_one):
-    assert calls._compares_positions(line) == is_one
+    assert triangles._compares_positions(line) == is_one

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from attn_kata import resources
+from attn_kata import catalog, resources
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable
 from attn_kata.readings import adapter, advice, contract, inference, origin, syntax
@@ -48,6 +48,8 @@ class ReadingOptions:
         if self.strict:
             return None
         if named is not None:
+            if not _may_be_called(source, named):
+                return self.nearest(source)
             told = None if _has_heads(named) else self.nearest(source)
             return (
                 told
@@ -66,7 +68,11 @@ class ReadingOptions:
             if known is not None:
                 says = origin.is_by_contract(source, found, kata.entries, known)
             else:  # beside an attention, a function such as softmax is a part of it
-                says = len(katas) == 1 and origin.has_layers_of(source, kata.solution.read_bytes())
+                says = (
+                    len(katas) == 1
+                    and _may_be_called(source, kata.slug)
+                    and origin.has_layers_of(source, kata.solution.read_bytes())
+                )
                 says = says and not origin.is_part_of_an_attention(found, kata.entries)
             by_contract += [kata] if says else []
         if not by_contract:
@@ -166,6 +172,25 @@ def _no_such_entry(name: str, known: list[str]) -> UsageError:
     return UsageError(
         f"The file has no class or function '{printable(name)}'.{meant}", next_step=f"Name one that it has: {few}"
     )
+
+
+def _may_be_called(source: bytes, slug: str) -> bool:
+    """Whether a function with the name of the kata's takes as many arguments as that needs; True for any other code.
+
+    Only for a kata that knows no code by other names: others tell by their readings.
+    """
+    kata = catalog.find(slug)
+    if contract.of_kata(kata.folder) is not None:
+        return True
+    theirs, ours = syntax.of_source(source), syntax.of_source(kata.solution.read_bytes())
+    for name in kata.entries:
+        found, asked = theirs.find(name), ours.find(name)
+        if found is None or asked is None or found.is_class or asked.is_class:
+            continue
+        takes_any = any(one.name.startswith("*") for one in found.call)
+        if not takes_any and len(found.call) < sum(one.default is None for one in asked.call):
+            return False
+    return True
 
 
 def _is_of_modules(slug: str) -> bool:

@@ -35,7 +35,8 @@ from attn_kata.readings import (
 )
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limited, Limits
+from attn_kata.readings.limited import Limited
+from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding

@@ -441,7 +441,14 @@ def _rates(definition: Definition, structure: Structure, reading: Reading) -> tu
         unset = owner is not definition and made_by is not None and "drop" not in made_by[1] and defaults
         if constant or (unset and any(vocabulary.size_of(one.name) == "p" for one in owner.build)):
             found.append(path)
-    return tuple(found)
+    # Of classes inside of the class, which are found by the names of their dropouts.
+    inside = re.split(r"^\s+class ", code_of(definition.text), flags=re.MULTILINE)[1:]
+    of_inner = [
+        name
+        for text in inside
+        for name in re.findall(r"self\.(\w+)\s*=\s*(?:\w+\.)*Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", text)
+    ]
+    return tuple(dict.fromkeys((*found, *(f"*.{name}" for name in of_inner))))
 
 
 def _has_own_rate(definition: Definition, structure: Structure) -> bool:

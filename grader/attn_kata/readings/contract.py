@@ -44,7 +44,7 @@ from attn_kata.tables import Table
 FILE = "reading.toml"
 KINDS = (
     "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder",
-    "positions", "square", "one_head"
+    "positions", "square", "one_head", "output"
 )  # fmt: skip
 
 
@@ -180,6 +180,7 @@ def _convention(table: Table) -> Convention:
         variant=int(table.number("variant")) if table.has("variant") else 0,
         says=table.text("says", ""),
         unless=table.text("unless", ""),
+        surely=table.text("surely", ""),
         unless_built=table.text("unless_built", ""),
         leaves_out=table.texts("leaves_out", at_least=0) if table.has("leaves_out") else (),
         one_feature=table.truth("one_feature") if table.has("one_feature") else True,

@@ -28,12 +28,15 @@ class Convention:
     variant: int = 0  # of the mistake's variants
     says: str = ""  # a regular expression that the source must have; "" for none
     unless: str = ""  # one that it must not have
+    surely: str = ""  # one that says it, whatever else the source has
     unless_built: str = ""  # what the constructor must not be given: then the contract's value is chosen, not a default
     leaves_out: tuple[str, ...] = ()
     one_feature: bool = True  # whether it gives numbers for a width of 1
 
     def is_said(self, text: str) -> bool:
         """Whether the words of a source say it."""
+        if self.surely and re.search(self.surely, text) is not None:
+            return True
         without = self.unless and re.search(self.unless, text)
         return not without and (not self.says or re.search(self.says, text) is not None)
 

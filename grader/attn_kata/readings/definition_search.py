@@ -16,7 +16,9 @@ from attn_kata.readings import (
     conventions,
     masks,
     positions,
+    roles,
     scores,
+    triangles,
     vocabulary,
 )
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
@@ -84,7 +86,7 @@ class DefinitionSearch:
     @property
     def parameter(self) -> Parameter | None:
         """The parameter of the call that takes a mask, or None."""
-        return calls.mask_parameter(self.definition, self.contract)
+        return roles.mask_parameter(self.definition, self.contract)
 
     @property
     def _said(self) -> str:
@@ -152,7 +154,7 @@ class DefinitionSearch:
         if self.contract.is_block and parameter is not None:
             if "pad" in parameter.name.lower() and parameter.default is not None:
                 parameter = None  # it hides padding, and no later keys
-            elif not calls.makes_triangle(self.definition, self.search.structure):
+            elif not triangles.makes_triangle(self.definition, self.search.structure):
                 first = {one.order: one for one in reversed(readings)}
                 forms = {order: self._forms_of_a_block(one) for order, one in first.items()}
                 readings = [replace(one, **form) for one in readings for form in forms[one.order]]
@@ -195,7 +197,7 @@ class DefinitionSearch:
 
     def masks_untried(self, reading: Reading) -> tuple[str, ...]:
         """The other parameters of the call that take masks, and are left out: those that were not tried apart."""
-        others = calls.other_masks(self.definition, reading, self.contract)
+        others = roles.other_masks(self.definition, reading, self.contract)
         return tuple(name for name in others if name not in self.right_beside and name not in self._never_read(others))
 
     def _never_read(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -204,7 +206,7 @@ class DefinitionSearch:
 
     def notes(self, reading: Reading) -> tuple[str, ...]:
         """What is to be said of the masks that the code takes, and of its dimensions, in sentences."""
-        others = calls.other_masks(self.definition, reading, self.contract)
+        others = roles.other_masks(self.definition, reading, self.contract)
         said = [
             f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
             for name in self._never_read(others)
@@ -247,7 +249,7 @@ class DefinitionSearch:
             own = {name: getattr(self.mask_of.reading, name) for name in ("builder", "lengths", "mask")}
             with_own = [replace(calls.with_mask_call(one, definition, contract), **own) for one in called]
             called = with_own if self.parameter is not None else with_own + called
-        if "causal" not in self.given and calls.always_causal(definition, structure) and not contract.causal:
+        if "causal" not in self.given and triangles.always_causal(definition, structure) and not contract.causal:
             called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
         if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
             called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
@@ -266,9 +268,9 @@ class DefinitionSearch:
 
     def _causal(self, reading: Reading) -> tuple[bool, ...]:
         """Whether code that speaks of a triangle hides later keys by itself, the likeliest first."""
-        if calls.is_switched_off(reading, self.definition):
+        if triangles.is_switched_off(reading, self.definition):
             return (False, True)
-        if calls.makes_triangle(self.definition, self.search.structure):
+        if triangles.makes_triangle(self.definition, self.search.structure):
             return (True,)  # a triangle that is made and not used would be hidden by the other reading
         # Code that takes a mask may speak of a triangle that it is given.
         return (True, False) if self.parameter is None else (False, True)
@@ -302,7 +304,7 @@ class DefinitionSearch:
             single = self._best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
         # A context that has the name of one may have a length of its own; of x and y nothing says so.
-        unnamed = self.contract.is_cross and calls.is_of_two_unnamed(self.definition)
+        unnamed = self.contract.is_cross and roles.is_of_two_unnamed(self.definition)
         may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
         own_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
         if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
@@ -362,7 +364,7 @@ class DefinitionSearch:
         """The reading; but with the triangle that it leaves off, where that one is wrong in a known way."""
         if ranked.mistakes or ranked.reading.causal or self.contract.is_block or self.contract.rotation:
             return ranked
-        on = calls.switched_on(ranked.reading, self.definition, self.search.structure)
+        on = triangles.switched_on(ranked.reading, self.definition, self.search.structure)
         if on is None or {"build", "call", "causal"} & set(self.given):
             return ranked
         may_be_square = self.contract.takes_qkv or not self.contract.is_module
@@ -569,7 +571,7 @@ class DefinitionSearch:
         """The reading; but with another mask of the call in the place of the first, where that one is wrong in a known way."""
         if masked.mistakes or "call" in self.given or "mask" in self.given or self.contract.with_mask is not None:
             return masked
-        for name in calls.other_masks(self.definition, masked.reading, self.contract)[:MOST_OTHER_MASKS]:
+        for name in roles.other_masks(self.definition, masked.reading, self.contract)[:MOST_OTHER_MASKS]:
             if name in self._never_read((name,)):
                 continue
             others = {one.name for one in self.definition.call if vocabulary.input_of(one.name) == "mask"} - {name}

@@ -14,6 +14,7 @@ from attn_kata.readings import (
     calls,
     contract,
     padding_builders,
+    roles,
     rotations,
     scores,
     structure,
@@ -128,7 +129,7 @@ def _is_plain_product(definition: Definition, text: str) -> bool:
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
     text = structure.without_log_softmax(structure.code_of(found.text(definition)))
-    inputs = calls.call_inputs(definition)
+    inputs = roles.call_inputs(definition)
     given = [what for what in inputs.values() if what != "mask"]
     layered = re.search(r"\b(?:Linear|Parameter|Conv1[dD])\(", text) is not None
     layered = layered or structure.has_layers_of_attention(definition)

@@ -16,10 +16,7 @@ from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.stages import scale
-from attn_kata.properties.handle import Transport
-from attn_kata.protocol import wire
-from attn_kata.protocol.messages import AS_GIVEN, Argument, Build, Call, LoadWeights, Request
-from attn_kata.readings import causal, rotations
+from attn_kata.readings import causal, narrowed_probes, rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import ROLES, Reading
@@ -27,7 +24,6 @@ from attn_kata.readings.reading import ROLES, Reading
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
 KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)", "(T, B)")
-
 # Heads as wide as x have scores that are sqrt(H) times as large as the contract's, which the root of their width makes up for.
 _SCALES_OF_WIDE_HEADS = (
     *variants("scale.missing", {"scale": scale(lambda state: state.H**-0.5)}),
@@ -151,8 +147,11 @@ class Limits:
         That is the layer of keys whose score is a plain product, or one that is missing beside others for q, k and v.
         """
         layers, reading = self.contract.layers, self.reading
-        if not reading.is_class or self.contract.is_block or self.contract.rotation:
+        if not reading.is_class or self.contract.rotation:
             return frozenset()
+        if self.contract.is_block:  # a block whose heads' results are joined, and go through no layer
+            lacks = bool(reading.q.weight) and not reading.o.weight
+            return frozenset(f"{layers['o'].name}.{part}" for part in ("weight", "bias")) if lacks else frozenset()
         if self.contract.has_score:
             lacking = ["k"] * (not reading.k.weight)
         else:
@@ -212,7 +211,7 @@ class Limits:
                 state.handed = self.narrowed(cast("Tensor", mask)) if is_given else None
             if self.reading.hides_queries and self.place is not None:
                 mask = given[skipped + self.place] if len(given) > skipped + self.place else None
-                state.kept_queries = _kept_queries(self.narrowed(mask)) if isinstance(mask, Tensor) else None
+                state.kept_queries = kept_queries(self.narrowed(mask)) if isinstance(mask, Tensor) else None
             return state
 
         if self.without_weights:
@@ -223,35 +222,44 @@ class Limits:
         if self.reading.hides_queries and self.place is not None:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:
-            limited = replace(limited, probes=lambda: [one for one in map(_as_square, pipeline.probes()) if one])
+            limited = replace(
+                limited, probes=lambda: [one for one in map(narrowed_probes.as_square, pipeline.probes()) if one]
+            )
         if self.reading.even:
             of_any = limited.probes
             limited = replace(limited, probes=lambda: [one for one in of_any() if self._has_even_heads(one)])
         if self.reading.dims == 4 or (self.reading.dims == 3 and self.contract.is_module):
-            limited = replace(limited, probes=functools.partial(_of_rank, self.reading.dims, limited.probes))
+            limited = replace(
+                limited, probes=functools.partial(narrowed_probes.of_rank, self.reading.dims, limited.probes)
+            )
         if not self.reading.square and self.reading.causal and {"k", "key"} & set(self.contract.inputs):
             every = limited.probes
-            limited = replace(limited, probes=lambda: [_with_fewer_queries(one) for one in every()])
+            limited = replace(limited, probes=lambda: [narrowed_probes.with_fewer_queries(one) for one in every()])
         if self.reading.alike and self.contract.has_own_sizes:
             of_sizes = limited.probes
-            limited = replace(limited, probes=lambda: [_of_one_size(one) for one in of_sizes()])
+            limited = replace(limited, probes=lambda: [narrowed_probes.of_one_size(one) for one in of_sizes()])
         elif self.contract.has_score and self.as_they_are:
             of_score = limited.probes
             limited = replace(
-                limited, probes=lambda: [_with_keys_of(one, len(self.contract.arguments)) for one in of_score()]
+                limited,
+                probes=lambda: [narrowed_probes.with_keys_of(one, len(self.contract.arguments)) for one in of_score()],
             )
         elif self.reading.is_one_of_heads:
             of_heads = limited.probes
-            limited = replace(limited, probes=lambda: [_of_one_size(one, wide=2) for one in of_heads()])
+            limited = replace(limited, probes=lambda: [narrowed_probes.of_one_size(one, wide=2) for one in of_heads()])
         elif len(self.reading.fused) == 3 and self.contract.has_own_sizes:
             of_fused = limited.probes
-            limited = replace(limited, probes=lambda: [_with_values_as_keys(one) for one in of_fused()])
+            limited = replace(limited, probes=lambda: [narrowed_probes.with_values_as_keys(one) for one in of_fused()])
         elif self.reading.alike and (self.contract.is_cross or self.contract.has_score):
             of_cross = limited.probes
-            limited = replace(limited, probes=lambda: [one for one in of_cross() if _is_of_one_width(one.args)])
+            limited = replace(
+                limited, probes=lambda: [one for one in of_cross() if narrowed_probes.is_of_one_width(one.args)]
+            )
         elif self.reading.alike:
             probes = limited.probes
-            limited = replace(limited, probes=lambda: [replace(one, args=_alike(one.args)) for one in probes()])
+            limited = replace(
+                limited, probes=lambda: [replace(one, args=narrowed_probes.alike(one.args)) for one in probes()]
+            )
         for symbol, fixed in (("G", self.reading.one_group), ("H", self.reading.one_head)):
             if fixed:
                 limited = replace(limited, probes=functools.partial(self._with_one, symbol, limited.probes))
@@ -303,88 +311,6 @@ def _no_weights(state: State) -> None:
     state.out = (out, torch.zeros_like(weights))
 
 
-def _of_rank(dims: int, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
-    """The probes with at least so many dimensions. Ones that are added have size 2: along size 1 every softmax gives 1."""
-    found = []
-    for one in probes():
-        args = one.args
-        while isinstance(args[0], Tensor) and args[0].dim() < dims:
-            wider = (isinstance(part, Tensor) and part.is_floating_point() for part in args)
-            args = tuple(
-                torch.stack([part, part / 2]) if wide else part for part, wide in zip(args, wider, strict=True)
-            )
-        found.append(replace(one, args=args))
-    return found
-
-
-def _as_square(probe: Probe) -> Probe | None:
-    """The probe with as many queries as keys; None where its mask would leave a query without a key then.
-
-    Those that are square already may have as many tokens as a head has numbers: a scale by their number would pass.
-    """
-    count = min(one.shape[-2] for one in probe.args[:2])
-    args = []
-    for one in probe.args:
-        if isinstance(one, Tensor) and one.dim() > 1:
-            one = one[..., :count, :] if one.is_floating_point() else one[..., :count, :count]
-            if not one.is_floating_point() and not bool(one.any(-1).all()):
-                return None
-        args.append(one)
-    sizes = {**probe.sizes, **dict.fromkeys({"Tq", "Tk"} & set(probe.sizes), count)}
-    return replace(probe, args=tuple(args), sizes=sizes)
-
-
-def _with_fewer_queries(probe: Probe) -> Probe:
-    """The probe with no more queries than keys: the first of them, as the last positions, would see no key."""
-    queries, keys = (one.shape[-2] for one in probe.args[:2])
-    if queries <= keys:
-        return probe
-    kept = max(1, keys - 2)
-    args = [one[..., :kept, :] if isinstance(one, Tensor) and one.shape[-2] == queries else one for one in probe.args]
-    return replace(probe, args=tuple(args), sizes={**probe.sizes, "Tq": kept})
-
-
-def _with_keys_of(probe: Probe, sizes: int) -> Probe:
-    """The probe of a learned score whose keys are compared as they are: as wide as what the query becomes.
-
-    That is (I, C, D), with D as large as C; or (I, C), with queries as wide as keys.
-    """
-    query, key = probe.build[:2]
-    if sizes > 2:
-        return replace(probe, build=(query, key, key), sizes={**probe.sizes, "hidden_dim": key})
-    q = probe.args[0]  # (B, Tq, I)
-    wide = q.repeat(1, 1, -(-key // q.shape[-1]))[..., :key].contiguous()
-    return replace(probe, build=(key, key), args=(wide, *probe.args[1:]), sizes={**probe.sizes, "query_dim": key})
-
-
-def _of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
-    """The probe of a module built with (I, D, V), for values as wide as keys, and x so many times as wide."""
-    size = probe.build[1]
-    x = probe.args[0]  # (..., T, I)
-    repeated = x.repeat(*[1] * (x.dim() - 1), -(-wide * size // x.shape[-1]))[..., : wide * size].contiguous()
-    sizes = {**probe.sizes, **dict.fromkeys({"Din", "E"} & set(probe.sizes), wide * size), "Dv": size}
-    return replace(probe, args=(repeated, *probe.args[1:]), build=(wide * size, size, size), sizes=sizes)
-
-
-def _with_values_as_keys(probe: Probe) -> Probe:
-    """The probe of a module built with (I, D, V), for values as wide as keys."""
-    size = probe.build[1]
-    return replace(probe, build=(probe.build[0], size, size), sizes={**probe.sizes, "Dv": size})
-
-
-def _is_of_one_width(args: tuple[Any, ...]) -> bool:
-    """Whether the context is as wide as x, or the keys as the query."""
-    x, context = args[:2]
-    return bool(x.shape[-1] == context.shape[-1])
-
-
-def _alike(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a function with values (..., Tk, Dv) as wide as the keys (..., Tk, D)."""
-    width = args[1].shape[-1]
-    values = args[2].repeat(*[1] * (args[2].dim() - 1), -(-width // args[2].shape[-1]))[..., :width]
-    return (*args[:2], values.contiguous(), *args[3:])
-
-
 def _first(mask: Tensor, dim: int) -> Tensor:
     """The first entry along a dimension for all of them, where the mask has it."""
     if mask.dim() < -dim:
@@ -407,126 +333,7 @@ def _first_keys(mask: Tensor) -> Tensor:
     return torch.arange(mask.shape[-1]) < count
 
 
-class Limited:
-    """A Transport that asks under limits. `attempt` says for which of the two sides."""
-
-    def __init__(self, transport: Transport, limits: Limits, *, attempt: bool) -> None:
-        self._transport, self._attempt = transport, attempt
-        self._plain, self._masked = limits, limits.of_masked_function()
-        self._names: dict[int, tuple[str, ...]] = {}  # of each module's parameters
-        self._heads: dict[int, int] = {}  # of each module
-
-    @property
-    def generation(self) -> int:
-        return self._transport.generation
-
-    def block(self, words: tuple[str, ...]) -> None:
-        """Block these operations in the underlying transport."""
-        self._transport.block(words)
-
-    def ask(self, request: Request) -> wire.Reply:
-        """The reply to the request under the limits."""
-        if isinstance(request, Build):
-            self._heads[request.module] = self._plain.heads(tuple(value for _, value in request.args))
-        request = self._with_parameters(request)
-        if not isinstance(request, Call):
-            reply = self._transport.ask(request)
-            if isinstance(request, Build):
-                as_given = reply.texts == (AS_GIVEN,) and not reply.tensors
-                self._names[request.module] = tuple(sorted(request.weights if as_given else reply.texts))
-            return reply
-        return self._without_lacking(request, self._ask(request))
-
-    def _ask(self, request: Call) -> wire.Reply:
-        if request.name == self._plain.contract.builder:
-            return self._transport.ask(request)
-        limits = self._masked if request.name == self._masked.contract.entry else self._plain
-        if limits.place is None:
-            if limits.fixes_base and request.name == limits.contract.entry:
-                request = replace(request, args=request.args[:2])
-            return self._transport.ask(request)
-        if self._attempt:
-            return self._of_attempt(request, limits, limits.place)
-        kept = self._kept_queries(request, limits, limits.place)
-        reply = _with_kept_alone(self._transport.ask(_of_reference(_unasked(request, kept), limits)), kept)
-        if limits.without_weights and reply.status == wire.OK and reply.tensors[1].data is not None:
-            none = replace(reply.tensors[1], data=torch.zeros_like(reply.tensors[1].data))
-            reply = replace(reply, tensors=(reply.tensors[0], none, *reply.tensors[2:]))
-        return reply
-
-    @property
-    def _lacking(self) -> frozenset[str]:
-        """The parameters that the code does not have as the contract has them."""
-        return self._plain.zeroed | self._plain.shared | self._plain.slices | self._plain.as_they_are
-
-    def _with_parameters(self, request: Request) -> Request:
-        """The request with the parameters that the code can have."""
-        if not isinstance(request, (Build, LoadWeights, Call)) or not self._lacking & set(request.weights):
-            return request
-        start = len(request.tensors) - len(request.weights)
-        heads = self._heads.get(request.module or 0, 1)
-        given = dict(zip(request.weights, request.tensors[start:], strict=True))
-        return replace(request, tensors=(*request.tensors[:start], *self._plain.parameters(given, heads).values()))
-
-    def _without_lacking(self, request: Call, reply: wire.Reply) -> wire.Reply:
-        """The reply without the gradients of the parameters that the code lacks."""
-        lacking = self._lacking
-        differentiated = bool(request.cotangents) or request.labels is not None
-        if not lacking or not differentiated or request.module is None or reply.status != wire.OK:
-            return reply
-        names = self._names.get(request.module, ())
-        start = len(reply.tensors) - len(names)
-        parts = [
-            replace(part, data=None) if name in lacking else part
-            for name, part in zip(names, reply.tensors[start:], strict=True)
-        ]
-        return replace(reply, tensors=(*reply.tensors[:start], *parts))
-
-    @staticmethod
-    def _kept_queries(request: Call, limits: Limits, place: int) -> Tensor | None:
-        """The queries (T,) or (B, T) that the mask of a call keeps, where it is one for queries and keys; or None."""
-        if not limits.reading.hides_queries or len(request.args) <= place or request.args[place][0] != "tensor":
-            return None
-        mask = request.tensors[request.args[place][1]]
-        return _kept_queries(limits.narrowed(mask)) if mask.dim() > 1 else None
-
-    def _of_attempt(self, request: Call, limits: Limits, place: int) -> wire.Reply:
-        if len(request.args) <= place or limits.reading.mask == "none":
-            return self._transport.ask(request)
-        kind, index = request.args[place]
-        if kind != "tensor":
-            return self._transport.ask(request)
-        given = request.tensors[index]
-        narrowed = limits.narrowed(given)
-        kept = self._kept_queries(request, limits, place)
-        tensors = (*request.tensors[:index], narrowed, *request.tensors[index + 1 :])
-        reply = _with_kept_alone(self._transport.ask(_unasked(replace(request, tensors=tensors), kept)), kept)
-        if request.inputs_after and reply.status == wire.OK:
-            reply = _with_given(reply, max(1, len(request.returns)) + index, narrowed, given)
-        return reply
-
-
-def _of_reference(request: Call, limits: Limits) -> Call:
-    args = tuple(request.tensors[value] if kind == "tensor" else value for kind, value in request.args)
-    if not args:
-        return request
-    limited = limits.of_reference(args)
-    described: list[Argument] = []
-    tensors = list(request.tensors)
-    for number, value in enumerate(limited):
-        if not isinstance(value, Tensor):
-            described.append(("value", value))
-        elif number < len(request.args) and request.args[number][0] == "tensor":
-            tensors[request.args[number][1]] = value
-            described.append(request.args[number])
-        else:  # the mask that the code makes: after the arguments, and before the weights
-            at = len(tensors) - len(request.weights)
-            tensors.insert(at, value)
-            described.append(("tensor", at))
-    return replace(request, args=tuple(described), tensors=tuple(tensors))
-
-
-def _kept_queries(mask: Tensor) -> Tensor:
+def kept_queries(mask: Tensor) -> Tensor:
     """The queries (T,) or (B, T) that a mask of keys (..., T, T) keeps, where it is one for both."""
     kept = mask[..., 0, :]  # (T,), (B, T) or (B, H, T)
     while kept.dim() > 2:
@@ -536,39 +343,10 @@ def _kept_queries(mask: Tensor) -> Tensor:
 
 def _lose_hidden_queries(state: State) -> None:
     if state.kept_queries is not None and isinstance(state.out, Tensor):
-        state.out = _of_kept(state.out, state.kept_queries)
+        state.out = of_kept(state.out, state.kept_queries)
 
 
-def _of_kept(out: Tensor, kept: Tensor) -> Tensor:
+def of_kept(out: Tensor, kept: Tensor) -> Tensor:
     """The output (B, T, E) with that of the first query that is kept in place of each that is hidden."""
     first = kept.int().argmax(-1).expand(out.shape[0])  # (B,)
     return torch.where(kept[..., None], out, out[torch.arange(out.shape[0]), first][:, None])
-
-
-def _unasked(request: Call, kept: Tensor | None) -> Call:
-    """The request with 0 for the cotangents of the queries that a mask hides."""
-    if kept is None:
-        return request
-    tensors = list(request.tensors)
-    for index in (one for one in request.cotangents if one is not None):
-        tensors[index] = tensors[index] * kept[..., None]
-    return replace(request, tensors=tuple(tensors))
-
-
-def _with_kept_alone(reply: wire.Reply, kept: Tensor | None) -> wire.Reply:
-    """The reply without what the queries get that a mask hides, which is nobody's to say."""
-    if kept is None or reply.status != wire.OK:
-        return reply
-    out = reply.tensors[0].data
-    if out is None or out.dim() != 3 or out.shape[1] != kept.shape[-1] or not out.is_floating_point():
-        return reply
-    return replace(reply, tensors=(replace(reply.tensors[0], data=_of_kept(out, kept)), *reply.tensors[1:]))
-
-
-def _with_given(reply: wire.Reply, place: int, narrowed: Tensor, given: Tensor) -> wire.Reply:
-    """The reply with the mask that the test gave, where the call left the narrowed one as it was."""
-    after = reply.tensors[place].data if len(reply.tensors) > place else None
-    if after is None or after.shape != narrowed.shape or not torch.equal(after, narrowed):
-        return reply
-    same = replace(reply.tensors[place], data=given)
-    return replace(reply, tensors=(*reply.tensors[:place], same, *reply.tensors[place + 1 :]))

@@ -40,6 +40,11 @@ _SHAPE = re.compile(
 _RESULT = re.compile(
     r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"
 )  # "masked weights are set to 0": a weight, no flag
+# "1) attention" counts the parts of a block, which is no word for hiding then.
+_PARTS = re.compile(
+    r"\b\d+\)|\b(?:encoder|decoder|transformer|attention|residual|feed[- ]?forward|mlp|ffn|each|this|one|first|second)"
+    r"[ -]blocks?\b"
+)
 # A sentence of a docstring that goes on in the next line, and no line about another parameter.
 _GOES_ON = re.compile(r"(?<=[\w,`)])[ \t]*\n[ \t]*(?=[a-z(`])(?![`*]*\w+[`*]*\s*(?:\([^()\n]*\))?\s*:)")
 _NO_PADDING = re.compile(r"\bno[nt][- ]?(?:a )?pad(?:ding|ded|s)?\b")
@@ -134,7 +139,8 @@ def _words(text: str) -> str:
     strings = [_GOES_ON.sub(" ", one) for one in strings]
     lines = "\n".join([*comments, *strings]).lower().split("\n")
     kept = (line for line in lines if "nan" not in line)  # about rows with nothing to attend to
-    return "\n".join(_RESULT.sub(" ", _SHAPE.sub(" ", _NO_PADDING.sub("real", line))) for line in kept)
+    kept = (_PARTS.sub(" ", _SHAPE.sub(" ", _NO_PADDING.sub("real", line))) for line in kept)
+    return "\n".join(_RESULT.sub(" ", line) for line in kept)
 
 
 def forms(text: str, name: str, said: str | None) -> Iterator[Form]:

@@ -55,8 +55,8 @@ def builder(reading: Reading) -> str:
     if reading.rates:
         lines += [
             "    for path, part in theirs.named_modules():",
-            "        if '.'.join('*' if name.isdecimal() else name for name in path.split('.')) in "
-            + f"{reading.rates!r}:",
+            "        starred = '.'.join('*' if name.isdecimal() else name for name in path.split('.'))",
+            f"        if {{starred, '*.' + path.rpartition('.')[2]}} & {set(reading.rates)!r}:",
             "            part.p = p",
         ]
     if reading.own_rate:  # nothing but eval() turns it off

@@ -23,7 +23,8 @@
                   in a dict or a dataclass, their names                  returns=out or returns=out,attn
                   where a learned score returns its weights alone        returns=weights, returns=weights:1
     bypassed      submodules that are no part of the attention           bypassed=layer_norm
-    rates         dropouts with a rate of their own, which get p         rates=attention.dropout
+    rates         dropouts with a rate of their own, which get p; *.NAME
+                  for those of this name anywhere                        rates=attention.dropout
     own_rate      whether it drops at a rate that nobody sets: off       own_rate=yes
     unturned      functions and submodules that turn by positions: off   unturned=apply_rotary_emb
     angles        functions and submodules that make the angles for it   angles=precompute_freqs_cis
@@ -101,7 +102,7 @@ _VALUE = re.compile(
     r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
-_PARAMETER = re.compile(r"[^\W\d]\w*(?:\.(?:\w+|\*))*")
+_PARAMETER = re.compile(r"(?:\*\.)?[^\W\d]\w*(?:\.(?:\w+|\*))*")
 
 
 def is_path(text: str) -> bool:

@@ -22,7 +22,8 @@ from attn_kata.readings import adapter
 from attn_kata.readings.behaviour import Asked, Ranked, answers, masked_probe, mistakes, partly, some_probes
 from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limited, Limits
+from attn_kata.readings.limited import Limited
+from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.structure import Structure
 
