@@ -45,6 +45,39 @@ class Attention(nn.Module):
         weights = torch.softmax(torch.bmm(keys, decoder_hidden.unsqueeze(2)), dim=1)
         return (weights * encoder_outputs).sum(1), weights
 """
+# A well-known way to write it: the layer has one output, so that the weights do not depend on the query.
+ONE_VECTOR_FOR_BOTH = """
+class Attention(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.energy = nn.Linear(hidden_size * 3, 1)
+
+    def forward(self, decoder_hidden, encoder_output):
+        expanded = decoder_hidden.unsqueeze(1).expand(-1, encoder_output.size(1), -1)
+        weights = F.softmax(self.energy(torch.cat((expanded, encoder_output), 2)), dim=1)
+        return (weights * encoder_output).sum(1)
+"""
+KINDS_BY_A_NAME = """
+class Attention(nn.Module):
+    def __init__(self, name, query_dim, value_dim, attn_dim):
+        super().__init__()
+        self.name = name
+        if name == "dot":
+            pass
+        elif name in ["general", "gen"]:
+            self.w = nn.Linear(value_dim, query_dim)
+        elif name in ["concat", "cat"]:
+            self.w, self.v = nn.Linear(query_dim + value_dim, attn_dim), nn.Linear(attn_dim, 1)
+
+    def forward(self, dec_hidden, enc_outputs):
+        if self.name in ["concat", "cat"]:
+            query = dec_hidden[:, None].expand(-1, enc_outputs.shape[1], -1)
+            scores = self.v(torch.tanh(self.w(torch.cat((query, enc_outputs), -1))))
+        else:
+            keys = enc_outputs if self.name == "dot" else self.w(enc_outputs)
+            scores = keys @ dec_hidden[..., None]
+        return (F.softmax(scores, dim=1) * enc_outputs).sum(1)
+"""
 PAIRS = {
     "the_context_goes_on": (CONTEXT_GOES_ON, "dim=2)\n        mixed", "dim=1)\n        mixed", {"softmax.query_axis"}),
     "a_product_of_two_layers": (PRODUCT_OF_TWO_LAYERS, "F.softmax(scores, dim=1)", "scores", {"softmax.missing"}),
@@ -75,3 +108,29 @@ def test_that_only_the_weights_are_graded_is_said(shared_engine):
     report = shared_engine.grade("multiplicative_attention", text, attempt="mine.py", reads=True)
 
     assert "Its output goes through linear_out and is not graded: its weights are" in report.reading["notes"]
+
+
+def test_one_vector_for_query_and_key_is_named(shared_engine):
+    report = shared_engine.grade(
+        "additive_attention", (HEAD + ONE_VECTOR_FOR_BOTH).encode(), attempt="mine.py", reads=True
+    )
+    again = shared_engine.grade(
+        "additive_attention",
+        (HEAD + ONE_VECTOR_FOR_BOTH).encode(),
+        attempt="mine.py",
+        reads=True,
+        flags=tuple(report.reading["flags"]),
+    )
+
+    assert told(report) == told(again) == {"additive.no_tanh"}
+
+
+@pytest.mark.parametrize("slug", ["additive_attention", "multiplicative_attention"])
+def test_the_kind_of_score_that_the_kata_asks_for_is_chosen(slug, shared_engine):
+    right, wrong = (
+        shared_engine.grade(slug, (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (KINDS_BY_A_NAME, KINDS_BY_A_NAME.replace("F.softmax(scores, dim=1)", "scores"))
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert told(wrong) == {"softmax.missing"}

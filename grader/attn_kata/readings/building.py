@@ -226,7 +226,8 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return "linear"
     symbol = vocabulary.size_in(parameter.name, text)
     allowed = _allowed(parameter.name, text)
-    if contract.has_score and scores.KIND.search(parameter.name.lower()):
+    of_scores = contract.has_score and len(allowed) > 1 and scores.kind_of(contract, allowed) in allowed
+    if of_scores or (contract.has_score and scores.KIND.search(parameter.name.lower())):
         return scores.kind_of(contract, allowed)
     if allowed and parameter.default is None:
         return allowed[0]
@@ -296,8 +297,8 @@ _SCALES = re.compile(r"(?:use_?|is_?|with_?|do_?)?scal(?:e|ed|ing)(?:_?attn\w*|_
 def _allowed(name: str, text: str) -> list[str]:
     """The texts that a source allows for an argument, in quotes: assert kind in ("dot", "general")."""
     compared = re.findall(rf"\b{re.escape(name)}\s*==\s*([\"'][\w-]+[\"'])", text)
-    listed = re.search(rf"\b{re.escape(name)}\s+(?:not\s+)?in\s*[\[({{]([^\])}}]*)[\])}}]", text)
-    every = listed[1] if listed is not None else ", ".join(compared)
+    listed = re.findall(rf"\b{re.escape(name)}\s+(?:not\s+)?in\s*[\[({{]([^\])}}]*)[\])}}]", text)
+    every = ", ".join(compared + listed if compared else listed[:1])
     return re.findall(r"'[\w-]+'", every.replace('"', "'"))
 
 

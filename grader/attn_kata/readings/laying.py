@@ -41,6 +41,12 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
         weight, bias = _own(role, one, contract)
         lines.append(f"{role}_weight, {role}_bias = {weight}, {bias}")
         names[role] = role
+    if reading.v.layout == "score":  # v (Wq q + Wk k), without what is between: one vector for both
+        both = ", ".join(f"v_weight @ {role}_weight" for role in reading.fused)
+        path, bias = reading.v.weight, reading.v.bias
+        flat = "" if path.endswith(".weight") else ".flatten()"
+        lines.append(f'laid = {{"{path}": _torch.cat([{both}], 1){flat}}}')
+        return [*lines, *[f'laid["{bias}"] = v_bias'] * bool(bias), "return laid"]
     lines.append("laid = {}")
     done: set[str] = set()
     for role in names:

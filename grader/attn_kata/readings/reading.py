@@ -72,7 +72,19 @@ Pairs = tuple[tuple[str, str], ...]
 
 ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
 LAYOUTS = (
-    *("rows", "columns", "conv", "heads", "heads_columns", "columns_heads", "shared", "slices", "wide", "vector"),
+    *(
+        "rows",
+        "columns",
+        "conv",
+        "heads",
+        "heads_columns",
+        "columns_heads",
+        "shared",
+        "slices",
+        "wide",
+        "vector",
+        "score",
+    ),
     *("left", "right"),  # of an output layer: the columns of the heads' result lie left or right of those of x
 )
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")

@@ -158,6 +158,10 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
         shape = weights[vector]
         layout = "vector" if len(shape) == 1 else "columns" if shape[1] == 1 else "rows"
         v = _layer(vector, shapes, layout)
+        if not matrices and len(vectors) == 1 and _SIDES.search(definition.text):  # for query and key side by side
+            whole = replace(v, layout="score")
+            both = {"q": whole, "k": whole, "v": whole, "arrangement": "beside"}
+            found += [with_flags(reading, {**both, "fused": order}) for order in _orders(definition)]
         if len(matrices) == 1:
             layer = _layer(matrices[0], shapes, "rows")
             for order in _orders(definition):
@@ -182,13 +186,26 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
 
 def layers_after(definition: Definition) -> tuple[str, ...]:
     """The layers that only what follows the softmax is given: tanh(W [context; query]) (Luong et al., 2015)."""
-    before, _, after = code_of(definition.text).rpartition("softmax")
+    code = code_of(definition.text)
+    begin = code.rfind("softmax")
+    end = _end_of_call(code, begin)
+    before, after = (code[:end], code[end:]) if begin >= 0 else (code, "")
     return tuple(
         name
         for name, made in definition.layers.items()
         if made == "Linear" and re.search(rf"self\.{name}\(", after) and not re.search(rf"self\.{name}\(", before)
         if re.search(r"\bcat\(", after)
     )
+
+
+def _end_of_call(code: str, begin: int) -> int:
+    """Where the brackets that are opened after a place in code are all closed again."""
+    depth = 0
+    for place in range(code.find("(", begin), len(code)):
+        depth += (code[place] in "([{") - (code[place] in ")]}")
+        if depth == 0:
+            return place + 1
+    return len(code)
 
 
 def _pairs(matrices: list[str], definition: Definition) -> list[tuple[str, str]]:
