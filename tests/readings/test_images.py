@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_kinds import HEAD
-from tests.readings.test_masks_and_flags import told
 
 # As in models of diffusion: convolutions of one pixel, a norm in groups that do not divide every width, and the input added.
 OF_PIXELS = """
@@ -68,13 +68,8 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_it_is_read_and_hides_no_mistake(name, shared_engine):
     slug, text, old, new, named = PAIRS[name]
-    assert text.count(old) == 1
-    right, wrong = (
-        shared_engine.grade(slug, (HEAD + each).encode(), attempt="mine.py", reads=True)
-        for each in (text, text.replace(old, new))
-    )
+    _, wrong = right_and_wrong(shared_engine, slug, text, old, new)
 
-    assert right.outcome == "passed", (right.ungraded_because, [one.message for one in right.findings])
     assert told(wrong) == named
 
 
