@@ -17,6 +17,7 @@ GRADIENTS = replace(CALL, cotangents=(1,), tensors=(torch.ones(3), torch.ones(3)
 AFTER = replace(CALL, inputs_after=True)
 ON_A_DEVICE = replace(CALL, args=(*CALL.args, ("device", "meta")))
 RECORDED = replace(CALL, record=True)
+TRACED = replace(GRADIENTS, trace=True)
 OF_A_MODULE = replace(GRADIENTS, name=None, module=1)
 BUILD = Build(name="M", module=1)
 WITH_WEIGHTS = Build(name="M", module=1, weights=("a",), tensors=(torch.ones(3),))
@@ -48,6 +49,7 @@ def reply(
         (CALL, reply(wire.REFUSED, ("aten::softmax", "3"))),
         (RECORDED, reply(wire.OK, ("op aten::mm",), 1)),
         (ON_A_DEVICE, reply(wire.OK, count=1, flags=wire.ABSENT, device=wire.META)),
+        (TRACED, reply(wire.OK, ("3 add 3",), count=1)),
         (GRADIENTS, reply(wire.OK, count=2)),
         (AFTER, reply(wire.OK, count=2)),
         (OF_A_MODULE, reply(wire.OK, count=4)),
@@ -81,6 +83,8 @@ def test_a_reply_of_the_right_parts_answers(request_: Request, given_: wire.Repl
         (CALL, reply(wire.REFUSED)),
         (CALL, reply(wire.BAD_RESULT)),
         (ON_A_DEVICE, reply(wire.OK, count=1, flags=wire.ABSENT)),
+        (TRACED, reply(wire.OK, count=2)),
+        (TRACED, reply(wire.OK, count=1, flags=wire.ABSENT)),
         (GRADIENTS, reply(wire.OK, count=1)),
         (GRADIENTS, reply(wire.OK, count=3)),
         (OF_A_MODULE, reply(wire.OK, count=1)),
@@ -99,7 +103,7 @@ def test_a_reply_of_other_parts_does_not(request_: Request, given_: wire.Reply) 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
-    st.sampled_from([CALL, GRADIENTS, AFTER, ON_A_DEVICE, RECORDED, OF_A_MODULE, BUILD, WEIGHTS, LOAD, BLOCK]),
+    st.sampled_from([CALL, GRADIENTS, AFTER, ON_A_DEVICE, RECORDED, TRACED, OF_A_MODULE, BUILD, WEIGHTS, LOAD, BLOCK]),
     st.integers(0, wire.REFUSED),
     st.lists(st.text(max_size=3), max_size=3),
     st.lists(st.tuples(st.sampled_from(wire.DTYPES), st.integers(0, 2), st.integers(0, 3)), max_size=4),

@@ -31,6 +31,7 @@ from attn_kata.attempt.results import (
     gradients,
     with_sharing,
 )
+from attn_kata.attempt.tracer import Tracer
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import AS_GIVEN, Adapt, Block, Build, Call, Load, LoadWeights, Request
 
@@ -201,6 +202,8 @@ class Executor:
         for leaf in leaves:
             leaf.requires_grad_()
 
+        if request.trace:
+            return self._trace(target, arguments)
         texts: tuple[str, ...] = ()
         lenient = _lenient_views() if request.lenient_views else contextlib.nullcontext()
         with lenient, blocked.autograd_off_if_blocked():
@@ -245,6 +248,13 @@ class Executor:
             weights: list[Tensor] = [] if built is None else [value for _, value in built.parameters()]
             parts += gradients(results, leaves + weights, cotangents)
         return (*map(form, opaque), *texts), tuple(parts)
+
+    def _trace(self, target: Callable[..., Any], arguments: list[Any]) -> Content:
+        """What the operations of a call gave, as `Tracer.told` describes it; what it raises itself ends it."""
+        with contextlib.suppress(Exception), blocked.autograd_off_if_blocked(), Tracer(self._filename) as tracer:
+            target(*arguments)
+        texts, numbers = tracer.told()
+        return texts, ((numbers, 0),)
 
     # ---------------------------------------------------------------------------------------------------- look-up
 

@@ -15,8 +15,10 @@ import torch
 
 from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.activations import with_activations
+from attn_kata.diagnosis.departure import Departure, Traced, again, traced
 from attn_kata.diagnosis.fills import with_fills
 from attn_kata.diagnosis.gradients import differ
+from attn_kata.diagnosis.in_part import InPart, in_part
 from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
@@ -41,6 +43,8 @@ class Diagnosed:
     notes: list[str] = field(default_factory=list)
     reproduced: bool = True
     unexplained: list[str] = field(default_factory=list)
+    in_part: frozenset[str] = frozenset()  # those of them that are certain though something else is unknown
+    departures: list[Departure] = field(default_factory=list)  # on each probe, where nothing explains the numbers
 
 
 def diagnose(
@@ -67,6 +71,21 @@ def diagnose(
     if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
         asked = [one.without_ones() for one in asked]
     sets = [_explain(pipeline, one, finite, source) for pipeline, one in zip(pipelines, asked, strict=True)]
+    followed: list[list[Traced]] = [[] for _ in pipelines]
+    parts: list[InPart | None] = [None for _ in pipelines]
+    only_in_part: frozenset[str] = frozenset()
+    for place, (pipeline, one) in enumerate(zip(pipelines, asked, strict=True)):
+        if not sets[place]:
+            followed[place] = traced(pipeline, one, attempt)
+            parts[place] = part = in_part(pipeline, one, followed[place])
+            if part is not None:
+                others = _explain(part.pipeline, part.asked, finite, source)
+                sets[place] = [part.ids | each for each in others or [frozenset()]]
+                only_in_part |= frozenset() if others else part.ids
+                followed[place] = [] if others else again(part.pipeline, part.asked, followed[place])
+    # How far it is right, where nothing explains its numbers.
+    far = [each.departure for one in followed for each in one if each.departure is not None and each.departure.wrong]
+    explained = all(sets) and not only_in_part
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
@@ -78,7 +97,7 @@ def diagnose(
         parameters={name: shape for one in asked for name, shape in one.parameters.items()},
         gradients_differ=_gradients_differ(pipelines, asked, sets, attempt, source),
         nan_where_masked=any(one.nan_where_masked() for one in asked),
-        explained=all(sets),
+        explained=explained,
         found=frozenset(id for one in sets if len(one) == 1 for id in one[0]),
         fixed_rank=fixed_rank,
     )
@@ -106,10 +125,15 @@ def diagnose(
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)
     raised_line = _raising_line(evidence)
+    measured = {id: one.line for one in parts if one is not None for id in one.ids}
     found = _plausible([ids for ids in found if len(ids) == smallest], source, raised_line)
     entries = catalogue.load()
     diagnoses = [
-        Diagnosis(mistakes=[_named(entries[id], sizes, source, shown.get(id) or raised_line) for id in sorted(ids)])
+        Diagnosis(
+            mistakes=[
+                _named(entries[id], sizes, source, shown.get(id) or raised_line, measured.get(id)) for id in sorted(ids)
+            ]
+        )
         for ids in found
     ]
     notes = ["two calls with equal inputs gave different results"] if evidence.unsteady else []
@@ -120,20 +144,24 @@ def diagnose(
         if name in core and not isinstance(failure, (NoAnswer, RaisedAnother, ReadyMade))
     ]
     seen = any(answer.output is not None for one in asked for answer in one.answers)
+    first = min(far, key=lambda one: len(one.right), default=None)
     if not diagnoses and numbers and seen:  # an exception, or wrong parameters, say themselves what is wrong
         notes.append(
             f"the values are right; no known mistake that breaks {', '.join(numbers[:3])} was seen in the code"
             if evidence.values_right
-            else "no known mistake gives these numbers; look at the properties that fail"
+            else "no known mistake gives these numbers" + ("" if first else "; look at the properties that fail")
         )
+    notes += [str(first)] if first else []
     torch.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
     return Diagnosed(
         diagnoses=diagnoses,
         pictures=drawn,
-        explained=all(sets),
+        explained=explained,
         notes=notes,
         reproduced=any(ids for one in sets for ids in one),
+        in_part=only_in_part,
+        departures=far,
         unexplained=[] if shown or not diagnoses else _unexplained(pipelines, asked, findings, failures),
     )
 
@@ -303,8 +331,11 @@ def _code(source: bytes) -> str:
         return ""
 
 
-def _named(entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_line: int | None) -> NamedMistake:
-    line = lines.find(entry.id, source, raised_line=raised_line)
+def _named(
+    entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_line: int | None, measured: int | None
+) -> NamedMistake:
+    """The mistake with its words. `measured`: the line where its numbers were seen, for one that no syntax shows."""
+    line = lines.find(entry.id, source, raised_line=raised_line) or measured
     texts = _text(source).split("\n")  # as Python counts lines
     return NamedMistake(
         id=entry.id,

@@ -44,6 +44,7 @@ from attn_kata.report.model import Finding
 _OF_EXCEPTIONS = frozenset(  # named by an exception alone
     ("module.no_super", "python.undefined_name", "python.arguments", "numerics.root_of_number", "score.not_transposed")
 )
+_SURE_IN_PART = ("scale.", "softmax.")
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
@@ -105,7 +106,9 @@ class Read:
         without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
-    def no_verdict(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> str | None:
+    def no_verdict(
+        self, findings: list[Finding], failures: dict[str, PropertyFailed], diagnosed: Diagnosed
+    ) -> str | None:
         """Why a failure that the diagnosis does not explain is no verdict: the code may have been read wrong. Or None.
 
         Of public code that failed so and that was judged by hand, as much was right as wrong.
@@ -114,19 +117,27 @@ class Read:
         if any(isinstance(one, ReadyMade) for one in failures.values()):
             return None
         if not doubt:
-            return self._fails_unexplained(findings, failures)
+            seen = diagnosed.departures
+            if seen and any(one.mixes for one in seen) and all(one.mixes or one.factor == 1 for one in seen):
+                return None  # its weights are right, so it is read right, and what it mixes by them is not
+            return self._fails_unexplained(findings, failures, "".join(f" {one}." for one in seen[:1]))
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
         tried = f"{self.chosen.reading.entry}({how}): {doubt}"
         return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
 
-    def _fails_unexplained(self, findings: list[Finding], failures: dict[str, PropertyFailed]) -> str | None:
-        """What fails first, where it is numbers or exceptions; None for what says by itself what is wrong."""
+    def _fails_unexplained(
+        self, findings: list[Finding], failures: dict[str, PropertyFailed], so_far: str
+    ) -> str | None:
+        """What fails first, where it is numbers or exceptions; None for what says by itself what is wrong.
+
+        `so_far` says how far it is right.
+        """
         core = [one for one in findings if one.tier == "core" and one.property in failures]
         told = [failures[one.property] for one in core]
         raised = [one for one in told if isinstance(one, AttemptRaised)]
         if not core or any(isinstance(one, NoAnswer) for one in told) or self._fails_by_itself(raised):
             return None
-        return unread.UNEXPLAINED.format(property=core[0].property, message=core[0].message)
+        return unread.UNEXPLAINED.format(property=core[0].property, message=core[0].message, so_far=so_far)
 
     def explains(self, diagnosed: Diagnosed) -> bool:
         """Whether the diagnosis names what the code does.
@@ -139,6 +150,8 @@ class Read:
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
         of_a_guess |= set(ids) <= _OF_EXCEPTIONS and not diagnosed.reproduced
+        # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
+        of_a_guess |= set(ids) <= diagnosed.in_part and not any(id.startswith(_SURE_IN_PART) for id in ids)
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 

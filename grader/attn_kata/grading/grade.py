@@ -212,7 +212,7 @@ class _Grading:
         elif outcome == "passed" and self._read is None and len(self._source) <= MAX_SOURCE_FOR_LINES:
             diagnosed = Diagnosed(notes=beyond.notes(failures, self._source))
         if self._read is not None and outcome == "failed" and not not_written and self._job.diagnose:
-            doubt = None if self._read.explains(diagnosed) else self._read.no_verdict(findings, failures)
+            doubt = None if self._read.explains(diagnosed) else self._read.no_verdict(findings, failures, diagnosed)
             if doubt is not None:
                 return self._ungraded(doubt)
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)

@@ -15,7 +15,7 @@ from attn_kata.readings.structure import Structure
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 
 UNEXPLAINED = (
-    "under this reading '{property}' does not hold, and no known mistake explains it: {message}. It may be read wrong. "
+    "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} It may be read wrong. "
     "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is right, grade the code as an attempt: "
     "--write-adapter FILE, then attn-kata grade FILE --strict"
 )

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attn_kata.properties.failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised, Refused
 from attn_kata.properties.recording import cost, recording
-from attn_kata.properties.results import Opaque, Result, opaque, received
+from attn_kata.properties.results import Opaque, Result, Step, opaque, received, steps
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import AS_GIVEN, OPAQUE, Argument, Build, Call, LoadWeights, Request
 
@@ -198,6 +198,24 @@ class Target:
             recording=recording(tuple(texts)) if record or devices else None,
             cost=cost(tuple(texts)) if measure else None,
         )
+
+    def trace(self, *args: Any, training: bool | None = None) -> list[Step]:
+        """What each operation of a call gives, in order; if the call raises, those before.
+
+        Raises Refused, AttemptDied, and AttemptRaised where there is no such function.
+        """
+        name, module = self._called()
+        tensors, described = describe_arguments(args)
+        request = Call(
+            name=name,
+            module=module,
+            args=described,
+            tensors=tuple(tensors),
+            training=training,
+            seed=next(_numbers),
+            trace=True,
+        )
+        return steps(ask(self._transport, request))
 
 
 class Function(Target):

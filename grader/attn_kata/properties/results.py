@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,3 +89,33 @@ def opaque(form: str, answered: list[wire.TensorReply], number: int, place: int)
         tensor = answered.pop(0) if word == "tensor" else None
         items.append(word if tensor is None else (tensor.shape, tensor.dtype))
     return Opaque(kind=instead if kind == "other" else kind, items=tuple(items), number=number, place=place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What one operation of a call gave, and the line of the attempt that it is on."""
+
+    line: int
+    operation: str
+    value: Tensor
+
+
+_STEP = re.compile(r"(\d{1,7}) (\S{1,40}) ((?:\d{1,7}(?:,\d{1,7}){0,7})?)")
+
+
+def steps(reply: wire.Reply) -> list[Step]:
+    """The steps that a traced call tells. What is not told as it should be ends them."""
+    numbers = reply.tensors[0].data
+    if numbers is None or numbers.dtype != torch.float64 or numbers.dim() != 1:
+        return []
+    found: list[Step] = []
+    start = 0
+    for text in reply.texts:
+        told = _STEP.fullmatch(text)
+        sizes = [int(size) for size in told[3].split(",") if size] if told else []
+        end = start + math.prod(sizes)
+        if told is None or end > len(numbers):
+            break
+        found.append(Step(line=int(told[1]), operation=told[2], value=numbers[start:end].reshape(sizes)))
+        start = end
+    return found

@@ -136,6 +136,7 @@ class Call(Request):
     devices          also return which operations would mix devices if the inputs were not on the default one
     measure          also return what the operations cost; runs without gradients. Only one of the three can be asked for
     lenient_views    `Tensor.view` copies instead of raising
+    trace            instead of the result, return what the operations of the call gave, up to an exception of its own
     of_answers       its tensors are made from earlier answers, so it cannot be prefetched
     """
 
@@ -154,6 +155,7 @@ class Call(Request):
     devices: bool = False
     measure: bool = False
     lenient_views: bool = False
+    trace: bool = False
     of_answers: bool = False
 
 

@@ -1,0 +1,62 @@
+"""Keeps what the operations of a call give, one after another, with the line of the attempt that each of them is on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from attn_kata.attempt.devices import tensors_in
+
+MOST_STEPS = 400
+MOST_NUMBERS = 1 << 20  # of all steps together: what is traced is a probe, and small
+
+
+class Tracer(TorchFunctionMode):
+    """A context that keeps the result of every operation on tensors: each number that the attempt could have printed.
+
+    Operations of torch's own layers count as those of the line that calls the layer. What writes into a tensor counts as a
+    step with all of that tensor. Only floating-point results are kept.
+    """
+
+    def __init__(self, filename: str) -> None:
+        super().__init__()
+        self._filename = filename
+        self._texts: list[str] = []
+        self._values: list[Tensor] = []
+        self._numbers = 0
+
+    def told(self) -> tuple[tuple[str, ...], Tensor]:
+        """`LINE OPERATION SIZES` of each step, and the numbers of all steps in a row, float64."""
+        numbers = torch.cat(self._values) if self._values else torch.zeros(0, dtype=torch.float64)
+        return tuple(self._texts), numbers
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        written = args[:1] if func is Tensor.__setitem__ else out
+        for value in tensors_in(written):
+            self._keep(func, value)
+        return out
+
+    def _keep(self, func: Callable[..., Any], value: Tensor) -> None:
+        is_plain = value.device.type == "cpu" and value.layout is torch.strided and value.is_floating_point()
+        if not is_plain or not 0 < value.numel() <= MOST_NUMBERS - self._numbers or len(self._texts) >= MOST_STEPS:
+            return
+        line = self._line()
+        if line is None:
+            return
+        self._numbers += value.numel()
+        sizes = ",".join(map(str, value.shape))
+        self._texts.append(f"{line} {getattr(func, '__name__', 'an operation')[:40].replace(' ', '_')} {sizes}")
+        self._values.append(value.detach().to(torch.float64, copy=True).reshape(-1))
+
+    def _line(self) -> int | None:
+        """The innermost line of the attempt that is running."""
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self._filename:
+            frame = frame.f_back  # type: ignore[assignment]
+        return frame.f_lineno if frame is not None else None

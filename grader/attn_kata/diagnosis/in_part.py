@@ -1,0 +1,144 @@
+"""Mistakes that are certain though something else, which is unknown, is wrong too: what the attempt computes shows them.
+
+The search of the diagnosis compares results. Where no set of mistakes gives the result, the scores and the weights that the
+attempt computes on its way may still be those of a known mistake.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import partial
+
+from torch import Tensor
+
+from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, factor_between, seen
+from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
+from attn_kata.diagnosis.probing import ProbeResults
+
+MOST = 2  # mistakes in the weights
+_RESULT = ("mix", "merge", "output", "back")  # stages after the weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPart:
+    """Mistakes that are certain, and the line of one that is measured. `pipeline` makes them; `asked` is what it is asked."""
+
+    ids: frozenset[str]
+    line: int | None
+    pipeline: Pipeline
+    asked: ProbeResults
+
+
+def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
+    """The mistakes in the scale, or in all that makes the weights, that every probe shows; None where none are certain."""
+    if not followed or len(followed) < len(asked.calls):
+        return None
+    first = _of_scale(pipeline, asked, followed)
+    if first is None:
+        return _of_weights(pipeline, asked, followed)
+    more = _of_weights(first.pipeline, first.asked, again(first.pipeline, first.asked, followed))
+    return first if more is None else replace(more, ids=first.ids | more.ids, line=first.line)
+
+
+def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
+    """The mistake in the scale, where the scores of every probe are the right ones times a factor.
+
+    Where the factors are those of no known mistake, it is `scale.other`.
+    """
+    departed = [one.departure for one in followed if one.departure is not None]
+    factors = [one.factor for one in departed if one.factor is not None]
+    wrong = {place for place, factor in enumerate(factors) if factor != 1}
+    if len(factors) < len(followed) or not _shows_without_mask(asked, wrong) or "scale" not in pipeline.stages:
+        return None
+    seen_plainly = sorted(wrong, key=lambda place: getattr(asked.begun[place], "keep", None) is not None)
+    line = departed[seen_plainly[0]].wrong_line  # where no mask has been put on them yet
+    for variant in pipeline.variants:
+        if set(variant.stages) == {"scale"} and all(map(partial(_scales, pipeline, variant), asked.begun, factors)):
+            return _with(pipeline, (variant,), asked, line)
+
+    def scale_by_another_number(state: State) -> None:
+        pipeline.stages["scale"](state)
+        state.scores = state.scores * state.factor
+
+    other = Variant(id="scale.other", stages={"scale": scale_by_another_number})
+    begun = [State(**vars(state), factor=factor) for state, factor in zip(asked.begun, factors, strict=True)]
+    return _with(pipeline, (other,), replace(asked, begun=begun), line)
+
+
+def _scales(pipeline: Pipeline, variant: Variant, begun: State, factor: float) -> bool:
+    """Whether a mistake multiplies the right scores by this factor."""
+    scores = seen(pipeline, begun)[SCORES] * factor
+    return along_keys(SCORES, scores).is_it((seen(_made(pipeline, (variant,)), begun)[SCORES],))
+
+
+def _of_weights(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
+    """The one smallest set of mistakes whose weights the attempt mixes values by, on every probe that tells."""
+    departed = [one.departure.wrong if one.departure is not None else "" for one in followed]
+    wrong = [place for place, name in enumerate(departed) if name in (SCORES, WEIGHTS)]
+    if not wrong:
+        return None
+    before = tuple(one for one in pipeline.variants if one.shows_in_values and not set(one.stages) & set(_RESULT))
+    first = min(wrong, key=lambda place: getattr(asked.begun[place], "keep", None) is not None)
+    order = [first, *(place for place in range(len(followed)) if place != first)]
+    probes = [(asked.begun[place], followed[place]) for place in order]
+    for count in range(1, MOST + 1):
+        sets = (chosen for chosen in itertools.combinations(before, count) if _are_apart(chosen))
+        shown = [chosen for chosen in sets if all(_gives(pipeline, chosen, *probe) for probe in probes)]
+        if len(_ids(shown)) > 1:  # a softmax over the queries, and q and k swapped, are each other's transpose
+            exactly = partial(_gives, pipeline, as_laid_out=True)
+            shown = [chosen for chosen in shown if all(exactly(chosen, *probe) for probe in probes)]
+        if shown:
+            return _with(pipeline, shown[0], asked, None) if len(_ids(shown)) == 1 else None
+    return None
+
+
+def _ids(sets: list[tuple[Variant, ...]]) -> set[frozenset[str]]:
+    return {frozenset(variant.id for variant in chosen) for chosen in sets}
+
+
+def _are_apart(chosen: tuple[Variant, ...]) -> bool:
+    stages = [name for variant in chosen for name in variant.stages]
+    return len(stages) == len(set(stages))
+
+
+def _gives(
+    pipeline: Pipeline, chosen: tuple[Variant, ...], begun: State, one: Traced, *, as_laid_out: bool = False
+) -> bool:
+    """Whether the weights that the attempt takes are those of these mistakes.
+
+    Scores that are taken for weights show nothing, whatever they are multiplied by: an unknown softmax may come after them.
+    Nor do weights with as many numbers as the result.
+    """
+    try:
+        made = seen(_made(pipeline, chosen), begun)
+    except (RuntimeError, IndexError, ValueError):
+        return False
+    if WEIGHTS not in made:
+        return False
+    weights = made[WEIGHTS]
+    if any(_are_scores(weights, scores) for scores in (made[SCORES], seen(pipeline, begun)[SCORES])):
+        return False
+    return weights.numel() == made[CONTEXT].numel() or one.mixes_by(weights, as_laid_out=as_laid_out)
+
+
+def _are_scores(weights: Tensor, scores: Tensor) -> bool:
+    return along_keys(SCORES, scores).is_it((weights,)) or factor_between([weights], scores) is not None
+
+
+def _shows_without_mask(asked: ProbeResults, wrong: set[int]) -> bool:
+    """Whether one of these probes has no mask, or none has: what shows with a mask alone is a mistake of the mask."""
+    plain = {place for place, state in enumerate(asked.begun) if getattr(state, "keep", None) is None}
+    return bool(wrong & plain if plain else wrong)
+
+
+def _made(pipeline: Pipeline, chosen: tuple[Variant, ...]) -> Pipeline:
+    """The pipeline that makes these mistakes."""
+    stages = {name: stage for variant in chosen for name, stage in variant.stages.items()}
+    others = tuple(one for one in pipeline.variants if not set(one.stages) & set(stages))
+    return replace(pipeline, stages={**pipeline.stages, **stages}, variants=others)
+
+
+def _with(pipeline: Pipeline, chosen: tuple[Variant, ...], asked: ProbeResults, line: int | None) -> InPart:
+    ids = frozenset(variant.id for variant in chosen)
+    return InPart(ids=ids, line=line, pipeline=_made(pipeline, chosen), asked=asked)

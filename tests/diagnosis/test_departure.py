@@ -1,0 +1,224 @@
+"""Where no known mistake gives the numbers: how far the attempt is right, and which mistakes are certain all the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from attn_kata.diagnosis.departure import along_keys
+from attn_kata.engine.client import Engine
+from attn_kata.properties.results import steps
+from attn_kata.protocol import wire
+from attn_kata.report.model import Report
+
+PLAIN = """
+import math
+
+import torch
+from torch import nn
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads, dropout=0.0):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"{embed_dim} is no multiple of {num_heads}")
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+        self.H, self.D, self.p = num_heads, embed_dim // num_heads, dropout
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q = self.q_proj(x).view(B, T, self.H, self.D).transpose(1, 2)
+        k = self.k_proj(x).view(B, T, self.H, self.D).transpose(1, 2)
+        v = self.v_proj(x).view(B, T, self.H, self.D).transpose(1, 2)
+        scores = q @ k.transpose(-2, -1)
+        scores = scores / math.sqrt(self.D)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(dim=-1)
+        weights = nn.functional.dropout(weights, self.p, self.training)
+        context = weights @ v
+        together = context.transpose(1, 2).reshape(B, T, E)
+        return self.o_proj(together)
+"""
+EACH_HEAD = PLAIN.replace(
+    """        scores = q @ k.transpose(-2, -1)
+        scores = scores / math.sqrt(self.D)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(dim=-1)
+        weights = nn.functional.dropout(weights, self.p, self.training)
+        context = weights @ v
+        together = context.transpose(1, 2).reshape(B, T, E)
+""",
+    """        found = []
+        keep = torch.ones(B, self.H, T, T, dtype=torch.bool, device=x.device) if mask is None else mask.expand(B, self.H, T, T)
+        for head in range(self.H):
+            scores = torch.einsum("bid,bjd->bij", q[:, head], k[:, head]) / math.sqrt(self.D)
+            scores = scores.masked_fill(~keep[:, head], float("-inf"))
+            weights = nn.functional.dropout(scores.softmax(dim=-1), self.p, self.training)
+            found.append(weights @ v[:, head])
+        together = torch.cat(found, dim=-1)
+""",
+)
+SCALE = "scores / math.sqrt(self.D)"
+MASK = 'float("-inf")'
+SOFTMAX = "weights = scores.softmax(dim=-1)"
+MIX = "context = weights @ v"
+OUTPUT = "return self.o_proj(together)"
+TWICE = "return self.o_proj(self.o_proj(together))"
+SCORES = "scores = q @ k.transpose(-2, -1)"
+
+
+def edited(text: str, *edits: tuple[str, str]) -> str:
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.split("\n"), 1) if part in line)
+
+
+def graded(engine: Engine, text: str) -> Report:
+    return engine.grade("mha", text.encode(), attempt="mha.py")
+
+
+def named(report: Report) -> set[str]:
+    return {mistake.id for one in report.diagnosis for mistake in one.mistakes}
+
+
+@pytest.mark.parametrize("text", [PLAIN, EACH_HEAD], ids=["at once", "each head"])
+def test_a_right_attempt_passes(shared_engine, text):
+    report = graded(shared_engine, text)
+
+    assert report.passed, [one.message for one in report.findings]
+
+
+@pytest.mark.parametrize(
+    ("edits", "right", "at", "wrong", "instead"),
+    [
+        (
+            [(SCORES, "scores = q.sum(-1, True) @ k.sum(-1, True).mT")],
+            "q, k and v are right",
+            "v = self",
+            "The scores",
+            "k.sum",
+        ),
+        (
+            [(SOFTMAX, "weights = torch.log1p(scores.exp())")],
+            "q, k, v and the scores are right",
+            "scores.masked_fill",
+            "The weights",
+            "log1p",
+        ),
+        (
+            [(MIX, 'context = torch.einsum("bhii,bhid->bhid", weights, v)')],
+            "q, k, v, the scores and the weights are right",
+            "scores.softmax",
+            "The context",
+            "einsum",
+        ),
+        (
+            [("v = self.v_proj(x)", "v = self.v_proj(x.cumsum(1))")],
+            "q, k, the scores and the weights are right",
+            "scores.softmax",
+            "v",
+            "x.cumsum",
+        ),
+    ],
+)
+def test_it_says_how_far_an_attempt_with_an_unknown_mistake_is_right(shared_engine, edits, right, at, wrong, instead):
+    text = edited(PLAIN, *edits)
+
+    report = graded(shared_engine, text)
+
+    assert report.outcome == "failed"
+    assert not named(report)
+    assert not report.explained
+    said = report.notes[-1]
+    assert f"(line {line_of(text, at)})" in said
+    assert f"{wrong} {'are' if wrong.endswith('s') else 'is'} the first that" in said
+    assert said.endswith(f"line {line_of(text, instead)}")
+
+
+def test_a_mistake_behind_the_output_is_said(shared_engine):
+    text = edited(PLAIN, (OUTPUT, TWICE))
+
+    report = graded(shared_engine, text)
+
+    assert report.notes[-1] == f"All is right up to the output (line {line_of(text, TWICE)}). What is returned is not"
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "id", "part"),
+    [
+        (PLAIN, (SCALE, "scores / math.sqrt(B + 1)"), "scale.other", "B + 1"),
+        (PLAIN, (SCALE, "scores * 0.3"), "scale.other", "0.3"),
+        (EACH_HEAD, ("/ math.sqrt(self.D)", "/ (self.H + 0.5)"), "scale.other", "self.H + 0.5"),
+    ],
+)
+def test_another_scale_is_named_with_its_line(shared_engine, text, edit, id, part):
+    text = edited(text, edit)
+
+    report = graded(shared_engine, text)
+
+    assert [[mistake.id for mistake in one.mistakes] for one in report.diagnosis] == [[id]]
+    assert report.diagnosis[0].mistakes[0].line == line_of(text, part)
+    assert report.explained
+
+
+@pytest.mark.parametrize(
+    ("edits", "id"),
+    [
+        ([(SCALE, "scores / math.sqrt(E)")], "scale.embed_dim"),
+        ([(SCALE, "scores / math.sqrt(B + 1)")], "scale.other"),
+        ([(SOFTMAX, "weights = scores.softmax(dim=-2)")], "softmax.query_axis"),
+        ([(MASK, "0.0")], "mask.zero_fill"),
+        ([("~mask, ", "mask, ")], "mask.inverted"),
+    ],
+)
+@pytest.mark.parametrize(
+    "unknown", [(OUTPUT, TWICE), (MIX, "context = weights @ v.cumsum(2)")], ids=["output", "values"]
+)
+def test_a_known_mistake_beside_an_unknown_one_is_named(shared_engine, edits, id, unknown):
+    report = graded(shared_engine, edited(PLAIN, *edits, unknown))
+
+    assert named(report) == {id}
+    assert not report.explained  # and the report says that there is more
+    assert report.notes
+
+
+def test_two_known_mistakes_beside_an_unknown_one_are_named(shared_engine):
+    report = graded(
+        shared_engine,
+        edited(PLAIN, (SCALE, "scores / self.D"), (SOFTMAX, "weights = scores.softmax(dim=1)"), (OUTPUT, TWICE)),
+    )
+
+    assert named(report) == {"scale.no_sqrt", "softmax.head_axis"}
+
+
+def test_what_is_read_from_a_forged_reply_is_no_more_than_its_numbers():
+    def reply(*texts: str) -> wire.Reply:
+        part = wire.TensorReply(
+            shape=(6,), dtype=torch.float64, device=wire.CPU, shares_input=False, data=torch.arange(6.0).double()
+        )
+        return wire.Reply(status=wire.OK, texts=texts, tensors=(part,))
+
+    assert [step.value.shape for step in steps(reply("3 add 2,2", "4 mul 2"))] == [(2, 2), (2,)]
+    assert steps(reply("3 add 7")) == []
+    assert steps(reply("3 add 99999999999")) == []
+    assert steps(reply("three add 2")) == []
+    assert [step.line for step in steps(reply("3 add 2", "nonsense", "4 add 2"))] == [3]
+
+
+def test_weights_are_told_apart_though_every_row_has_the_same_sum():
+    torch.manual_seed(0)
+    weights = torch.rand(2, 3, 5, 4, dtype=torch.float64).softmax(-1)
+    milestone = along_keys("the weights", weights)
+
+    assert milestone.is_it((weights.permute(1, 0, 3, 2),))
+    assert milestone.is_it((weights.flatten(0, 1),))
+    assert not milestone.is_it((weights.roll(1, -1),))
+    assert not milestone.is_it((weights.flip(-1),))

@@ -1,0 +1,92 @@
+"""Code by other names with a mistake that nobody knows: how far it is right is said, and decides what can be judged."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import told
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.engine.client import Engine
+from attn_kata.report.model import Report
+
+ATTEND = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, self.d).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-2, -1)
+        scores = scores / self.d**0.5
+        weights = scores.softmax(dim=-1)
+        context = weights @ v
+        return self.w_o(context.transpose(1, 2).reshape(B, T, E))
+"""
+SCALE = "scores / self.d**0.5"
+SOFTMAX = "weights = scores.softmax(dim=-1)"
+MIX = "context = weights @ v"
+OUTPUT = "return self.w_o("
+TWICE = "return self.w_o(self.w_o(context.transpose(1, 2).reshape(B, T, E))) if B else ("
+
+
+def graded(engine: Engine, *edits: tuple[str, str]) -> Report:
+    text = ATTEND
+    for old, new in edits:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+
+def test_the_code_is_right(shared_engine):
+    assert graded(shared_engine).passed
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        (MIX, 'context = torch.einsum("bhii,bhid->bhid", weights, v)'),
+        (MIX, "context = weights @ v.cumsum(2)"),
+    ],
+)
+def test_code_whose_weights_are_right_is_read_right_and_fails(shared_engine, edit):
+    report = graded(shared_engine, edit)
+
+    assert report.outcome == "failed"
+    assert any("The context is the first that is wrong" in note for note in report.notes), report.notes
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ((SCALE, SCALE + " - torch.arange(T) / 9"), "the scores are right"),  # as positions inside have it
+        (
+            (SOFTMAX, "scores = scores - torch.arange(T) / 9\n        " + SOFTMAX),
+            "The weights are the first that are wrong",
+        ),
+        ((SOFTMAX, SOFTMAX + "\n        weights = weights**2"), "q, k, v, the scores and the weights are right"),
+        ((OUTPUT, TWICE), "All is right up to the output"),  # as what follows an attention in a block
+    ],
+)
+def test_where_it_may_be_another_kind_it_is_not_judged_and_how_far_it_is_right_is_said(shared_engine, edit, said):
+    report = graded(shared_engine, edit)
+
+    assert report.outcome == "ungraded"
+    assert said in (report.ungraded_because or "")
+    assert "--read KEY=VALUE" in (report.ungraded_because or "")
+
+
+@pytest.mark.parametrize(
+    ("edits", "id"),
+    [
+        ([(SCALE, "scores / (T + 1) ** 0.5")], "scale.other"),
+        ([(SCALE, "scores / E**0.5"), (OUTPUT, TWICE)], "scale.embed_dim"),
+        ([(SOFTMAX, "weights = scores.softmax(dim=-2)"), (OUTPUT, TWICE)], "softmax.query_axis"),
+    ],
+)
+def test_a_mistake_that_is_certain_is_named(shared_engine, edits, id):
+    report = graded(shared_engine, *edits)
+
+    assert told(report) == {id}, report.ungraded_because
