@@ -86,12 +86,9 @@ class Traced:
     steps: list[Step]
     departure: Departure | None
 
-    def mixes_by(self, weights: Tensor, *, as_laid_out: bool = False) -> bool:
-        """Whether the attempt computes these weights (..., Tq, Tk), and nothing else with a row for each query after them.
-
-        `as_laid_out`: with the same dimensions in the same order.
-        """
-        return _end_at(self.steps, weights, as_laid_out=as_laid_out)
+    def last_like(self, weights: Tensor) -> tuple[Tensor, ...]:
+        """The last that it computes with as many numbers as weights (..., Tq, Tk), and their dimensions; () for none."""
+        return _last_like(self.steps, weights)
 
 
 RIGHT = Departure(right=_IN_ORDER, line=0, wrong="", wrong_line=None, factor=1.0)  # of a probe that it answers right
@@ -156,8 +153,7 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
     return _with_factor(departure, steps, seen(pipeline, begun)[SCORES]) if first_wrong.name == SCORES else departure
 
 
-def _end_at(steps: list[Step], weights: Tensor, *, as_laid_out: bool = False) -> bool:
-    """Whether the last of these steps that could be weights (..., Tq, Tk) are these."""
+def _last_like(steps: list[Step], weights: Tensor) -> tuple[Tensor, ...]:
     every = [[number] for number in range(len(steps))] + list(_loops(steps))
     alike = [
         one
@@ -165,10 +161,18 @@ def _end_at(steps: list[Step], weights: Tensor, *, as_laid_out: bool = False) ->
         if sum(steps[number].value.numel() for number in one) == weights.numel()
         and all(_has_sizes(steps[number].value, weights.shape[-2:]) for number in one)
     ]
-    last = tuple(steps[number].value for number in max(alike, key=max, default=[]))
-    if as_laid_out:
-        return len(last) == 1 and last[0].shape == weights.shape and _near(_told(last[0]), _told(weights))
+    return tuple(steps[number].value for number in max(alike, key=max, default=[]))
+
+
+def _end_at(steps: list[Step], weights: Tensor) -> bool:
+    """Whether the last of these steps that could be weights are these."""
+    last = _last_like(steps, weights)
     return bool(last) and along_keys(WEIGHTS, weights).is_it(last)
+
+
+def same(got: tuple[Tensor, ...], wanted: Tensor) -> bool:
+    """Whether it is one tensor, with the numbers of the other one and laid out as that."""
+    return len(got) == 1 and got[0].shape == wanted.shape and _near(_told(got[0]), _told(wanted))
 
 
 def _with_factor(departure: Departure, steps: list[Step], scores: Tensor) -> Departure:
@@ -288,7 +292,7 @@ def _loops(steps: list[Step]) -> Iterator[list[int]]:
 
 def _has_numbers(right: Tensor, candidate: tuple[Tensor, ...]) -> bool:
     """Whether the tensors have the numbers of `right` in any order."""
-    if sum(one.numel() for one in candidate) != right.numel():
+    if not _may_be_equal(right, candidate):
         return False
     got, wanted = _told(torch.cat([one.reshape(-1) for one in candidate])), _told(right.reshape(-1))
     return _near(got.sort().values, wanted.sort().values)
@@ -300,7 +304,7 @@ def _has_rows(right: Tensor, candidate: tuple[Tensor, ...], *, dim: int, in_orde
     With `in_order`, the numbers of a row are in the order of the right one, too.
     """
     size = right.shape[dim]
-    if sum(one.numel() for one in candidate) != right.numel():
+    if not _may_be_equal(right, candidate):
         return False
     wanted = _rows(right, dim)
     for other in range(1, max(one.dim() for one in candidate) + 1):
@@ -311,6 +315,15 @@ def _has_rows(right: Tensor, candidate: tuple[Tensor, ...], *, dim: int, in_orde
             if _near(*(one[(one @ by).argsort()] for one in sides)):
                 return True
     return False
+
+
+def _may_be_equal(right: Tensor, candidate: tuple[Tensor, ...]) -> bool:
+    """Whether the tensors have as many numbers as `right`, and these the same sum: a cheap test that most end at."""
+    if sum(one.numel() for one in candidate) != right.numel():
+        return False
+    wanted = _told(right)
+    apart = sum(float(_told(one).sum()) for one in candidate) - float(wanted.sum())
+    return abs(apart) <= ALIKE * right.numel() * (1 + float(wanted.abs().max()))
 
 
 def _rows(tensor: Tensor, dim: int) -> Tensor:

@@ -6,18 +6,27 @@ attempt computes on its way may still be those of a known mistake.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from functools import partial
 
 from torch import Tensor
 
-from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, factor_between, seen
+from attn_kata.diagnosis.departure import (
+    CONTEXT,
+    SCORES,
+    WEIGHTS,
+    Traced,
+    again,
+    along_keys,
+    factor_between,
+    same,
+    seen,
+)
+from attn_kata.diagnosis.outcomes import outcome, outcomes
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
 from attn_kata.diagnosis.probing import ProbeResults
 
 MOST = 2  # mistakes in the weights
-_RESULT = ("mix", "merge", "output", "back")  # stages after the weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,52 +83,84 @@ def _scales(pipeline: Pipeline, variant: Variant, begun: State, factor: float) -
 
 def _of_weights(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
     """The one smallest set of mistakes whose weights the attempt mixes values by, on every probe that tells."""
-    departed = [one.departure.wrong if one.departure is not None else "" for one in followed]
-    wrong = [place for place, name in enumerate(departed) if name in (SCORES, WEIGHTS)]
-    if not wrong:
+    if "mix" not in pipeline.stages:
         return None
-    before = tuple(one for one in pipeline.variants if one.shows_in_values and not set(one.stages) & set(_RESULT))
-    first = min(wrong, key=lambda place: getattr(asked.begun[place], "keep", None) is not None)
-    order = [first, *(place for place in range(len(followed)) if place != first)]
-    probes = [(asked.begun[place], followed[place]) for place in order]
+    probes = [_Probe.of(pipeline, begun, one) for begun, one in zip(asked.begun, followed, strict=True)]
+    if not any(probe.is_wrong and probe.tells for probe in probes):
+        return None
+    probes.sort(
+        key=lambda probe: (not (probe.is_wrong and probe.tells), getattr(probe.begun, "keep", None) is not None)
+    )
+    to_weights = _to_weights(pipeline)
     for count in range(1, MOST + 1):
-        sets = (chosen for chosen in itertools.combinations(before, count) if _are_apart(chosen))
-        shown = [chosen for chosen in sets if all(_gives(pipeline, chosen, *probe) for probe in probes)]
+        tried = outcomes(to_weights, probes[0].begun, count, None)
+        first = [one.chosen for one in tried if not isinstance(one.result, str) and probes[0].shows(one.result)]
+        shown = [chosen for chosen in first if all(_gives(to_weights, chosen, probe) for probe in probes[1:])]
         if len(_ids(shown)) > 1:  # a softmax over the queries, and q and k swapped, are each other's transpose
-            exactly = partial(_gives, pipeline, as_laid_out=True)
-            shown = [chosen for chosen in shown if all(exactly(chosen, *probe) for probe in probes)]
+            exactly = partial(_gives, to_weights, exactly=True)
+            shown = [chosen for chosen in shown if all(exactly(chosen, probe) for probe in probes)]
         if shown:
             return _with(pipeline, shown[0], asked, None) if len(_ids(shown)) == 1 else None
     return None
 
 
+def _to_weights(pipeline: Pipeline) -> Pipeline:
+    """The pipeline up to the weights, which are its result."""
+
+    def take_weights(state: State) -> None:
+        state.out = state.weights
+
+    names = list(pipeline.stages)
+    stages = {name: pipeline.stages[name] for name in names[: names.index("mix")]} | {"mix": take_weights}
+    before = tuple(one for one in pipeline.variants if set(one.stages) <= stages.keys() - {"mix"})
+    return replace(pipeline, stages=stages, variants=before, beside={}, ways=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Probe:
+    """A probe: the weights that the attempt takes, which are the right ones unless they are wrong, and the right scores.
+
+    `tells`: whether weights have other sizes than the result, which comes after them.
+    """
+
+    begun: State
+    is_wrong: bool
+    last: tuple[Tensor, ...]
+    right_scores: Tensor
+    tells: bool
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, begun: State, one: Traced) -> _Probe:
+        right = seen(pipeline, begun)
+        tells = right[WEIGHTS].numel() != right[CONTEXT].numel()
+        is_wrong = one.departure is not None and one.departure.wrong in (SCORES, WEIGHTS)
+        last = one.last_like(right[WEIGHTS]) if is_wrong else (right[WEIGHTS],)
+        return cls(begun=begun, is_wrong=is_wrong, last=last, right_scores=right[SCORES], tells=tells)
+
+    def shows(self, made: State, *, exactly: bool = False) -> bool:
+        """Whether the attempt mixes by these weights.
+
+        Scores that are taken for weights show nothing, whatever they are multiplied by: an unknown softmax may come after
+        them.
+        """
+        weights = made.out
+        if not self.tells:
+            return True
+        if not (
+            same(self.last, weights) if exactly else bool(self.last) and along_keys(WEIGHTS, weights).is_it(self.last)
+        ):
+            return False
+        return not any(_are_scores(weights, scores) for scores in (made.scores, self.right_scores))
+
+
+def _gives(to_weights: Pipeline, chosen: tuple[Variant, ...], probe: _Probe, *, exactly: bool = False) -> bool:
+    """Whether the attempt mixes by the weights that these mistakes make."""
+    made = outcome(to_weights, probe.begun, chosen)
+    return not isinstance(made, str) and probe.shows(made, exactly=exactly)
+
+
 def _ids(sets: list[tuple[Variant, ...]]) -> set[frozenset[str]]:
     return {frozenset(variant.id for variant in chosen) for chosen in sets}
-
-
-def _are_apart(chosen: tuple[Variant, ...]) -> bool:
-    stages = [name for variant in chosen for name in variant.stages]
-    return len(stages) == len(set(stages))
-
-
-def _gives(
-    pipeline: Pipeline, chosen: tuple[Variant, ...], begun: State, one: Traced, *, as_laid_out: bool = False
-) -> bool:
-    """Whether the weights that the attempt takes are those of these mistakes.
-
-    Scores that are taken for weights show nothing, whatever they are multiplied by: an unknown softmax may come after them.
-    Nor do weights with as many numbers as the result.
-    """
-    try:
-        made = seen(_made(pipeline, chosen), begun)
-    except (RuntimeError, IndexError, ValueError):
-        return False
-    if WEIGHTS not in made:
-        return False
-    weights = made[WEIGHTS]
-    if any(_are_scores(weights, scores) for scores in (made[SCORES], seen(pipeline, begun)[SCORES])):
-        return False
-    return weights.numel() == made[CONTEXT].numel() or one.mixes_by(weights, as_laid_out=as_laid_out)
 
 
 def _are_scores(weights: Tensor, scores: Tensor) -> bool:
