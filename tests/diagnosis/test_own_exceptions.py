@@ -31,6 +31,8 @@ CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        retur
             "cannot assign 'Inner' object to buffer 'inner' (torch Tensor or None required)",
             "python.arguments",
         ),
+        ("TypeError", "'torch.Size' object is not callable", "python.size_called"),
+        ("TypeError", "'Tensor' object is not callable", None),
         ("TypeError", "sqrt(): argument 'input' (position 1) must be Tensor, not int", "numerics.root_of_number"),
         ("TypeError", "unsupported operand type(s) for /: 'Tensor' and 'NoneType'", None),
         (

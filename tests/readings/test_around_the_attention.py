@@ -172,6 +172,12 @@ def test_what_is_ready_made_fails_whatever_its_words_speak_of(shared_engine):
         ),
         ("nn.Linear(width, width)\n\n", "nn.Linear(width)\n\n", "python.arguments"),
         ("self.h, self.d = ", "self.n_h, self.d = ", "python.undefined_name"),
+        (
+            "self.h, self.d = ",
+            "args = nn.Module()\n        args.h, self.d = ",
+            "python.undefined_name",
+        ),  # set, but not on self
+        ("x.shape\n", "x.shape(0), x.shape(1), x.shape(2)\n", "python.size_called"),
     ],
 )
 def test_code_that_raises_whatever_it_is_given_fails_and_its_mistake_is_named(old, new, named, shared_engine):

@@ -129,3 +129,22 @@ def test_the_kind_of_score_that_the_kata_asks_for_is_chosen(slug, shared_engine)
 
     assert right.outcome == "passed", right.ungraded_because
     assert told(wrong) == {"softmax.missing"}
+
+
+NAMES_OF_ITS_METHOD = """
+class Attention(nn.Module):
+    def mix(self, encoder_outputs, decoder_outputs):
+        weights = F.softmax(decoder_outputs.bmm(encoder_outputs.transpose(1, 2)), dim=-1)
+        return weights.bmm(encoder_outputs)
+
+    def forward(self, out_e, out_d):
+        return self.mix(out_e, out_d)
+"""
+
+
+def test_inputs_are_known_by_what_a_method_calls_them(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "multiplicative_attention", NAMES_OF_ITS_METHOD, "dim=-1", "dim=1")
+
+    assert right.reading is not None
+    assert "call=out_e=k,out_d=q" in right.reading["flags"]
+    assert told(wrong) == {"softmax.query_axis"}

@@ -191,3 +191,20 @@ def test_code_that_needs_a_mask_is_read_as_a_kata_that_has_one_and_its_mistake_i
     assert right.returncode == 0, right.stdout
     assert wrong.returncode == 1
     assert "(softmax.query_axis)" in wrong.stdout
+
+
+CUT_WITH_A_MASK = """
+class Attend(nn.Module):
+    def forward(self, q, k, v, mask=None):
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return torch.softmax(scores, dim=-1) @ v
+"""
+
+
+def test_a_graph_that_only_a_mask_cuts_is_found(shared_engine):
+    _, wrong = right_and_wrong(shared_engine, "sdpa", CUT_WITH_A_MASK, "scores.masked_fill", "scores.data.masked_fill")
+
+    assert told(wrong) == {"gradient.detached"}
+    assert {one.property for one in wrong.findings if one.outcome == "failed"} == {"gradients_with_mask"}

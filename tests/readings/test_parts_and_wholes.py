@@ -107,3 +107,42 @@ def test_a_function_that_makes_q_k_and_v_is_not_taken_for_the_attention(tmp_path
     assert right.returncode == 0, right.stdout
     assert wrong.returncode == 1
     assert "(scale.missing)" in wrong.stdout
+
+
+SELF_AND_CROSS = """
+class SelfAttention(nn.Module):
+    def __init__(self, n_heads, d_embed):
+        super().__init__()
+        self.in_proj = nn.Linear(d_embed, 3 * d_embed)
+        self.out_bias = nn.Linear(d_embed, d_embed)
+        self.n_heads, self.d_head = n_heads, d_embed // n_heads
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (t.view(B, T, self.n_heads, self.d_head).transpose(1, 2) for t in self.in_proj(x).chunk(3, dim=-1))
+        weights = F.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.d_head), dim=-1)
+        return self.out_proj((weights @ v).transpose(1, 2).reshape(B, T, E))
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, n_heads, d_embed, d_cross):
+        super().__init__()
+        self.q_proj, self.out_proj = nn.Linear(d_embed, d_embed), nn.Linear(d_embed, d_embed)
+        self.k_proj, self.v_proj = nn.Linear(d_cross, d_embed), nn.Linear(d_cross, d_embed)
+        self.n_heads, self.d_head = n_heads, d_embed // n_heads
+
+    def forward(self, x, y):
+        q, k, v = (
+            t.view(len(t), -1, self.n_heads, self.d_head).transpose(1, 2)
+            for t in (self.q_proj(x), self.k_proj(y), self.v_proj(y))
+        )
+        weights = F.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.d_head), dim=-1)
+        return self.out_proj((weights @ v).transpose(1, 2).reshape(x.shape))
+"""
+
+
+def test_a_right_one_does_not_hide_that_the_likeliest_raises_by_its_own_mistake(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + SELF_AND_CROSS).encode(), attempt="mine.py", reads=True)
+
+    assert report.reading["entry"] == "SelfAttention"
+    assert {mistake.id for one in report.diagnosis for mistake in one.mistakes} == {"python.undefined_name"}

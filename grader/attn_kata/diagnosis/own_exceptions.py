@@ -18,6 +18,7 @@ OF_A_CALL = re.compile(
     r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
     r"|cannot assign '[\w.]+' object to (?:buffer|parameter)"
 )
+SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
 OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
@@ -50,6 +51,8 @@ def mistake(raised: Raised, code: str) -> str | None:
         return "python.undefined_name" if own or (lacks[1] == "Tensor" and misspelt(lacks[2])) else None
     if kind == "TypeError" and ROOT_OF_A_NUMBER.search(text):
         return "numerics.root_of_number"
+    if SIZE_CALLED.search(text):
+        return "python.size_called"
     if kind == "TypeError" and OF_A_CALL.search(text):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):

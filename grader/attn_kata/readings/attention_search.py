@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attn_kata.readings import builders, calls, doubts
+from attn_kata.readings import builders, calls, certain, doubts
 from attn_kata.readings.behaviour import Ranked
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
@@ -21,7 +21,7 @@ def run(
     `candidates` are the names of all definitions that may be meant, also where the user has named one.
     """
     best: tuple[Ranked, DefinitionSearch] | None = None
-    likeliest: tuple[Ranked, DefinitionSearch] | None = None  # of those that answer
+    likeliest: tuple[Ranked, DefinitionSearch] | None = None  # of those that answer, or raise by their own mistake
     unread: list[Definition] = []
     for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
         around = [whole for whole in fitting[:place] if whole.uses(definition) and not is_model(whole)]
@@ -35,7 +35,8 @@ def run(
             unread.append(definition)
         elif around and found.answers:
             one.said += (f"{around[0].name}, which uses it, could not be read: only {definition.name} is graded",)
-        if found is not None and found.answers and likeliest is None:
+        fails_by_itself = found is not None and not found.answers and certain.raises(found.reading, search, definition)
+        if found is not None and (found.answers or fails_by_itself) and likeliest is None:
             likeliest = found, one
         if found is not None and (best is None or found.mistakes < best[0].mistakes):
             best = found, one

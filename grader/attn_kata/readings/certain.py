@@ -66,8 +66,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError":
         root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
-        of_a_call = own_exceptions.OF_A_CALL.search(raised.text) or own_exceptions.NO_INSTANCE.search(raised.text)
-        return of_a_call is not None or (root is not None and _is_of_sizes(root[1], text))
+        by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
+        return any(one.search(raised.text) for one in by_itself) or (root is not None and _is_of_sizes(root[1], text))
     if raised.types[0] != "RuntimeError":
         return False
     return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text) or _is_of_heads(raised, text)
@@ -179,5 +179,8 @@ def _is_never_set(name: str, attribute: str, text: str, structure: Structure) ->
         base.strip() in ("", "object", "Module", "nn.Module", "torch.nn.Module") for base in (bases[1] or "").split(",")
     )
     own = re.escape(attribute)
-    sets = rf"\b{own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|\bdef {own}\b|setattr"
+    of_others = (
+        r"(?<!args\.)(?<!config\.)(?<!cfg\.)(?<!params\.)(?<!hparams\.)"  # what is set there is not the module's
+    )
+    sets = rf"{of_others}\b{own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|\bdef {own}\b|setattr"
     return known and re.search(sets, code_of(text)) is None

@@ -6,8 +6,10 @@ decoder. The layers are those of the score: two matrices, or one over query and 
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
+import textwrap
 from dataclasses import replace
 
 from attn_kata.readings.contract import Contract
@@ -33,10 +35,12 @@ _OF_QUERY = re.compile(r"dec|quer|hid|stat|tgt|_q$|^q_")
 def inputs(definition: Definition) -> dict[str, str]:
     """What each parameter of the call is, by its name and then by its place: q, k, v or mask."""
     found: dict[str, str] = {}
+    names = _passed_as(definition)
     for parameter in definition.call:
         if KIND.search(parameter.name.lower()) and _allowed(definition):
             continue
-        role = _role(parameter.name.lower().replace("query_", "q_"))
+        called = names.get(parameter.name, parameter.name)
+        role = _role(called.lower().replace("query_", "q_")) or _role(parameter.name.lower().replace("query_", "q_"))
         if role is not None and role not in found.values():
             found[parameter.name] = role
         elif parameter.default is None and not parameter.name.startswith("*"):
@@ -53,6 +57,22 @@ def inputs(definition: Definition) -> dict[str, str]:
     if "k" not in found.values():  # (query, values): what is mixed is also what is compared
         found = {name: "k" if role == "v" else role for name, role in found.items()}
     return found
+
+
+def _passed_as(definition: Definition) -> dict[str, str]:
+    """What a method of its own calls the inputs that the call hands on as they are, in their order."""
+    tree = ast.parse(textwrap.dedent(definition.text))
+    methods = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+    given = {one.name for one in definition.call}
+    forward = methods.get("forward")
+    for each in ast.walk(forward) if forward is not None else ():
+        if not isinstance(each, ast.Call) or not isinstance(each.func, ast.Attribute) or each.func.attr not in methods:
+            continue
+        handed = [one.id if isinstance(one, ast.Name) else "" for one in each.args]
+        if len(handed) > 1 and all(name in given for name in handed):
+            own = [one.arg for one in methods[each.func.attr].args.args if one.arg != "self"]
+            return dict(zip(handed, own, strict=False))
+    return {}
 
 
 def _role(name: str) -> str | None:

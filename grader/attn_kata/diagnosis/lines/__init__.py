@@ -176,6 +176,7 @@ WHERE_RAISED = frozenset(
         "score.not_transposed",
         "module.no_super",
         "python.undefined_name",
+        "python.size_called",
         "python.arguments",
         "numerics.root_of_number",
     }
