@@ -152,7 +152,7 @@ def diagnose(
             else "no known mistake gives these numbers" + ("" if first else "; look at the properties that fail")
         )
     notes += [str(first)] if first else []
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
     return Diagnosed(
         diagnoses=diagnoses,

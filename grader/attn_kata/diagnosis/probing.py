@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -92,7 +93,7 @@ def _nothing_but_nan(answer: Answer) -> bool:
 
 def ask(pipeline: Pipeline, attempt: Handle, reference: Handle, *, if_it_answers: bool = False) -> ProbeResults:
     """Call the attempt with every probe, twice with the first one; `if_it_answers`, no further one where that has no answer."""
-    torch.manual_seed(SEED)
+    torch.default_generator.manual_seed(SEED)  # torch.manual_seed formats three stacks, for devices that nobody uses
     probes = pipeline.probes()
     asked = ProbeResults(sizes=probes[0].sizes)
     for place, probe in enumerate(probes):
@@ -140,11 +141,22 @@ def _answer(asked: ProbeResults, pipeline: Pipeline, attempt: Handle, put: Probe
         except AttemptRaised as failure:
             asked.raised.append(failure.raised)
             answer = Answer(output=None, raised=failure.raised.text)
+            if _is_of_neither(failure.raised):
+                break
         except NoAnswer as failure:
             return Answer(output=None, raised=failure.message)
         except PropertyFailed:  # the weights do not fit its parameters
             return None
     return answer
+
+
+def _is_of_neither(raised: Raised) -> bool:
+    """Whether another dtype, or views that copy, cannot mend what it raises: a name, a missing argument, a size."""
+    if raised.types[0] in ("NameError", "UnboundLocalError", "AttributeError"):
+        return True
+    if raised.types[0] == "TypeError":
+        return re.search(r"(?i)float|double|half|dtype", raised.text) is None
+    return about_shapes(raised.text)
 
 
 def _weights(pipeline: Pipeline, reference: Handle, probe: Probe) -> dict[str, torch.Tensor]:
