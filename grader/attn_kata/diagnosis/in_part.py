@@ -12,6 +12,7 @@ from functools import partial
 from torch import Tensor
 
 from attn_kata.diagnosis.departure import (
+    ALIKE,
     CONTEXT,
     SCORES,
     WEIGHTS,
@@ -128,6 +129,7 @@ class _Probe:
     last: tuple[Tensor, ...]
     right_scores: Tensor
     tells: bool
+    squares: float  # the sum of the squares of the weights that it takes: the plain sum is the number of rows
 
     @classmethod
     def of(cls, pipeline: Pipeline, begun: State, one: Traced) -> _Probe:
@@ -135,7 +137,8 @@ class _Probe:
         tells = right[WEIGHTS].numel() != right[CONTEXT].numel()
         is_wrong = one.departure is not None and one.departure.wrong in (SCORES, WEIGHTS)
         last = one.last_like(right[WEIGHTS]) if is_wrong else (right[WEIGHTS],)
-        return cls(begun=begun, is_wrong=is_wrong, last=last, right_scores=right[SCORES], tells=tells)
+        squares = sum(float(one.square().sum()) for one in last)
+        return cls(begun=begun, is_wrong=is_wrong, last=last, right_scores=right[SCORES], tells=tells, squares=squares)
 
     def shows(self, made: State, *, exactly: bool = False) -> bool:
         """Whether the attempt mixes by these weights.
@@ -146,6 +149,9 @@ class _Probe:
         weights = made.out
         if not self.tells:
             return True
+        apart = abs(float(weights.square().sum()) - self.squares)
+        if ALIKE * weights.numel() * (1 + self.squares) < apart:  # most end here; not where one of them is NaN
+            return False
         if not (
             same(self.last, weights) if exactly else bool(self.last) and along_keys(WEIGHTS, weights).is_it(self.last)
         ):
