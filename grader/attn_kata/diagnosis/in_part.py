@@ -84,7 +84,9 @@ def _scales(pipeline: Pipeline, variant: Variant, begun: State, factor: float) -
 
 def _of_weights(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
     """The one smallest set of mistakes whose weights the attempt mixes values by, on every probe that tells."""
-    if "mix" not in pipeline.stages:
+    if "mix" not in pipeline.stages or not asked.begun:
+        return None
+    if not {SCORES, WEIGHTS, CONTEXT} <= seen(pipeline, asked.begun[0]).keys():  # a mix of results, say
         return None
     probes = [_Probe.of(pipeline, begun, one) for begun, one in zip(asked.begun, followed, strict=True)]
     if not any(probe.is_wrong and probe.tells for probe in probes):
