@@ -9,6 +9,15 @@ import torch
 
 from attn_kata.properties.failures import Raised
 
+IDS = (
+    "module.no_super",
+    "python.undefined_name",
+    "python.size_called",
+    "python.arguments",
+    "numerics.root_of_number",
+    "score.not_transposed",
+)
+
 TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
 NO_INSTANCE = re.compile(r"descriptor '__init__' (?:of|requires a) 'super' object")  # super.__init__()
 UNDEFINED = re.compile(r"^name '(\w+)' is not defined")

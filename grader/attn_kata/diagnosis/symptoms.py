@@ -378,10 +378,5 @@ EVERYWHERE = (
     Symptom(id="project.slices", shows=_blocks_of_heads),
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
     Symptom(id="dropout.always", shows=_dropout_always),
-    Symptom(id="module.no_super", shows=_raises("module.no_super")),
-    Symptom(id="python.undefined_name", shows=_raises("python.undefined_name")),
-    Symptom(id="python.size_called", shows=_raises("python.size_called")),
-    Symptom(id="python.arguments", shows=_raises("python.arguments")),
-    Symptom(id="numerics.root_of_number", shows=_raises("numerics.root_of_number")),
-    Symptom(id="score.not_transposed", shows=_raises("score.not_transposed")),
+    *(Symptom(id=id, shows=_raises(id)) for id in own_exceptions.IDS),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attn_kata import catalog
+from attn_kata.diagnosis import own_exceptions
 from attn_kata.diagnosis.diagnose import Diagnosed
 from attn_kata.diagnosis.pipeline import Pipeline, load
 from attn_kata.diagnosis.symptoms import IN_PLACE
@@ -41,16 +42,6 @@ from attn_kata.readings.reading import ROLES, Reading, parse
 from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
-_OF_EXCEPTIONS = frozenset(  # named by an exception alone
-    (
-        "module.no_super",
-        "python.undefined_name",
-        "python.size_called",
-        "python.arguments",
-        "numerics.root_of_number",
-        "score.not_transposed",
-    )
-)
 _SURE_IN_PART = ("scale.", "softmax.")
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
@@ -156,7 +147,7 @@ class Read:
         # That it wants float32 says nothing of numbers that nothing explains in float32 either.
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
-        of_a_guess |= set(ids) <= _OF_EXCEPTIONS and not diagnosed.reproduced
+        of_a_guess |= set(ids) <= set(own_exceptions.IDS) and not diagnosed.reproduced
         # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
         of_a_guess |= set(ids) <= diagnosed.in_part and not any(id.startswith(_SURE_IN_PART) for id in ids)
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))

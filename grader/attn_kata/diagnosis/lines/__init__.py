@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
+from attn_kata.diagnosis import own_exceptions
 from attn_kata.diagnosis.lines import (
     axes,
     dropout,
@@ -173,12 +174,7 @@ WHERE_RAISED = frozenset(
         "mask.square_only",
         "layout.fixed_rank",
         "numerics.large_fill",
-        "score.not_transposed",
-        "module.no_super",
-        "python.undefined_name",
-        "python.size_called",
-        "python.arguments",
-        "numerics.root_of_number",
+        *own_exceptions.IDS,
     }
 )
 
