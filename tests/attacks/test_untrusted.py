@@ -104,6 +104,12 @@ def test_reasons_in_our_own_words_stay_and_what_an_attempt_added_goes(engine_rep
     assert [finding.message for finding in without_hidden_inputs(report).findings] == [told for _, _, told in messages]
 
 
+def test_lines_that_its_process_names_are_left_out_of_the_notes(engine_report):
+    note = "q and k are right (line 12). The scores are the first that are wrong: line 13"
+
+    assert without_hidden_inputs(replace(engine_report, notes=[note])).notes[0] == "q and k are right"
+
+
 def test_what_rests_on_its_own_word_is_said_where_it_holds(engine_report):
     finding = engine_report.findings[0]
     cases = (("device", "passed", 1), ("mask_device", "passed", 1), ("device", "failed", 0), ("values", "passed", 0))

@@ -213,6 +213,24 @@ def test_what_is_read_from_a_forged_reply_is_no_more_than_its_numbers():
     assert [step.line for step in steps(reply("3 add 2", "nonsense", "4 add 2"))] == [3]
 
 
+def test_a_line_that_the_source_does_not_have_is_not_said(shared_engine):
+    forged = """
+import torch.overrides
+plain = torch.overrides.TorchFunctionMode.__enter__
+def forge(self):
+    if type(self).__name__ == "Tracer":
+        type(self)._line = lambda self: 4242
+    return plain(self)
+torch.overrides.TorchFunctionMode.__enter__ = forge
+"""
+    wrong = edited(PLAIN, (MIX, "context = weights @ v.cumsum(2)"))
+    report = graded(shared_engine, forged + wrong)
+
+    assert report.outcome == "failed"
+    assert "4242" not in " ".join(report.notes)
+    assert report.notes == ["no known mistake gives these numbers; look at the properties that fail"]
+
+
 def test_weights_are_told_apart_though_every_row_has_the_same_sum():
     torch.manual_seed(0)
     weights = torch.rand(2, 3, 5, 4, dtype=torch.float64).softmax(-1)

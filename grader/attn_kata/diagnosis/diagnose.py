@@ -84,7 +84,9 @@ def diagnose(
                 only_in_part |= frozenset() if others else part.ids
                 followed[place] = [] if others else again(part.pipeline, part.asked, followed[place])
     # How far it is right, where nothing explains its numbers.
-    far = [each.departure for one in followed for each in one if each.departure is not None and each.departure.wrong]
+    seen_on_the_way = [each.departure for one in followed for each in one if each.departure is not None]
+    # Its process says the lines, and may say anything.
+    far = [one for one in seen_on_the_way if one.wrong and max(one.line, one.wrong_line or 0) <= len(text.split("\n"))]
     explained = all(sets) and not only_in_part
     evidence = Evidence(
         failures=failures,
@@ -335,15 +337,16 @@ def _named(
     entry: catalogue.Entry, sizes: dict[str, int], source: bytes, raised_line: int | None, measured: int | None
 ) -> NamedMistake:
     """The mistake with its words. `measured`: the line where its numbers were seen, for one that no syntax shows."""
-    line = lines.find(entry.id, source, raised_line=raised_line) or measured
     texts = _text(source).split("\n")  # as Python counts lines
+    line = lines.find(entry.id, source, raised_line=raised_line) or measured
+    line = line if line is not None and line <= len(texts) else None
     return NamedMistake(
         id=entry.id,
         title=entry.title,
         explanation=catalogue.describe(entry.id, sizes),
         question=entry.question,
         line=line,
-        source_line=texts[line - 1].strip() if line and line <= len(texts) else None,
+        source_line=texts[line - 1].strip() if line else None,
     )
 
 

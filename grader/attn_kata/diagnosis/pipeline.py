@@ -76,6 +76,8 @@ class Pipeline:
     `stages` run in order and put the result into `state.out`: a tensor, or the tuple of its parts. A stage may set
     `state.empty` (bool, broadcastable to the result) for queries without any key: there the result depends on the fill, and is
     not compared.
+    Where the state has q, k, v, scores, weights and out, and stages are called scale, mix and merge, the report can say how far
+    an attempt is right that no known mistake explains.
     `probes` makes new probes, the cheapest first.
     `beside` is for mistakes that show in values only together with another mistake: by id, the stages that they replace.
     A renormalisation after dropout changes nothing in eval, unless the softmax is wrong too. They are tried where a symptom, or

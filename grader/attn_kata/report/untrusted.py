@@ -31,7 +31,8 @@ _OUR_OWN = re.compile(
 def without_hidden_inputs(report: Report) -> Report:
     """The report without examples, pictures, sizes, numbers, exception texts and prints."""
     unverified = any(each.property.endswith("device") and each.outcome == "passed" for each in report.findings)
-    notes = [note.partition(": ")[0] for note in report.notes]
+    # Not the lines that its process named either: there are as many of them as the attempt has.
+    notes = [note.partition(": ")[0].partition(" (line ")[0] for note in report.notes]
     return replace(
         report,
         findings=[_redacted(finding) for finding in report.findings],
