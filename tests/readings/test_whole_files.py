@@ -413,3 +413,26 @@ def test_a_function_that_multiplies_by_keys_as_they_come_fails(shared_engine):
     report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "failed"
+
+
+def test_a_definition_that_needs_too_much_memory_does_not_hide_the_other(shared_engine):
+    wrong = ATTEND.replace(" / math.sqrt(self.d)", "")
+    large = """
+class WideAttention(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+        self.table = torch.zeros(1 << 34).fill_(1.0)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, self.d).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+    report = shared_engine.grade("mha", (HEAD + wrong + large).encode(), attempt="mine.py", reads=True)
+
+    assert report.reading is not None, report.ungraded_because
+    assert report.reading["entry"] == "SelfAttend"
+    assert [mistake.id for one in report.diagnosis for mistake in one.mistakes] == ["scale.missing"]

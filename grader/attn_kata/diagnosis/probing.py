@@ -36,6 +36,7 @@ class ProbeResults:
     answers: list[Answer] = field(default_factory=list)
     raised: list[Raised] = field(default_factory=list)
     unsteady: bool = False
+    died: bool = False
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def nan_where_masked(self) -> bool:
@@ -109,7 +110,9 @@ def ask(pipeline: Pipeline, attempt: Handle, reference: Handle, *, if_it_answers
             else:
                 known = put.weights
         except AttemptDied:  # stop here: the next probe would take as long
-            return ProbeResults(sizes={}, raised=asked.raised, unsteady=asked.unsteady, parameters=asked.parameters)
+            return ProbeResults(
+                sizes={}, raised=asked.raised, unsteady=asked.unsteady, died=True, parameters=asked.parameters
+            )
         if answer is not None:
             asked.calls.append(put)
             asked.begun.append(pipeline.first_state(known, probe))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from attn_kata.properties.failures import AttemptDied
 from attn_kata.readings import builders, calls, certain, doubts
 from attn_kata.readings.behaviour import Ranked
 from attn_kata.readings.choice import Chosen, NotRead
@@ -16,12 +17,15 @@ from attn_kata.readings.structure import Definition, is_model, stands_alone
 def run(
     search: Search, fitting: list[Definition], mask_of: Ranked | None, *, candidates: tuple[str, ...]
 ) -> Chosen | NotRead:
-    """The reading of one of these definitions, the likeliest first. `mask_of`: how the source's function for a mask is read.
+    """The reading of one of these definitions, the likeliest first. Raises AttemptDied.
+
+    `mask_of`: how the source's function for a mask is read.
 
     `candidates` are the names of all definitions that may be meant, also where the user has named one.
     """
     best: tuple[Ranked, DefinitionSearch] | None = None
     likeliest: tuple[Ranked, DefinitionSearch] | None = None  # of those that answer, or raise by their own mistake
+    death: AttemptDied | None = None
     unread: list[Definition] = []
     for place, definition in enumerate(fitting[:MOST_DEFINITIONS]):
         around = [whole for whole in fitting[:place] if whole.uses(definition) and not is_model(whole)]
@@ -30,7 +34,14 @@ def run(
         if any(definition.uses(part) for part in fitting[:place]) and not is_model(definition):
             continue  # a block around it is no attention
         one = DefinitionSearch(search=search, definition=definition, mask_of=mask_of, several=len(fitting) > 1)
-        found = one.run()
+        # One death may be the fault of one reading. But no definition may use up all that the process may die.
+        search.may_die = 1 if best is None and death is None else 0
+        try:
+            found = one.run()
+        except AttemptDied as died:
+            death = died
+            search.tried.append(f"{definition.name}: {died.reason}")
+            continue
         if found is None:
             unread.append(definition)
         elif around and found.answers:
@@ -46,6 +57,8 @@ def run(
         best = likeliest  # another definition that is right would hide its mistakes, however many they are
     if best is not None and search.tried and not best[0].answers and is_model(best[1].definition):
         best = None  # what is said of the attention in it is of more use
+    if best is None and death is not None:
+        raise death
     if best is None:
         nothing = not fitting and "entry" not in search.given
         if nothing:

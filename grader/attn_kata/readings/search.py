@@ -15,7 +15,7 @@ from typing import Protocol
 from attn_kata.diagnosis import probing
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
-from attn_kata.properties.failures import Raised
+from attn_kata.properties.failures import AttemptDied, Raised
 from attn_kata.properties.handle import Handle, Transport
 from attn_kata.protocol import wire
 from attn_kata.readings import adapter
@@ -56,6 +56,7 @@ class Search:
     given: dict[str, object] = field(default_factory=dict)
     returns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in kata.toml
     tried: list[str] = field(default_factory=list)  # what was tried in vain, in sentences
+    may_die: int = 3  # how often the process may die under readings before AttemptDied is raised
     _asked: dict[str, list[ProbeResults]] = field(default_factory=dict)
     _pipelines: dict[tuple[str, Reading], list[Pipeline]] = field(default_factory=dict)
 
@@ -192,7 +193,10 @@ class Search:
         return f": {said}{first.where if first is not None else ''}" if said else ""
 
     def ask(self, reading: Reading, limits: Limits, pipelines: list[Pipeline]) -> Asked:
-        """What the code answers under a reading; only the first probe where it raises there. No question is asked twice."""
+        """What the code answers under a reading; only the first probe where it raises there. No question is asked twice.
+
+        Raises AttemptDied where the process has died too often.
+        """
         text = adapter.source_of(reading, self.contract)
         seen = limits.reading
         entries = [one.entry for one in pipelines]
@@ -209,4 +213,7 @@ class Search:
                 reference = Handle(self.reference, self.returns)
                 asked = [probing.ask(one, attempt, reference, if_it_answers=True) for one in pipelines]
             self._asked[key] = asked
+            self.may_die -= any(one.died for one in asked)
+            if self.may_die < 0:
+                raise AttemptDied("its process died, or gave no answer in time")
         return list(zip(pipelines, self._asked[key], strict=False))
