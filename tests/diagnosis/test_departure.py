@@ -61,10 +61,12 @@ EACH_HEAD = PLAIN.replace(
         together = torch.cat(found, dim=-1)
 """,
 )
+SPLIT = "q = self.q_proj(x).view(B, T, self.H, self.D).transpose(1, 2)"
 SCALE = "scores / math.sqrt(self.D)"
 MASK = 'float("-inf")'
 SOFTMAX = "weights = scores.softmax(dim=-1)"
 MIX = "context = weights @ v"
+MERGE = "context.transpose(1, 2).reshape(B, T, E)"
 OUTPUT = "return self.o_proj(together)"
 TWICE = "return self.o_proj(self.o_proj(together))"
 SCORES = "scores = q @ k.transpose(-2, -1)"
@@ -151,6 +153,36 @@ def test_a_mistake_behind_the_output_is_said(shared_engine):
     assert report.notes[-1] == f"All is right up to the output (line {line_of(text, TWICE)}). What is returned is not"
 
 
+def test_of_an_attempt_that_raises_it_says_what_it_does_not_reach(shared_engine):
+    text = edited(PLAIN, (SCALE, "scores / math.sqrt(self.D) + torch.zeros(7, 11, 13)"))
+
+    report = graded(shared_engine, text)
+
+    v = line_of(text, "v = self")
+    assert report.notes[-1] == f"q, k and v are right (line {v}). It ends before the scores are right"
+
+
+def test_scores_that_are_not_scaled_yet_name_no_scale(shared_engine):
+    text = edited(PLAIN, (SCALE, "scores.view(B, T + 1, E)"))
+
+    assert named(graded(shared_engine, text)) == set()
+
+
+def test_a_scale_is_named_though_the_attempt_raises_later(shared_engine):
+    text = edited(PLAIN, (SCALE, "scores / math.sqrt(E)"), (MERGE, "context.view(B, T + 1, E)"))
+
+    assert named(graded(shared_engine, text)) == {"scale.embed_dim"}
+
+
+def test_of_an_attempt_that_returns_no_tensor_it_says_how_far_it_came(shared_engine):
+    text = edited(PLAIN, (OUTPUT, "self.o_proj(together)"))
+
+    report = graded(shared_engine, text)
+
+    line = line_of(text, "self.o_proj(together)")
+    assert report.notes[-1] == f"All is right up to the output (line {line}). It gives no tensor"
+
+
 @pytest.mark.parametrize(
     ("text", "edit", "id", "part"),
     [
@@ -177,6 +209,7 @@ def test_another_scale_is_named_with_its_line(shared_engine, text, edit, id, par
         ([(SOFTMAX, "weights = scores.softmax(dim=-2)")], "softmax.query_axis"),
         ([(MASK, "0.0")], "mask.zero_fill"),
         ([("~mask, ", "mask, ")], "mask.inverted"),
+        ([(SPLIT, "q = self.q_proj(x).view(B, self.H, T, self.D)")], "split.no_transpose"),
     ],
 )
 @pytest.mark.parametrize(
@@ -187,7 +220,7 @@ def test_a_known_mistake_beside_an_unknown_one_is_named(shared_engine, edits, id
 
     assert named(report) == {id}
     assert not report.explained  # and the report says that there is more
-    assert report.notes
+    assert report.notes[-1].startswith("apart from what is named, ")
 
 
 def test_two_known_mistakes_beside_an_unknown_one_are_named(shared_engine):

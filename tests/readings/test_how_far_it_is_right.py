@@ -25,6 +25,8 @@ class Attend(nn.Module):
         context = weights @ v
         return self.w_o(context.transpose(1, 2).reshape(B, T, E))
 """
+SPLIT = "w(x).view(B, T, self.h, self.d).transpose(1, 2)"
+MERGE = "context.transpose(1, 2).reshape(B, T, E)"
 SCALE = "scores / self.d**0.5"
 SOFTMAX = "weights = scores.softmax(dim=-1)"
 MIX = "context = weights @ v"
@@ -90,3 +92,24 @@ def test_a_mistake_that_is_certain_is_named(shared_engine, edits, id):
     report = graded(shared_engine, *edits)
 
     assert told(report) == {id}, report.ungraded_because
+
+
+def test_a_split_that_is_certain_is_named_though_every_call_raises(shared_engine):
+    report = graded(shared_engine, (SPLIT, "w(x).view(B, self.h, T, self.d)"), (MERGE, "context.view(B, T + 1, E)"))
+
+    assert told(report) == {"split.no_transpose"}, report.ungraded_because
+    assert any("It ends before the merged heads are right" in note for note in report.notes)
+
+
+def test_what_raises_after_right_weights_fails(shared_engine):
+    report = graded(shared_engine, (MERGE, "context.view(B, T + 1, E)"))
+
+    assert report.outcome == "failed"
+    assert not told(report)
+    assert any("weights and the context are right (line" in note for note in report.notes), report.notes
+
+
+def test_what_raises_before_its_weights_is_not_judged(shared_engine):
+    report = graded(shared_engine, (SCALE, "scores.view(B, T + 1, E)"))
+
+    assert report.outcome == "ungraded"

@@ -7,13 +7,22 @@ the scores or the weights where it has the same rows, each along the keys, in an
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from attn_kata.diagnosis.alike import (
+    ALIKE,
+    factor_between,
+    has_numbers,
+    has_rows,
+    has_sizes,
+    is_in_heads,
+    may_be_in_heads,
+)
 from attn_kata.diagnosis.outcomes import outcome
 from attn_kata.diagnosis.pipeline import Pipeline, State
 from attn_kata.diagnosis.probing import ProbeCall, ProbeResults, target
@@ -22,15 +31,14 @@ from attn_kata.properties.failures import AttemptDied, PropertyFailed
 from attn_kata.properties.handle import Handle
 from attn_kata.properties.results import Step
 
-ALIKE = 1e-6  # of two numbers, relative to the largest
-HIDDEN = 1e4  # a score at least as far from 0 is a masked one
 MOST_IN_TURN = 3  # results that one operation of a loop gives in turn: q, k and v, say
 
 SCORES, WEIGHTS, CONTEXT, MERGED, OUTPUT = "the scores", "the weights", "the context", "the merged heads", "the output"
 RESULT = "the result"  # what is returned, where all of these are right
 _AFTER_SCORES = (WEIGHTS, "v", "the heads of v", CONTEXT, MERGED, OUTPUT, RESULT)
 _IN_ORDER = ("q", "k", "v", SCORES, WEIGHTS, CONTEXT, MERGED, OUTPUT)
-_PRODUCTS = ("linear", "matmul", "mm", "bmm", "einsum", "addmm", "conv1d", "conv2d", "__matmul__", "__rmatmul__")
+_MIXES = ("matmul", "mm", "bmm", "einsum", "__matmul__", "__rmatmul__")
+_PRODUCTS = ("linear", "addmm", "conv1d", "conv2d", *_MIXES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +64,7 @@ class Departure:
     wrong_line: of what it has in its place, where that is seen.
     factor: the number that its scores are the right ones times, where they are; 1 for right ones.
     mixes: whether what it mixes the values by are the right weights, so that what follows is wrong by itself.
+    ends: whether it gives no tensor, so that what it has in the place of `wrong` may only be unfinished.
     """
 
     right: tuple[str, ...]
@@ -64,13 +73,22 @@ class Departure:
     wrong_line: int | None
     factor: float | None = None
     mixes: bool = False
+    ends: bool = False
+
+    @property
+    def weights_may_be_wrong(self) -> bool:
+        """Whether the first that is wrong is none of what comes after the weights, nor beside them."""
+        return self.wrong not in ("", *_AFTER_SCORES[1:])
 
     def __str__(self) -> str:
         if self.wrong == RESULT:
-            return f"All is right up to the output (line {self.line}). What is returned is not"
+            then = "It gives no tensor" if self.ends else "What is returned is not"
+            return f"All is right up to the output (line {self.line}). {then}"
         return f"{_are(self.right, 'right')} (line {self.line}). {self._what_is_wrong()}"
 
     def _what_is_wrong(self) -> str:
+        if self.ends:
+            return f"It ends before {_are((self.wrong,), 'right', capital=False)}"
         where = "" if self.wrong_line is None else f": line {self.wrong_line}"
         if self.wrong == SCORES and self.factor is not None:
             return f"The scores are the right ones times {self.factor:.4g}{where}"
@@ -87,19 +105,23 @@ class Traced:
     departure: Departure | None
 
     def last_like(self, weights: Tensor) -> tuple[Tensor, ...]:
-        """The last that it computes with as many numbers as weights (..., Tq, Tk), and their dimensions; () for none."""
-        return _last_like(self.steps, weights)
+        """The last that it computes with as many numbers as weights (..., Tq, Tk), and their dimensions.
+
+        () for none, and where it ends before it mixes by them.
+        """
+        ends = self.departure is not None and self.departure.ends
+        return _last_like(self.steps, weights) if not ends or _mixes(self.steps, weights) else ()
 
 
 RIGHT = Departure(right=_IN_ORDER, line=0, wrong="", wrong_line=None, factor=1.0)  # of a probe that it answers right
 
 
-def _are(names: tuple[str, ...], what: str) -> str:
+def _are(names: tuple[str, ...], what: str, *, capital: bool = True) -> str:
     """`q and the scores are right`: what is so of the things with these names."""
     *first, last = names
     many = bool(first) or last in (SCORES, WEIGHTS, MERGED) or last.startswith("the heads")
     text = f"{', '.join(first)} and {last}" if first else last
-    text = text[0].upper() + text[1:] if text.startswith("the ") else text  # q, k and v are names
+    text = text[0].upper() + text[1:] if capital and text.startswith("the ") else text  # q, k and v are names
     return f"{text} {'are' if many else 'is'} {what.replace('that is', 'that are') if many else what}"
 
 
@@ -141,7 +163,8 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
     right = {one.name for one, place in zip(passed, places, strict=True) if place is not None}
     wrong = next(number for number in range(len(passed)) if _is_open(passed, places, number))
     last, first_wrong = max(reached), passed[wrong]
-    mixes = answer.output is not None and first_wrong.name in (CONTEXT, MERGED)
+    ends = answer.output is None
+    mixes = first_wrong.name in (CONTEXT, MERGED)
     departure = Departure(
         right=tuple(name for name in _IN_ORDER if name in right),
         line=steps[last].line,
@@ -149,30 +172,39 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
         wrong_line=_line_instead(steps, first_wrong, last, reached),
         factor=1.0 if first_wrong.name in _AFTER_SCORES else None,
         mixes=mixes and _end_at(steps, seen(pipeline, begun)[WEIGHTS]),
+        ends=ends,
     )
-    return _with_factor(departure, steps, seen(pipeline, begun)[SCORES]) if first_wrong.name == SCORES else departure
+    scores = seen(pipeline, begun)[SCORES]
+    if first_wrong.name != SCORES or (ends and not _mixes(steps, scores)):  # they may be scaled after that
+        return departure
+    return _with_factor(departure, steps, scores)
+
+
+def _mixes(steps: list[Step], weights: Tensor) -> bool:
+    """Whether a product comes after all that could be the scores, so that nothing more is done to these."""
+    last = max(_numbers_like(steps, weights), key=max, default=None)
+    return last is not None and any(step.operation in _MIXES for step in steps[max(last) + 1 :])
 
 
 def _last_like(steps: list[Step], weights: Tensor) -> tuple[Tensor, ...]:
+    return tuple(steps[number].value for number in max(_numbers_like(steps, weights), key=max, default=[]))
+
+
+def _numbers_like(steps: list[Step], weights: Tensor) -> list[list[int]]:
+    """Which steps, or steps of a loop, could be weights (..., Tq, Tk)."""
     every = [[number] for number in range(len(steps))] + list(_loops(steps))
-    alike = [
+    return [
         one
         for one in every
         if sum(steps[number].value.numel() for number in one) == weights.numel()
-        and all(_has_sizes(steps[number].value, weights.shape[-2:]) for number in one)
+        and all(has_sizes(steps[number].value, weights.shape[-2:]) for number in one)
     ]
-    return tuple(steps[number].value for number in max(alike, key=max, default=[]))
 
 
 def _end_at(steps: list[Step], weights: Tensor) -> bool:
     """Whether the last of these steps that could be weights are these."""
     last = _last_like(steps, weights)
     return bool(last) and along_keys(WEIGHTS, weights).is_it(last)
-
-
-def same(got: tuple[Tensor, ...], wanted: Tensor) -> bool:
-    """Whether it is one tensor, with the numbers of the other one and laid out as that."""
-    return len(got) == 1 and got[0].shape == wanted.shape and _near(_told(got[0]), _told(wanted))
 
 
 def _with_factor(departure: Departure, steps: list[Step], scores: Tensor) -> Departure:
@@ -219,9 +251,9 @@ def _milestones(pipeline: Pipeline, begun: State, steps: list[Step]) -> list[Mil
     def add_input(name: str) -> None:
         if name not in right:
             return
-        add(name, partial(_has_numbers, right[name]), shows_all=False)
-        if any(_may_be_in_heads(step.value, right[name]) for step in steps):
-            is_it = partial(_is_in_heads, right[name])
+        add(name, partial(has_numbers, right[name]), shows_all=False)
+        if any(may_be_in_heads(step.value, right[name]) for step in steps):
+            is_it = partial(is_in_heads, right[name])
             found.append(replace(found[-1], name=f"the heads of {name}", is_it=is_it))
 
     add_input("q")
@@ -231,15 +263,15 @@ def _milestones(pipeline: Pipeline, begun: State, steps: list[Step]) -> list[Mil
     add_input("v")
     for name in (CONTEXT, OUTPUT):
         if name in right:
-            add(name, partial(_has_numbers, right[name]))
+            add(name, partial(has_numbers, right[name]))
         if name == CONTEXT and MERGED in right:
-            add(MERGED, partial(_has_rows, right[MERGED], dim=-1))
+            add(MERGED, partial(has_rows, right[MERGED], dim=-1))
     return [*found, Milestone(name=RESULT, numbers=0, is_it=lambda _: False)]
 
 
 def along_keys(name: str, right: Tensor) -> Milestone:
     """The milestone of scores or weights (..., Tq, Tk)."""
-    is_it = partial(_has_rows, right, dim=-1)
+    is_it = partial(has_rows, right, dim=-1)
     return Milestone(name=name, numbers=right.numel(), is_it=is_it, shows_all=True)
 
 
@@ -288,86 +320,3 @@ def _loops(steps: list[Step]) -> Iterator[list[int]]:
     for numbers, in_turn in itertools.product(alike.values(), range(1, MOST_IN_TURN + 1)):
         if len(numbers) > in_turn and len(numbers) % in_turn == 0:
             yield from (numbers[first::in_turn] for first in range(in_turn))
-
-
-def _has_numbers(right: Tensor, candidate: tuple[Tensor, ...]) -> bool:
-    """Whether the tensors have the numbers of `right` in any order."""
-    if not _may_be_equal(right, candidate):
-        return False
-    got, wanted = _told(torch.cat([one.reshape(-1) for one in candidate])), _told(right.reshape(-1))
-    return _near(got.sort().values, wanted.sort().values)
-
-
-def _has_rows(right: Tensor, candidate: tuple[Tensor, ...], *, dim: int, in_order: bool = True) -> bool:
-    """Whether the rows along some dimension of the tensors are those along `dim` of `right`, in any order.
-
-    With `in_order`, the numbers of a row are in the order of the right one, too.
-    """
-    size = right.shape[dim]
-    if not _may_be_equal(right, candidate):
-        return False
-    wanted = _rows(right, dim)
-    for other in range(1, max(one.dim() for one in candidate) + 1):
-        if all(one.dim() >= other and one.shape[-other] == size for one in candidate):
-            got = torch.cat([_rows(one, -other) for one in candidate])
-            sides = [one if in_order else one.sort(dim=-1).values for one in (got, wanted)]
-            by = torch.linspace(1, 2, size, dtype=torch.float64).sqrt()  # rows of weights all have the same plain sum
-            if _near(*(one[(one @ by).argsort()] for one in sides)):
-                return True
-    return False
-
-
-def _may_be_equal(right: Tensor, candidate: tuple[Tensor, ...]) -> bool:
-    """Whether the tensors have as many numbers as `right`, and these the same sum: a cheap test that most end at."""
-    if sum(one.numel() for one in candidate) != right.numel():
-        return False
-    wanted = _told(right)
-    apart = sum(float(_told(one).sum()) for one in candidate) - float(wanted.sum())
-    return abs(apart) <= ALIKE * right.numel() * (1 + float(wanted.abs().max()))
-
-
-def _rows(tensor: Tensor, dim: int) -> Tensor:
-    return _told(tensor).movedim(dim, -1).reshape(-1, tensor.shape[dim])
-
-
-def _may_be_in_heads(value: Tensor, right: Tensor) -> bool:
-    """Whether a tensor could be `right` (B, H, T, D): as many numbers, and a dimension for the tokens and one for a head."""
-    return right.dim() == 4 and value.numel() == right.numel() and _has_sizes(value, right.shape[-2:])
-
-
-def _has_sizes(value: Tensor, sizes: Sequence[int]) -> bool:
-    """Whether a tensor has dimensions of these sizes, each its own."""
-    return all(list(value.shape).count(size) >= list(sizes).count(size) for size in sizes)
-
-
-def _is_in_heads(right: Tensor, candidate: tuple[Tensor, ...]) -> bool:
-    """Whether the tensors have the vectors of `right` (B, H, T, D), and its tokens in order."""
-    return _has_rows(right, candidate, dim=-2) and _has_rows(right, candidate, dim=-1, in_order=False)
-
-
-def _told(tensor: Tensor) -> Tensor:
-    """float64, with one number for all that a mask has put far away, and another for NaN."""
-    numbers = tensor.to(torch.float64)
-    return numbers.masked_fill(numbers.abs() >= HIDDEN, -HIDDEN).masked_fill(numbers.isnan(), HIDDEN)
-
-
-def _near(got: Tensor, wanted: Tensor) -> bool:
-    return float((got - wanted).abs().max()) <= ALIKE * (1 + float(wanted.abs().max()))
-
-
-def factor_between(got: list[Tensor], wanted: Tensor) -> float | None:
-    """The number that the numbers of `got` are those of `wanted` times, in any order; None where there is none, or 1.
-
-    Without those that a mask has put far away.
-    """
-    if sum(one.numel() for one in got) != wanted.numel():
-        return None
-    flat = torch.cat([one.reshape(-1) for one in got]), wanted.reshape(-1).to(torch.float64)
-    mine, right = (one[one.abs() < HIDDEN].sort().values for one in flat)
-    if len(mine) != len(right) or len(mine) < 2 or not float(mine.abs().max()):
-        return None
-    size = float(mine.norm() / right.norm())
-    for factor in (size, -size):
-        if _near(mine, (right * factor).sort().values) and abs(factor - 1) > ALIKE:
-            return factor
-    return None

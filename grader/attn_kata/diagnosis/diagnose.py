@@ -18,7 +18,7 @@ from attn_kata.diagnosis.activations import with_activations
 from attn_kata.diagnosis.departure import Departure, Traced, again, traced
 from attn_kata.diagnosis.fills import with_fills
 from attn_kata.diagnosis.gradients import differ
-from attn_kata.diagnosis.in_part import InPart, in_part
+from attn_kata.diagnosis.in_part import in_part
 from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
@@ -47,6 +47,43 @@ class Diagnosed:
     departures: list[Departure] = field(default_factory=list)  # on each probe, where nothing explains the numbers
 
 
+@dataclass(kw_only=True)
+class _Unknown:
+    """What is seen of functions whose numbers no known mistakes give: on the way of the attempt, operation by operation.
+
+    beside: mistakes that are certain though something else, which is unknown, is wrong too.
+    lines: where certain mistakes were seen.
+    far: how far the attempt is right on each probe.
+    """
+
+    beside: frozenset[str] = frozenset()
+    lines: dict[str, int | None] = field(default_factory=dict)
+    far: list[Departure] = field(default_factory=list)
+
+    def explain(
+        self, pipeline: Pipeline, asked: ProbeResults, attempt: Handle, finite: float, source: bytes
+    ) -> list[frozenset[str]]:
+        """The sets of mistakes that are certain for one function; [] for none."""
+        followed = traced(pipeline, asked, attempt)
+        part = in_part(pipeline, asked, followed)
+        if part is None:
+            self._keep(followed)
+            return []
+        self.lines |= dict.fromkeys(part.ids, part.line)
+        others = _explain(part.pipeline, part.asked, finite, source)
+        if not others:
+            self.beside |= part.ids
+            self._keep(again(part.pipeline, part.asked, followed))
+        return [part.ids | each for each in others or [frozenset()]]
+
+    def within(self, lines: int) -> list[Departure]:
+        """How far it is right, of a source with so many lines: its process says the lines, and may say anything."""
+        return [one for one in self.far if max(one.line, one.wrong_line or 0) <= lines]
+
+    def _keep(self, followed: list[Traced]) -> None:
+        self.far += [one.departure for one in followed if one.departure is not None and one.departure.wrong]
+
+
 def diagnose(
     kata: types.ModuleType,
     attempt: Handle,
@@ -71,23 +108,12 @@ def diagnose(
     if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
         asked = [one.without_ones() for one in asked]
     sets = [_explain(pipeline, one, finite, source) for pipeline, one in zip(pipelines, asked, strict=True)]
-    followed: list[list[Traced]] = [[] for _ in pipelines]
-    parts: list[InPart | None] = [None for _ in pipelines]
-    only_in_part: frozenset[str] = frozenset()
+    unknown = _Unknown()
     for place, (pipeline, one) in enumerate(zip(pipelines, asked, strict=True)):
         if not sets[place]:
-            followed[place] = traced(pipeline, one, attempt)
-            parts[place] = part = in_part(pipeline, one, followed[place])
-            if part is not None:
-                others = _explain(part.pipeline, part.asked, finite, source)
-                sets[place] = [part.ids | each for each in others or [frozenset()]]
-                only_in_part |= frozenset() if others else part.ids
-                followed[place] = [] if others else again(part.pipeline, part.asked, followed[place])
-    # How far it is right, where nothing explains its numbers.
-    seen_on_the_way = [each.departure for one in followed for each in one if each.departure is not None]
-    # Its process says the lines, and may say anything.
-    far = [one for one in seen_on_the_way if one.wrong and max(one.line, one.wrong_line or 0) <= len(text.split("\n"))]
-    explained = all(sets) and not only_in_part
+            sets[place] = unknown.explain(pipeline, one, attempt, finite, source)
+    far = unknown.within(len(text.split("\n")))
+    explained = all(sets) and not unknown.beside
     evidence = Evidence(
         failures=failures,
         held=frozenset(finding.property for finding in findings if finding.outcome == "passed"),
@@ -127,13 +153,13 @@ def diagnose(
             found.append(together)
     smallest = min((len(ids) for ids in found), default=0)
     raised_line = _raising_line(evidence)
-    measured = {id: one.line for one in parts if one is not None for id in one.ids}
     found = _plausible([ids for ids in found if len(ids) == smallest], source, raised_line)
     entries = catalogue.load()
     diagnoses = [
         Diagnosis(
             mistakes=[
-                _named(entries[id], sizes, source, shown.get(id) or raised_line, measured.get(id)) for id in sorted(ids)
+                _named(entries[id], sizes, source, shown.get(id) or raised_line, unknown.lines.get(id))
+                for id in sorted(ids)
             ]
         )
         for ids in found
@@ -153,7 +179,9 @@ def diagnose(
             if evidence.values_right
             else "no known mistake gives these numbers" + ("" if first else "; look at the properties that fail")
         )
-    notes += [str(first)] if first else []
+    if first is not None:
+        so_far = str(first)
+        notes.append(f"apart from what is named, {so_far[0].lower()}{so_far[1:]}" if unknown.beside else so_far)
     torch.default_generator.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
     return Diagnosed(
@@ -162,7 +190,7 @@ def diagnose(
         explained=explained,
         notes=notes,
         reproduced=any(ids for one in sets for ids in one),
-        in_part=only_in_part,
+        in_part=unknown.beside,
         departures=far,
         unexplained=[] if shown or not diagnoses else _unexplained(pipelines, asked, findings, failures),
     )

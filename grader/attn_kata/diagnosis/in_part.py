@@ -11,18 +11,8 @@ from functools import partial
 
 from torch import Tensor
 
-from attn_kata.diagnosis.departure import (
-    ALIKE,
-    CONTEXT,
-    SCORES,
-    WEIGHTS,
-    Traced,
-    again,
-    along_keys,
-    factor_between,
-    same,
-    seen,
-)
+from attn_kata.diagnosis.alike import ALIKE, factor_between, same
+from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, seen
 from attn_kata.diagnosis.outcomes import outcome, outcomes
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
 from attn_kata.diagnosis.probing import ProbeResults
@@ -137,7 +127,7 @@ class _Probe:
     def of(cls, pipeline: Pipeline, begun: State, one: Traced) -> _Probe:
         right = seen(pipeline, begun)
         tells = right[WEIGHTS].numel() != right[CONTEXT].numel()
-        is_wrong = one.departure is not None and one.departure.wrong in (SCORES, WEIGHTS)
+        is_wrong = one.departure is not None and one.departure.weights_may_be_wrong
         last = one.last_like(right[WEIGHTS]) if is_wrong else (right[WEIGHTS],)
         squares = sum(float(one.square().sum()) for one in last)
         return cls(begun=begun, is_wrong=is_wrong, last=last, right_scores=right[SCORES], tells=tells, squares=squares)

@@ -114,10 +114,11 @@ class Read:
         doubt = self.chosen.doubt or self.raises
         if any(isinstance(one, ReadyMade) for one in failures.values()):
             return None
+        seen = diagnosed.departures
+        mixes = any(one.mixes for one in seen) and all(one.mixes or one.factor == 1 for one in seen)
+        if mixes and (not doubt or doubt.startswith(doubts.RAISES)):
+            return None  # its weights are right, so it is read right, and what it does with them is not
         if not doubt:
-            seen = diagnosed.departures
-            if seen and any(one.mixes for one in seen) and all(one.mixes or one.factor == 1 for one in seen):
-                return None  # its weights are right, so it is read right, and what it mixes by them is not
             return self._fails_unexplained(findings, failures, "".join(f" {one}." for one in seen[:1]))
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
         tried = f"{self.chosen.reading.entry}({how}): {doubt}"
@@ -149,7 +150,7 @@ class Read:
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
         of_a_guess |= set(ids) <= set(own_exceptions.IDS) and not diagnosed.reproduced
         # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
-        of_a_guess |= set(ids) <= diagnosed.in_part and not any(id.startswith(_SURE_IN_PART) for id in ids)
+        of_a_guess |= set(ids) <= diagnosed.in_part and not any(id.startswith(_sure_in_part(diagnosed)) for id in ids)
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 
@@ -367,6 +368,12 @@ def read(
         mistakes=asked,
         left_out=left_out,
     )
+
+
+def _sure_in_part(diagnosed: Diagnosed) -> tuple[str, ...]:
+    """How the ids begin that are certain beside an unknown mistake. Where q, k and v are right, its layers are read right."""
+    projected = all({"q", "k", "v"} <= set(one.right) for one in diagnosed.departures)
+    return (*_SURE_IN_PART, "split.") if projected and diagnosed.departures else _SURE_IN_PART
 
 
 def _with_parameters(

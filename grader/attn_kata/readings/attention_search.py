@@ -38,6 +38,9 @@ def run(
         search.may_die = 1 if best is None and death is None else 0
         try:
             found = one.run()
+            fails_by_itself = (
+                found is not None and not found.answers and certain.raises(found.reading, search, definition)
+            )
         except AttemptDied as died:
             death = died
             search.tried.append(f"{definition.name}: {died.reason}")
@@ -46,7 +49,6 @@ def run(
             unread.append(definition)
         elif around and found.answers:
             one.said += (f"{around[0].name}, which uses it, could not be read: only {definition.name} is graded",)
-        fails_by_itself = found is not None and not found.answers and certain.raises(found.reading, search, definition)
         if found is not None and (found.answers or fails_by_itself) and likeliest is None:
             likeliest = found, one
         if found is not None and (best is None or found.mistakes < best[0].mistakes):

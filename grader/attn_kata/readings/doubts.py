@@ -14,6 +14,9 @@ from attn_kata.readings.structure import code_of
 if TYPE_CHECKING:
     from attn_kata.readings.definition_search import DefinitionSearch
 
+RAISES = "every call that was tried raises"
+RAISES_WITH_MASK = "every call that was tried with a mask raises"
+
 _SIZES = ("E", "H", "D", "C", "I", "V")
 
 # Terms of position inside of an attention.
@@ -47,7 +50,7 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
         if certain.returns_nothing(one.definition) or certain.raises(ranked.reading, one.search, one.definition):
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
-        return f"every call that was tried {'with a mask ' if masked else ''}raises{why}"
+        return f"{RAISES_WITH_MASK if masked else RAISES}{why}"
     roles = () if one.contract.has_score else ("q", "k", "v")
     lacking = [role for role in roles if role in one.contract.layers and not ranked.reading.layer(role).weight]
     if lacking:
