@@ -623,6 +623,27 @@ def test_a_number_of_key_value_heads_that_a_config_may_lack_is_given(shared_engi
     assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["group.repeated"]
 
 
+def test_a_config_whose_items_are_all_kept_is_asked_for_what_the_constructor_reads(shared_engine):
+    kept = ATTEND.replace("def __init__(self, width, n_heads):", "def __init__(self, config):")
+    assert kept != ATTEND
+    own = "        super().__init__()\n"
+    kept = kept.replace(
+        own,
+        own
+        + "        for name, value in config.items():\n            setattr(self, name, value)\n"
+        + "        width, n_heads = self.n_embd, self.n_head\n",
+        1,
+    )
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (kept, kept.replace("scores, dim=-1", "scores, dim=-2"))
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert "config.n_head=H" in str(right.reading)
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["softmax.query_axis"]
+
+
 ROTARY_TABLES = """
 class RotaryTables(nn.Module):
     def __init__(self, dim, longest=64):

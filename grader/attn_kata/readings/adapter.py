@@ -118,6 +118,9 @@ class _Config:
 
     def get(self, name, default=None):
         return self.__dict__.get(name, default)
+
+    def items(self):
+        return [(name, value) for name, value in self.__dict__.items() if name != "_own"]
 '''
 
 

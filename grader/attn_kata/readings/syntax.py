@@ -18,6 +18,7 @@ from attn_kata.readings.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
+_WHOLE = ("get", "to_dict", "copy", "items")  # methods of a config, no sizes in it
 _A_CONFIG = re.compile(r"_(?:configs?|cfg|params|hparams|args)$")
 _CONFIGS = re.compile(r"^(?:configs?|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
 _GLOBAL_CONFIGS = re.compile(
@@ -475,11 +476,33 @@ def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
             and isinstance(part.args[0], ast.Constant)
         ):
             asked = [str(part.args[0].value)]
-        found += [(part.lineno, part.col_offset, name) for name in asked if name not in ("get", "to_dict", "copy")]  # type: ignore[attr-defined]
+        found += [(part.lineno, part.col_offset, name) for name in asked if name not in _WHOLE]  # type: ignore[attr-defined]
+    if any(_asked_in_turn(part, config)[-1:] == ["items"] for part in ast.walk(node)):
+        found += _read_before_set(node)  # for name, value in config.items(): setattr(self, name, value)
     optional = set(re.findall(rf"hasattr\(\s*(?:self\.)?{config}\s*,\s*[\"'](\w+)[\"']", ast.unparse(node)))
     # A number of key-value heads that may be left out is asked all the same: without it there are no groups to grade.
     optional = {name for name in optional if vocabulary.size_of(name) != "G"}
     return [name for _, _, name in sorted(found) if name.isidentifier() and name not in optional]
+
+
+def _read_before_set(node: ast.ClassDef) -> list[tuple[int, int, str]]:
+    """What a constructor reads of `self` and has not set, each with its place."""
+    inits = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
+    inside = [part for init in inits for part in ast.walk(init)]
+    called = {part.func for part in inside if isinstance(part, ast.Call)}
+    own = sorted(
+        (part.lineno, isinstance(part.ctx, ast.Store), part.col_offset, part.attr)  # of one line, first what is read
+        for part in inside
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self"
+        if part not in called
+    )
+    known = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+    found = []
+    for line, is_set, column, name in own:
+        if not is_set and name not in known:
+            found.append((line, column, name))
+        known.add(name)
+    return found
 
 
 def _asked_in_turn(node: ast.AST, config: str) -> list[str]:
