@@ -7,7 +7,7 @@ import pytest
 from attn_kata.diagnosis import own_exceptions
 from attn_kata.properties.failures import Raised
 
-CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        return q @ k @ v\n"
+CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        return q @ k @ torch.softmax(-1) @ torch.relu(v)\n"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,8 @@ CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        retur
         ("TypeError", "'torch.Size' object is not callable", "python.size_called"),
         ("TypeError", "'Tensor' object is not callable", None),
         ("TypeError", "sqrt(): argument 'input' (position 1) must be Tensor, not int", "numerics.root_of_number"),
+        ("TypeError", "softmax(): argument 'input' (position 1) must be Tensor, not int", "python.arguments"),
+        ("TypeError", "relu(): argument 'input' (position 1) must be Tensor, not int", None),
         ("TypeError", "unsupported operand type(s) for /: 'Tensor' and 'NoneType'", None),
         (
             "RuntimeError",

@@ -177,6 +177,7 @@ def test_what_is_ready_made_fails_whatever_its_words_speak_of(shared_engine):
             "args = nn.Module()\n        args.h, self.d = ",
             "python.undefined_name",
         ),  # set, but not on self
+        ("k.transpose(-2, -1)", "torch.transpose(-2, -1)", "python.arguments"),
         ("x.shape\n", "x.shape(0), x.shape(1), x.shape(2)\n", "python.size_called"),
     ],
 )
@@ -187,6 +188,7 @@ def test_code_that_raises_whatever_it_is_given_fails_and_its_mistake_is_named(ol
     assert report.outcome == "failed"
     assert told(report) == {named}
     assert "It has no layer" not in " ".join(report.reading["notes"])
+    assert "It raises without its mask" not in " ".join(report.reading["notes"])
 
 
 def test_weights_that_are_plain_tensors_are_named_and_the_rest_is_graded(shared_engine):

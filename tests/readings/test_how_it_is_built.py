@@ -644,6 +644,23 @@ def test_a_config_whose_items_are_all_kept_is_asked_for_what_the_constructor_rea
     assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["softmax.query_axis"]
 
 
+def test_a_logger_is_given_that_says_nothing(shared_engine):
+    for build, logger in (("self, args, width, n_heads", "args.logger"), ("self, width, n_heads, logger", "logger")):
+        text = ATTEND.replace("self, width, n_heads", build).replace(
+            "        super().__init__()\n", f"        super().__init__()\n        self.logger = {logger}\n", 1
+        )
+        text = text.replace(
+            "        B, T, E = x.shape\n", "        self.logger.warning('%s', x.shape)\n        B, T, E = x.shape\n"
+        )
+        assert text.count("logger") > 1
+
+        report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+        assert report.outcome == "passed", report.ungraded_because
+        assert f"{logger}=logger" in str(report.reading)
+        assert not report.attempt_output
+
+
 ROTARY_TABLES = """
 class RotaryTables(nn.Module):
     def __init__(self, dim, longest=64):

@@ -52,7 +52,28 @@ class MultiHeadAttention(nn.Module):
         weights = torch.softmax(q.transpose(-2, -1) @ k / math.sqrt(q.shape[2]), dim=-1)  # (B, H, T, T)
         return self.conv_o((v @ weights.transpose(-2, -1)).flatten(1, 2))
 """
+# One convolution for q, k and v of every head, with the pixels last.
+FUSED_PIXELS = """
+class Attention(nn.Module):
+    def __init__(self, dim, heads=4, dim_head=32):
+        super().__init__()
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.to_qkv = nn.Conv2d(dim, 3 * heads * dim_head, 1, bias=False)
+        self.to_out = nn.Conv2d(heads * dim_head, dim, 1)
+
+    def forward(self, x):
+        b, c, h, w = x.shape
+        q, k, v = (part.view(b, self.heads, -1, h * w) for part in self.to_qkv(x).chunk(3, dim=1))
+        attn = torch.einsum("bndi,bndj->bnij", q * self.scale, k).softmax(dim=-1)
+        out = torch.einsum("bnij,bndj->bnid", attn, v)
+        return self.to_out(out.transpose(2, 3).reshape(b, -1, h, w))
+"""
+FUSED_CHANNELS = FUSED_PIXELS.replace("Conv2d", "Conv1d").replace("b, c, h, w = x.shape", "b, c, n = x.shape")
+FUSED_CHANNELS = FUSED_CHANNELS.replace("h * w)", "n)").replace("-1, h, w)", "-1, n)")
 PAIRS = {
+    "fused_pixels": ("mha", FUSED_PIXELS, "softmax(dim=-1)", "softmax(dim=-2)", {"softmax.query_axis"}),
+    "fused_pixels_without_scale": ("mha", FUSED_PIXELS, "q * self.scale", "q", {"scale.missing"}),
+    "fused_channels": ("mha", FUSED_CHANNELS, "dim_head**-0.5", "dim**-0.5", {"scale.embed_dim"}),
     "of_pixels": ("mha", OF_PIXELS, " * C**-0.5", "", {"scale.missing"}),
     "heads_of_pixels": ("mha", HEADS_OF_PIXELS, " / math.sqrt(q.shape[-1])", " / math.sqrt(c)", {"scale.embed_dim"}),
     "channels_first": (

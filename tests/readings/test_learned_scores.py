@@ -148,3 +148,57 @@ def test_inputs_are_known_by_what_a_method_calls_them(shared_engine):
     assert right.reading is not None
     assert "call=out_e=k,out_d=q" in right.reading["flags"]
     assert told(wrong) == {"softmax.query_axis"}
+
+
+# The score stands below the softmax in the text, and is called before it.
+SCORE_BELOW = """
+class Attn(nn.Module):
+    def __init__(self, method, hidden_size):
+        super().__init__()
+        self.method, self.hidden_size = method, hidden_size
+        if method == "general":
+            self.attn = nn.Linear(hidden_size, hidden_size)
+        elif method == "concat":
+            self.attn = nn.Linear(hidden_size * 2, hidden_size)
+            self.v = nn.Parameter(torch.rand(1, hidden_size))
+
+    def forward(self, hidden, encoder_outputs):
+        # hidden (1, B, E), encoder_outputs (L, B, E)
+        return F.softmax(self.score(hidden, encoder_outputs), dim=1).unsqueeze(1)
+
+    def score(self, hidden, encoder_outputs):
+        length, batch_size, _ = encoder_outputs.size()
+        if self.method == "general":
+            return torch.bmm(hidden.transpose(0, 1), self.attn(encoder_outputs).permute(1, 2, 0)).squeeze(1)
+        sides = torch.cat((hidden.repeat(length, 1, 1), encoder_outputs), dim=2)
+        energy = self.attn(sides.view(-1, 2 * self.hidden_size)).view(length, batch_size, self.hidden_size)
+        return torch.bmm(self.v.repeat(batch_size, 1, 1), torch.tanh(energy).permute(1, 2, 0)).squeeze(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("slug", "edit", "id"),
+    [
+        ("additive_attention", ("torch.tanh(energy)", "energy"), "additive.no_tanh"),
+        (
+            "multiplicative_attention",
+            ("F.softmax(self.score(hidden, encoder_outputs), dim=1)", "self.score(hidden, encoder_outputs)"),
+            "softmax.missing",
+        ),
+    ],
+)
+def test_a_score_below_the_softmax_in_the_text_is_read(slug, edit, id, shared_engine):
+    """And where one size of the code's stands for query, keys and what it compares, all are as wide."""
+    _, wrong = right_and_wrong(shared_engine, slug, SCORE_BELOW, *edit)
+
+    assert told(wrong) == {id}
+
+
+def test_an_input_whose_name_says_nothing_takes_the_place_that_the_others_leave(shared_engine):
+    text = KIND_IN_THE_CALL.replace("encoder_outputs", "inputs").replace("decoder_hidden", "hidden")
+
+    right, wrong = right_and_wrong(shared_engine, "multiplicative_attention", text, "dim=1", "dim=0")
+
+    assert right.reading is not None
+    assert "inputs=k,hidden=q" in str(right.reading["flags"])
+    assert told(wrong) == {"softmax.head_axis"}

@@ -30,6 +30,8 @@ OF_A_CALL = re.compile(
 SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
+# torch.transpose(2, 3)
+NO_TENSOR = re.compile(r"^(\w+)\(\): argument 'input' \(position 1\) must be Tensor, not int$")
 OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
 PRODUCT = r"matmul\(|\bbmm\(|[\w\])]\s*@\s*\w"
 # What may lay keys out so that a product takes them. A batch of vectors needs no transpose: keys @ query[..., None].
@@ -37,6 +39,12 @@ LAYS_OUT = re.compile(
     r"transpos|permut|axes|\.[mM]?[TH]\b|\.t\(|einsum|einops|rearrange|movedim|conv|tensordot|adjoint|"
     r"view|shape\(|squeeze|None\]|flatten|cat\(|stack|split|chunk|unbind|Parameter|\bsum\("
 )
+
+
+def lacks_a_tensor(text: str, code: str) -> bool:
+    """Whether a function of torch was given a number that stands in the code, and no tensor before it."""
+    found = NO_TENSOR.search(text)
+    return found is not None and re.search(rf"\btorch\.{found[1]}\(\s*-?\d", code) is not None
 
 
 def misspelt(attribute: str) -> bool:
@@ -62,7 +70,7 @@ def mistake(raised: Raised, code: str) -> str | None:
         return "numerics.root_of_number"
     if SIZE_CALLED.search(text):
         return "python.size_called"
-    if kind == "TypeError" and OF_A_CALL.search(text):
+    if kind == "TypeError" and (OF_A_CALL.search(text) or lacks_a_tensor(text, code)):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
         return "score.not_transposed"

@@ -339,8 +339,8 @@ def read(
         tests = [*tests, *_with_mask(_tests(source.folder.parent / also.kata), also.properties, tests)]
     left_out = description.left_out(chosen.reading, source.contract, limits)
     one_feature = all(one.one_feature for one in limits.conventions)
-    without_keys = source.contract.has_score and bool(limits.as_they_are)
-    tests = _possible(tests, chosen.reading, one_feature=one_feature, as_they_are=without_keys)
+    as_wide = limits.has_one_width or (source.contract.has_score and bool(limits.as_they_are))
+    tests = _possible(tests, chosen.reading, one_feature=one_feature, as_wide=as_wide)
     hides = chosen.reading.causal and limits.place is None
     reference = Local(_reference(source, limits, hides=hides)) if hides or limits.conventions else plain
     if chosen.reading.keys_are_values:
@@ -403,13 +403,13 @@ def _with_mask(tests: list[HiddenTest], chosen: tuple[str, ...], others: list[Hi
 
 
 def _possible(
-    tests: list[HiddenTest], reading: Reading, *, one_feature: bool, as_they_are: bool = False
+    tests: list[HiddenTest], reading: Reading, *, one_feature: bool, as_wide: bool = False
 ) -> list[HiddenTest]:
     """The tests, with the sizes of their cases as the code can take them."""
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
-    same |= {"hidden_dim": "key_dim", "query_dim": "key_dim"} if as_they_are else {}
+    same |= {"hidden_dim": "key_dim", "query_dim": "key_dim"} if as_wide else {}
     same |= {"value_dim": "key_dim"} if reading.is_one_of_heads or len(reading.fused) == 3 else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}

@@ -82,7 +82,7 @@ def run(
         mask_untried=of_definition.mask_untried(ranked.reading),
         masks_untried=of_definition.masks_untried(ranked.reading),
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
-        notes=(*of_definition.notes(ranked.reading), *doubts.of_far_tokens(of_definition)),
+        notes=(*of_definition.notes(ranked.reading, answers=ranked.answers), *doubts.of_far_tokens(of_definition)),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )
 

@@ -221,6 +221,8 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
     if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
         return _rotation(parameter, text)
+    if parameter.default in (None, "None") and _LOGGER.fullmatch(parameter.name):
+        return "logger"
     handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
     if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
         return "linear"
@@ -355,10 +357,13 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     return "D" if symbol == "E" else symbol
 
 
+_LOGGER = re.compile(r"_?log(?:ger)?|_?LOG(?:GER)?")
 _IS_CAUSAL = re.compile(r"(?i)causal|decoder|autoreg|^(?:use_?|is_?)?mask(?:ed)?$")
 
 
 def _config_value(name: str, names: list[str], text: str, contract: Contract) -> str:
+    if _LOGGER.fullmatch(name):
+        return "logger"
     symbol = vocabulary.size_in(name, text)
     if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
         return "10000.0"

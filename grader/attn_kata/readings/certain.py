@@ -67,7 +67,9 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] == "TypeError":
         root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
         by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
-        return any(one.search(raised.text) for one in by_itself) or (root is not None and _is_of_sizes(root[1], text))
+        if any(one.search(raised.text) for one in by_itself) or own_exceptions.lacks_a_tensor(raised.text, text):
+            return True
+        return root is not None and _is_of_sizes(root[1], text)
     if raised.types[0] != "RuntimeError":
         return False
     return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text) or _is_of_heads(raised, text)

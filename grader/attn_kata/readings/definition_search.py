@@ -204,8 +204,11 @@ class DefinitionSearch:
         """Those of the names that the code has nowhere but among its parameters."""
         return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", self.code)) == 1)
 
-    def notes(self, reading: Reading) -> tuple[str, ...]:
-        """What is to be said of the masks that the code takes, and of its dimensions, in sentences."""
+    def notes(self, reading: Reading, *, answers: bool) -> tuple[str, ...]:
+        """What is to be said of the masks that the code takes, and of its dimensions, in sentences.
+
+        `answers`: whether the code does so under the reading, and does not raise in every call.
+        """
         others = roles.other_masks(self.definition, reading, self.contract)
         said = [
             f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
@@ -218,7 +221,7 @@ class DefinitionSearch:
         if reading.returns_weights and (after := scores.layers_after(self.definition)):
             said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
         parameter = self.parameter
-        if reading.needs_mask and parameter is not None and parameter.default == "None":
+        if answers and reading.needs_mask and parameter is not None and parameter.default == "None":
             without = replace(reading, mask="none", needs_mask=False, call=self._without_mask(reading))
             said.append(
                 f"It raises without its mask, which its call allows to leave out{self.search.why([without])}. "
@@ -535,7 +538,8 @@ class DefinitionSearch:
         found = choice.best(self._with_forms(ranked.reading))
         if (found is None or not found.answers) and not contract.is_module and "square" not in self.given:
             one_shape = replace(ranked.reading, square=True, alike="alike" not in self.given or ranked.reading.alike)
-            found = choice.best(self._with_forms(one_shape)) or found
+            square = choice.best(self._with_forms(one_shape))
+            found = square if square is not None and (found is None or square.answers) else found
         if not contract.is_module and not ranked.reading.dims and (found is None or found.mistakes > MOST_MISTAKES):
             found = self._of_one_rank(ranked) or found  # its mask says how many dimensions it takes
         if found is None:

@@ -227,6 +227,7 @@ def _bare(path: str) -> str:
 
 def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]:
     """q, k and v, or k and v, where the layer is one for several."""
+    shape = _without_kernel(shape)
     name = re.sub(r"[^a-z]", "", _bare(path).rpartition(".")[2].lower())
     says_three = re.search(r"qkv|kvq|qvk|vkq|querykeyvalue|inproj|cattn|kqv|vqk|allproj", name) is not None
     says_two = re.search(r"kv", name) is not None and not says_three
@@ -236,7 +237,7 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
         return ("q", "k") if {2 * LOOK["E"], 2 * LOOK["D"]} & set(shape) else ()
     largest = sorted(shape)[-1]
     if len(shape) == 2 and (says_three or vocabulary.role_of(_bare(path)) in (None, "o")):  # first_proj, last_proj
-        others = [other for each, other in groups.items() if each != path and len(other) == 2]
+        others = [other for each, other in groups.items() if each != path and len(_without_kernel(other)) == 2]
         grouped = LOOK["E"] + 2 * LOOK["G"] * LOOK["D"]
         single = LOOK["E"] + 2 * LOOK["D"]
         three = any(size in (3 * LOOK["E"], 3 * LOOK["D"], grouped, single) for size in shape)
@@ -250,6 +251,11 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
     ):
         return ("k", "v")
     return ()
+
+
+def _without_kernel(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a weight without the sizes of a kernel that sees one place: (out, in) of (out, in, 1, 1)."""
+    return shape[:2] if set(shape[2:]) == {1} else shape
 
 
 def creation_order(paths: list[str], definition: Definition, structure: Structure) -> list[str]:

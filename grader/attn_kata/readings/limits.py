@@ -141,6 +141,12 @@ class Limits:
         return self._with_layout("slices")
 
     @property
+    def has_one_width(self) -> bool:
+        """Whether a learned score is built with one size, which is that of query, keys and what it compares."""
+        widths = {value for _, value in (*self.reading.build, *self.reading.globals)} & {"I", "C", "D", "V"}
+        return self.reading.alike and self.contract.has_score and len(widths) == 1
+
+    @property
     def as_they_are(self) -> frozenset[str]:
         """The contract's layers that the code does not have: they are the identity on both sides, as what it takes is square.
 
@@ -238,6 +244,9 @@ class Limits:
         if self.reading.alike and self.contract.has_own_sizes:
             of_sizes = limited.probes
             limited = replace(limited, probes=lambda: [narrowed_probes.of_one_size(one) for one in of_sizes()])
+        elif self.has_one_width:
+            of_widths = limited.probes
+            limited = replace(limited, probes=lambda: [narrowed_probes.of_one_width(one) for one in of_widths()])
         elif self.contract.has_score and self.as_they_are:
             of_score = limited.probes
             limited = replace(

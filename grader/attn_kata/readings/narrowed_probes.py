@@ -61,9 +61,16 @@ def with_keys_of(probe: Probe, sizes: int) -> Probe:
     query, key = probe.build[:2]
     if sizes > 2:
         return replace(probe, build=(query, key, key), sizes={**probe.sizes, "hidden_dim": key})
+    return of_one_width(probe)
+
+
+def of_one_width(probe: Probe) -> Probe:
+    """The probe of a learned score built with (I, C, D), all as wide as its keys."""
+    key = probe.build[1]
     q = probe.args[0]  # (B, Tq, I)
     wide = q.repeat(1, 1, -(-key // q.shape[-1]))[..., :key].contiguous()
-    return replace(probe, build=(key, key), args=(wide, *probe.args[1:]), sizes={**probe.sizes, "query_dim": key})
+    sizes = {**probe.sizes, **dict.fromkeys(("query_dim", "hidden_dim"), key)}
+    return replace(probe, build=(key,) * len(probe.build), args=(wide, *probe.args[1:]), sizes=sizes)
 
 
 def of_one_size(probe: Probe, *, wide: int = 1) -> Probe:

@@ -99,6 +99,8 @@ def _size(value: str) -> str:
         return "_Config"
     if value == "module":
         return "_Caller()"
+    if value == "logger":  # which says nothing
+        return "__import__('logging').Logger('theirs', 100)"
     return (
         value.replace("sqrt(D)", "_math.sqrt(D)")
         .replace("nothing_dropped", "_nn.Identity()")

@@ -111,7 +111,7 @@ _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
     r"|query|key|value|turns|cos|sin|angles|'[\w-]+'"
-    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"(?:\*\.)?[^\W\d]\w*(?:\.(?:\w+|\*))*")

@@ -36,17 +36,18 @@ def inputs(definition: Definition) -> dict[str, str]:
     """What each parameter of the call is, by its name and then by its place: q, k, v or mask."""
     found: dict[str, str] = {}
     names = _passed_as(definition)
-    for parameter in definition.call:
-        if KIND.search(parameter.name.lower()) and _allowed(definition):
-            continue
+    taken = [one for one in definition.call if not (KIND.search(one.name.lower()) and _allowed(definition))]
+    for parameter in taken:
         called = names.get(parameter.name, parameter.name)
         role = _role(called.lower().replace("query_", "q_")) or _role(parameter.name.lower().replace("query_", "q_"))
         if role is not None and role not in found.values():
             found[parameter.name] = role
-        elif parameter.default is None and not parameter.name.startswith("*"):
+    for parameter in taken:  # whose name says nothing: in the place that is free
+        if parameter.name not in found and parameter.default is None and not parameter.name.startswith("*"):
             free = [one for one in ("q", "k", "v", "mask") if one not in found.values()]
             if free:
                 found[parameter.name] = free[0]
+    found = {one.name: found[one.name] for one in taken if one.name in found}
     first, second = (next((name.lower() for name, each in found.items() if each == role), "") for role in ("q", "k"))
     if _OUTPUTS.search(first) and _STATE.search(second) and not _KEY.search(second):  # (lstm_output, final_state)
         found = {name: {"q": "k", "k": "q"}.get(role, role) for name, role in found.items()}
@@ -210,6 +211,8 @@ def layers_after(definition: Definition) -> tuple[str, ...]:
     begin = code.rfind("softmax")
     end = _end_of_call(code, begin)
     before, after = (code[:end], code[end:]) if begin >= 0 else (code, "")
+    after, *others = re.split(r"(?m)^(?=[ \t]*def )", after, maxsplit=1)  # a method below may be called before
+    before += "".join(others)
     return tuple(
         name
         for name, made in definition.layers.items()
