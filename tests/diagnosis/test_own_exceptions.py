@@ -7,7 +7,7 @@ import pytest
 from attn_kata.diagnosis import own_exceptions
 from attn_kata.properties.failures import Raised
 
-CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        return q @ k @ torch.softmax(-1) @ torch.relu(v)\n"
+CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        return q @ k @ v, torch.softmax(-1), torch.relu(v)\n"
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,13 @@ PLACES = {
     "divided_config": ("", "config", DIVIDED.format("config."), "config.n_embd", "head_size"),
     "divided_module_level": ("n_embd = 32\nn_head = 4\n", "", DIVIDED.format(""), "n_embd", "head_size"),
     "divided_class_of_sizes": (CONFIG, "", DIVIDED.format("Config."), "Config.n_embd", "head_size"),
+    "divided_by_another_name": (
+        "",
+        "n_embd, n_head",
+        "self.attention_dim = n_embd // n_head",
+        "n_embd",
+        "self.attention_dim",
+    ),
     "divided_in_place": ("", "n_embd, n_head", "", "n_embd", "n_embd // n_head"),
 }
 

@@ -192,11 +192,16 @@ def one_group(text: str) -> bool:
 def is_one_head(text: str) -> bool:
     """Whether q and k have the width of one head, by its name or as x // heads, and nothing is split or joined."""
     widths = {vocabulary.role_of(name): width for name, width in _LAYERS_OF.findall(text)}
-    of_one = [
-        "//" in widths.get(role, "") or vocabulary.size_of(widths.get(role, "").rpartition(".")[2]) == "D"
-        for role in ("q", "k")
-    ]
+    of_one = [_is_of_one_head(widths.get(role, ""), text) for role in ("q", "k")]
     return all(of_one) and re.search(_SPLITS, text) is None
+
+
+def _is_of_one_head(width: str, text: str) -> bool:
+    """Whether a width is that of one head: by its name, as x // heads, or as a name that is set to that."""
+    name = width.rpartition(".")[2]
+    if "//" in width or vocabulary.size_of(name) == "D":
+        return True
+    return name.isidentifier() and re.search(rf"\b{name}\s*=\s*[\w.]+\s*//\s*[\w.]*head", text) is not None
 
 
 _SPLITS = r"ModuleList|\.(?:view|reshape|unflatten|split|chunk|unfold)\(|rearrange|einsum|\b(?:cat|stack|split|chunk)\("

@@ -19,6 +19,7 @@ from attn_kata.readings import (
     roles,
     scores,
     triangles,
+    usage,
     vocabulary,
 )
 from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
@@ -32,6 +33,7 @@ from attn_kata.readings.search import MOST_MISTAKES, NARROW, Search
 from attn_kata.readings.structure import Definition, Parameter, code_of
 
 MOST_CANDIDATES = 32  # readings that are asked
+_WITH_HEADS = ("any", "(B, H, T, T)", "(B, 1, T, T)", "(T, T)", "(B, 1, 1, T)")  # not (B, T, T)
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
@@ -120,10 +122,17 @@ class DefinitionSearch:
             tried, self.search.tried[said:] = self.search.tried[said:], []
             on_processor = self._found()
             if on_processor is not None and on_processor.answers:
-                return self._dropping(on_processor)
+                return self._dropping(self._of_any_length(on_processor))
             del self.given["processor"]
             self.search.tried[said:] = tried
-        return found and self._dropping(found)
+        return found and self._dropping(self._of_any_length(found))
+
+    def _of_any_length(self, found: Ranked) -> Ranked:
+        """The same; with as many queries as keys only where none of its callers gives it others."""
+        square = found.reading.square and "square" not in self.given
+        if not square or not usage.is_given_another_length(self.definition, self.search.structure):
+            return found
+        return replace(found, reading=replace(found.reading, square=False))
 
     def _dropping(self, found: Ranked) -> Ranked:
         """The same with a dropout rate, which would only have made the search uncertain."""
@@ -226,6 +235,12 @@ class DefinitionSearch:
             said.append(
                 f"It raises without its mask, which its call allows to leave out{self.search.why([without])}. "
                 "It is graded with a mask in every call"
+            )
+        of_samples = None if parameter is None else masks.documented_for_samples(self.definition.text, parameter.name)
+        if of_samples is not None and answers and self.contract.has_heads and reading.shape in _WITH_HEADS:
+            said.append(
+                f"Its text says that {parameter.name} has the shape {of_samples}. With that shape it raises, or lays the "  # type: ignore[union-attr]
+                "samples on the heads. If its callers give that, this is mask.broadcast"
             )
         return (*dict.fromkeys(self.said), *said)
 

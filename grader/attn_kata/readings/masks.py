@@ -53,6 +53,8 @@ _LEAST = (
     r"(?:float\W{1,3})?(?:-\s*(?:inf|∞|np\.inf|math\.inf|torch\.inf|1e\d|10{3,})|(?:minus|negative) infinity|"
     r"large negative)"
 )
+# (batch, Tq, Tk): three sizes, the first of which is that of the batch.
+_OF_SAMPLES = re.compile(r"(?i)[\[(]\s*(?:b|n|bs|bsz|batch\w*|batch size)\s*[,x×]\s*[\w* ]+[,x×]\s*[\w* ]+\s*[\])]")
 _NOTE = r"(?:\s*\([^()\n]{0,40}\))?"
 # What is added: numbers that are 0 and -inf, or what another method has made of a mask before.
 _MINUS = (
@@ -87,6 +89,18 @@ def documented(text: str, name: str) -> str | None:
     about = "\n".join(line for line in every.split("\n") if name.lower() in line)
     said = _meaning(about) or _meaning(every)
     return None if said == "additive" and (_is_taken_from_1(text, name) or _is_compared(text, name)) else said
+
+
+def documented_for_samples(text: str, name: str) -> str | None:
+    """The shape (B, Tq, Tk), without heads, that the words beside `forward` say of a mask, as they say it; or None."""
+    forward = text.rpartition("def forward(")[2]
+    for line in re.findall(
+        rf"^\s*(?::param\s+)?{re.escape(name)}\b\s*(?:\([^)\n]*\)\s*)?[:：].*$", forward, re.MULTILINE
+    ):
+        shape = _OF_SAMPLES.search(line)
+        if shape is not None:
+            return shape[0]
+    return None
 
 
 def _is_taken_from_1(text: str, name: str) -> bool:

@@ -20,7 +20,7 @@ from attn_kata.sources import FILE_ITSELF
 MOST_BYTES = 256 << 10  # parsing more takes seconds
 _WHOLE = ("get", "to_dict", "copy", "items")  # methods of a config, no sizes in it
 _A_CONFIG = re.compile(r"_(?:configs?|cfg|params|hparams|args)$")
-_CONFIGS = re.compile(r"^(?:configs?|cfg|args|conf|opt|hparams|hps|params|hp|c|model_args|model_config|opts)$")
+_CONFIGS = re.compile(r"^(?:configs?|cfg|args|conf|opt|hparams|hps|params|hp|c|cf|model_args|model_config|opts)$")
 _GLOBAL_CONFIGS = re.compile(
     r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
     re.IGNORECASE,

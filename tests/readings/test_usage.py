@@ -1,0 +1,104 @@
+"""What the rest of a source says of an attention: what its callers give it, and which mask its words promise."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import told
+from tests.readings.test_kinds import HEAD
+
+OF_ONE_LENGTH = """
+class MultiHead(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.h, self.d = heads, d_model // heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, query, key, value, mask=None):
+        B, T, E = query.shape
+        q = self.w_q(query).view(B, T, self.h, self.d).transpose(1, 2)
+        k = self.w_k(key).view(B, T, self.h, self.d).transpose(1, 2)
+        v = self.w_v(value).view(B, T, self.h, self.d).transpose(1, 2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        weights = torch.softmax(scores, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+OF_ANY_LENGTH = OF_ONE_LENGTH.replace("(key).view(B, T,", "(key).view(B, -1,").replace(
+    "(value).view(B, T,", "(value).view(B, -1,"
+)
+USER = """
+
+class DecoderLayer(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.attend = MultiHead(d_model, heads)
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x, memory):
+        return self.attend(GIVEN)
+"""
+HANDED_IN = USER.replace("self, d_model, heads):", "self, d_model, attend: MultiHead):").replace(
+    "MultiHead(d_model, heads)", "attend"
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "given", "named"),
+    [
+        (USER, "x, memory, memory", {"context.query_length"}),
+        (USER, "self.norm(x), memory, memory", {"context.query_length"}),
+        (HANDED_IN, "x, memory, memory", {"context.query_length"}),
+        (USER, "x, x, x", set()),
+        (USER, "self.norm(x), x, x", set()),
+    ],
+)
+def test_code_for_one_length_is_wrong_where_its_caller_gives_it_keys_of_another(user, given, named, shared_engine):
+    text = HEAD + OF_ONE_LENGTH + user.replace("GIVEN", given)
+
+    report = shared_engine.grade(
+        "qkv_attention", text.encode(), attempt="mine.py", reads=True, flags=("entry=MultiHead",)
+    )
+
+    assert told(report) == named
+    assert report.passed == (not named)
+    assert any("context.query_length" in note for note in report.reading["notes"]) == (not named)
+
+
+def test_the_reading_of_code_that_raises_for_another_length_can_be_typed_back(shared_engine):
+    text = (HEAD + OF_ONE_LENGTH + USER.replace("GIVEN", "x, memory, memory")).encode()
+    flags = ("entry=MultiHead",)
+    found = shared_engine.grade("qkv_attention", text, attempt="mine.py", reads=True, flags=flags)
+    again = shared_engine.grade(
+        "qkv_attention", text, attempt="mine.py", reads=True, flags=tuple(found.reading["flags"])
+    )
+
+    assert told(again) == told(found)
+    assert [one.outcome for one in again.findings] == [one.outcome for one in found.findings]
+
+
+def test_code_for_any_length_passes(shared_engine):
+    text = (HEAD + OF_ANY_LENGTH + USER.replace("GIVEN", "x, memory, memory")).encode()
+
+    assert shared_engine.grade("qkv_attention", text, attempt="mine.py", reads=True, flags=("entry=MultiHead",)).passed
+
+
+@pytest.mark.parametrize(
+    ("words", "added", "is_said"),
+    [
+        ("mask: (batch, query_len, key_len), 0 hides", "", True),
+        ("mask (Tensor): flags (B, T, T), 0 hides", "", True),
+        ("mask: (batch, 1, query_len, key_len), 0 hides", "", False),
+        ("mask: 0 hides\n        x: (batch, query_len, key_len)", "", False),
+        ("mask: (batch, query_len, key_len), 0 hides", "mask = mask[:, None]\n            ", False),
+    ],
+)
+def test_a_mask_whose_promised_shape_does_not_fit_the_heads_is_said(words, added, is_said, shared_engine):
+    text = OF_ANY_LENGTH.replace(
+        "        B, T, E = query.shape\n", f'        """\n        {words}\n        """\n        B, T, E = query.shape\n'
+    ).replace("scores = scores.masked", f"{added}scores = scores.masked")
+
+    report = shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert any("mask.broadcast" in note for note in report.reading["notes"]) == is_said
