@@ -165,6 +165,7 @@ PIPELINES = (
         variants=(
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
+            *variants("project.exchanged", {"project": s.project(k="v_proj", v="k_proj")}),
             *variants("project.weight_transposed", {"output": s.project_out_transposed}),
             *variants(
                 "layout.batch_as_time",

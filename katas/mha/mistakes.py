@@ -44,6 +44,14 @@ def probes():
     ]
 
 
+# The layers in the places of q, k and v, in the orders that move the values.
+EXCHANGED = (
+    ("q_proj", "v_proj", "k_proj"),
+    ("v_proj", "k_proj", "q_proj"),
+    ("k_proj", "v_proj", "q_proj"),
+    ("v_proj", "q_proj", "k_proj"),
+)
+
 # Dimensions that people add to a mask that broadcasts as it is.
 WITH_DIMENSIONS = (
     lambda keep: keep.unsqueeze(0),
@@ -83,6 +91,7 @@ PIPELINES = (
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
+            *variants("project.exchanged", *({"project": s.project(*order)} for order in EXCHANGED)),
             *variants(
                 "project.missing",
                 {"project": s.project(q=None, k=None, v=None)},

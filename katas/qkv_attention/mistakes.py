@@ -138,6 +138,11 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": project(v="k_proj")}),
             *variants("mix.keys", {"mix": s.values_are_keys}),
             *variants("project.value_for_key", {"project": project(k="v_proj")}),
+            *variants(
+                "project.exchanged",
+                {"project": project(k="v_proj", v="k_proj")},
+                {"project": project(k="v_proj", v="k_proj", sources=("x", "value", "key"))},  # after the layers
+            ),
             *variants("project.query_for_key", {"project": project(k="q_proj")}, {"project": project(q="k_proj")}),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),
             *variants("project.swapped", {"project": project(q="k_proj", k="q_proj")}),

@@ -140,7 +140,7 @@ def source_of(reading: Reading, contract: Contract) -> str:
     if reading.replaces_turns or reading.angles:
         parts.append(positions.HEAD)
     if any(value == "angles" for _, value in reading.call):
-        parts.append(positions.ANGLES)
+        parts.append(positions.TABLES)
     if any(layer.layout == "wide" for layer in (reading.q, reading.o)):
         parts.append(laying.WIDE)
     if any(value == "module" for _, value in reading.call):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attn_kata.properties.failures import AttemptDied
-from attn_kata.readings import builders, calls, certain, doubts
+from attn_kata.readings import builders, calls, certain, doubts, turning
 from attn_kata.readings.behaviour import Ranked
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
@@ -82,7 +82,11 @@ def run(
         mask_untried=of_definition.mask_untried(ranked.reading),
         masks_untried=of_definition.masks_untried(ranked.reading),
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
-        notes=(*of_definition.notes(ranked.reading, answers=ranked.answers), *doubts.of_far_tokens(of_definition)),
+        notes=(
+            *of_definition.notes(ranked.reading, answers=ranked.answers),
+            *doubts.of_far_tokens(of_definition),
+            *([turning.NO_EFFECT] if ranked.answers and turning.without_effect(search, ranked.reading) else []),
+        ),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )
 

@@ -18,16 +18,18 @@ _GIVEN = {
     "0": "startpos startposition offset pos startindex currpos curpos",
 }
 GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split()}
+# A line of an adapter, and what is in its place where the code is to turn.
+ANGLES_OF_0, ANGLES = "angle = places", "angle = places + _torch.arange(places.shape[0], dtype=places.dtype)[:, None]"
 NO_TURN = "no_turn"  # what a constructor gets that must be given a rotation
 _TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
 _ANGLES = re.compile(r"freqs?_?cis|theta|sinusoid|angles", re.IGNORECASE)
 _TABLES = re.compile(r"half|precompute|freq|build|init|every|get_|make|cache|create|compute", re.IGNORECASE)
 
-# Angles of 0, as a pair of tables, as what is called for them, and as what is called to turn q and k.
-ANGLES = '''
+# Angles as a pair of tables, as what is called for them, and as what is called to turn q and k.
+TABLES = '''
 
 class _Angles(tuple):
-    """The tables (cos, sin) of no turn. Called with vectors it gives them back, and called with a length itself."""
+    """The tables (cos, sin). Called with vectors it gives them back, and called with a length itself."""
 
     def __call__(self, *given, **named):
         vectors = [one for one in (*given, *named.values()) if isinstance(one, _torch.Tensor) and one.is_floating_point()]
@@ -35,8 +37,8 @@ class _Angles(tuple):
         return self if not vectors else vectors[0] if len(vectors) == 1 else tuple(vectors)
 '''
 
-# The lines of an adapter that the rest of it calls.
-HEAD = '''
+# What takes the place of a rotation.
+UNTURNED = '''
 
 def _unturned(turn):
     """In the place of a rotation: q and k as they are, or x."""
@@ -57,7 +59,12 @@ def _unturned(turn):
         return (both[0], both[1]) if pair else both[0]
 
     return unturned
+'''
 
+# The lines of an adapter that the rest of it calls.
+HEAD = (
+    UNTURNED
+    + '''
 
 def _of_any_size(table):
     """What makes angles, for any size of a head and without positions: nothing is turned by them.
@@ -108,6 +115,7 @@ class _NoTurn:
     def __iter__(self):  # cos, sin = rope(length)
         return iter((self, self))
 '''
+)
 
 
 def given(name: str, *, needed: bool = False) -> str | None:
@@ -258,9 +266,9 @@ def call_lines(pairs: tuple[tuple[str, str], ...], caches: tuple[str, ...], x: s
     values = " ".join(value for _, value in pairs)
     if re.search(r"\b(?:turns|cos|sin|angles)\b", values):
         lines += [
-            f"cos = {x}.detach().new_ones({x}.shape[-2], {x}.shape[-1] // H)",
-            "sin = _torch.zeros_like(cos)",
-            "turns = _torch.polar(cos, sin)[:, ::2]",
+            f"places = {x}.detach().new_zeros({x}.shape[-2], {x}.shape[-1] // H)",
+            ANGLES_OF_0,
+            "cos, sin, turns = angle.cos(), angle.sin(), _torch.polar(_torch.ones_like(angle), angle)[:, ::2]",
             *(["angles = _Angles((cos, sin))"] if "angles" in values else []),
         ]
     return lines

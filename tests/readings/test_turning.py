@@ -1,0 +1,78 @@
+"""Rotary positions inside of an attention are left out; that they have no effect in the code is said."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_kinds import HEAD
+
+ATTEND = """
+def make_angles(size, length):
+    return torch.outer(torch.arange(length), 10000.0 ** (-torch.arange(0, size, 2) / size))  # (T, D / 2)
+
+def apply_rotary_emb(x, angles):
+    length = x.shape[-2]
+    turns = torch.polar(torch.ones_like(angles), angles)[:length]
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * turns).flatten(-2).type_as(x)
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, self.d) for w in (self.w_q, self.w_k, self.w_v))
+        angles = make_angles(self.d, 64)
+        q, k, v = (part.transpose(1, 2) for part in (q, k, v))
+        q, k = apply_rotary_emb(q, angles), apply_rotary_emb(k, angles)
+        weights = torch.softmax(q @ k.transpose(-2, -1) / self.d**0.5, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+SPLIT, TURN = "        q, k, v = (part.transpose(1, 2) for part in (q, k, v))\n", "        q, k = apply_rotary_emb(q, "
+TURN += "angles), apply_rotary_emb(k, angles)\n"
+BY_HEADS = ATTEND.replace(SPLIT + TURN, TURN + SPLIT)
+GIVEN = (
+    ("def forward(self, x):", "def forward(self, x, freqs_cis):"),
+    ("make_angles(self.d, 64)", "freqs_cis.angle()"),
+)
+CAUSAL = "        weights = torch.softmax((q @ k.transpose(-2, -1) / self.d**0.5).masked_fill("
+CAUSAL += 'torch.ones(T, T).triu(1) == 1, float("-inf")), dim=-1)\n'
+
+
+def edited(text: str, *edits: tuple[str, str]) -> str:
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        (ATTEND, False),
+        (BY_HEADS, True),
+        (edited(ATTEND, *GIVEN), False),
+        (edited(BY_HEADS, *GIVEN), True),
+        (
+            edited(
+                ATTEND, ("        weights = torch.softmax(q @ k.transpose(-2, -1) / self.d**0.5, dim=-1)\n", CAUSAL)
+            ),
+            False,
+        ),
+        (
+            edited(
+                BY_HEADS, ("        weights = torch.softmax(q @ k.transpose(-2, -1) / self.d**0.5, dim=-1)\n", CAUSAL)
+            ),
+            True,
+        ),
+        (edited(ATTEND, ("torch.arange(length), 10000.0", "torch.zeros(length), 10000.0")), True),
+        (edited(ATTEND, (TURN, "")), False),  # it turns nothing
+    ],
+)
+def test_that_positions_have_no_effect_is_said(text, is_said, shared_engine):
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert any("the positions have no effect" in note for note in report.reading["notes"]) == is_said
