@@ -5,7 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import LAYERS, OUTPUTS, SPLITS, WEIGHTS
+from attn_kata.diagnosis.families import EXCHANGED, LAYERS, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
 
@@ -158,6 +158,7 @@ PIPELINES = (
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
+            *EXCHANGED,
             *variants(
                 "project.missing",
                 {"project": s.project(q=None, k=None, v=None)},

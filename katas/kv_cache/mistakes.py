@@ -7,7 +7,7 @@ import torch
 
 from attn_kata.diagnosis import lines
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES, SPLITS_OF_SOME
+from attn_kata.diagnosis.families import EXCHANGED, MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES, SPLITS_OF_SOME
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
@@ -169,6 +169,7 @@ PIPELINES = (
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
+            *EXCHANGED,
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),
             *variants(

@@ -5,7 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import LAYERS, OUTPUTS, SPLITS, WEIGHTS
+from attn_kata.diagnosis.families import EXCHANGED, LAYERS, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
@@ -43,14 +43,6 @@ def probes():
         probe(1, 4, 10, 2, (1, 1, 4, 4)),  # nor where there is one sample
     ]
 
-
-# The layers in the places of q, k and v, in the orders that move the values.
-EXCHANGED = (
-    ("q_proj", "v_proj", "k_proj"),
-    ("v_proj", "k_proj", "q_proj"),
-    ("k_proj", "v_proj", "q_proj"),
-    ("v_proj", "q_proj", "k_proj"),
-)
 
 # Dimensions that people add to a mask that broadcasts as it is.
 WITH_DIMENSIONS = (
@@ -91,7 +83,7 @@ PIPELINES = (
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
-            *variants("project.exchanged", *({"project": s.project(*order)} for order in EXCHANGED)),
+            *EXCHANGED,
             *variants(
                 "project.missing",
                 {"project": s.project(q=None, k=None, v=None)},

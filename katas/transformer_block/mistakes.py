@@ -321,6 +321,9 @@ PIPELINES = (
             *variants("mask.shifted", {"mask": shifted(1)}, {"mask": shifted(-1)}),
             *variants("mask.upper_triangle", {"mask": upper_triangle}),
             *variants("project.key_for_value", {"project": project_by(v="k")}),
+            *variants(
+                "project.exchanged", *({"project": project_by(*order)} for order in ("qvk", "vkq", "kvq", "vqk"))
+            ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("output.missing", {"output": output_missing}),

@@ -61,6 +61,15 @@ SPLITS: tuple[Variant, ...] = (
     *variants("merge.folded_order", {"merge": s.merge_samples_as_heads}, {"merge": s.merge_heads_as_samples}),
 )
 
+# The layers in the places of q, k and v, in the orders that move the values.
+ORDERS = (
+    ("q_proj", "v_proj", "k_proj"),
+    ("v_proj", "k_proj", "q_proj"),
+    ("k_proj", "v_proj", "q_proj"),
+    ("v_proj", "q_proj", "k_proj"),
+)
+EXCHANGED = variants("project.exchanged", *({"project": s.project(*order)} for order in ORDERS))
+
 # score
 SCORES: tuple[Variant, ...] = (
     *variants("score.reshaped", {"score": s.score_reshaped}),
