@@ -139,3 +139,18 @@ def test_a_block_with_classes_inside_and_no_output_layer_is_graded_and_hides_no_
     assert right.outcome == again.outcome == "passed", right.ungraded_because
     assert "output.missing" in " ".join(right.reading["notes"])
     assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == ["block.no_residual"]
+
+
+def test_of_conventions_that_explain_nothing_those_are_taken_under_which_it_is_right_for_the_longest(shared_engine):
+    """And a mistake that is certain is named under them."""
+    inside = ATTEND.replace("mask=None):", "):").replace(
+        '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', ""
+    )
+    unknown = inside.replace("(weights @ v)", "(weights @ v.cumsum(2))").replace("math.sqrt(self.d)", "math.sqrt(E)")
+    assert unknown.count("cumsum") == unknown.count("sqrt(E)") == 1
+
+    report = shared_engine.grade("transformer_block", (HEAD + unknown + BLOCK).encode(), attempt="mine.py", reads=True)
+
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["scale.embed_dim"]
+    assert "this is block.not_causal" in " ".join(report.reading["notes"])
+    assert "block.post_norm" not in " ".join(report.reading["notes"])

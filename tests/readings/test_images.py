@@ -75,6 +75,14 @@ PAIRS = {
     "fused_pixels_without_scale": ("mha", FUSED_PIXELS, "q * self.scale", "q", {"scale.missing"}),
     "fused_channels": ("mha", FUSED_CHANNELS, "dim_head**-0.5", "dim**-0.5", {"scale.embed_dim"}),
     "of_pixels": ("mha", OF_PIXELS, " * C**-0.5", "", {"scale.missing"}),
+    "reshaped_to_tokens": (
+        "mha",
+        HEADS_OF_PIXELS,
+        "x = x.flatten(2).transpose(1, 2)",
+        "x = x.reshape(b, h * w, c)",
+        {"layout.mixed_places"},
+    ),
+    "reshaped_to_an_image": ("mha", HEADS_OF_PIXELS, "out.transpose(1, 2).", "out.", {"layout.mixed_places"}),
     "heads_of_pixels": ("mha", HEADS_OF_PIXELS, " / math.sqrt(q.shape[-1])", " / math.sqrt(c)", {"scale.embed_dim"}),
     "channels_first": (
         "mha",

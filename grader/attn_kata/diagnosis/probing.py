@@ -71,6 +71,10 @@ class ProbeResults:
         """The probes without a size of 1 in their first tensor."""
         return self._only([1 not in self._first_shape(call) for call in self.calls])
 
+    def first(self) -> ProbeResults:
+        """The first probe alone."""
+        return self._only([place == 0 for place in range(len(self.calls))])
+
     @staticmethod
     def _first_shape(call: ProbeCall) -> tuple[int, ...]:
         return next((tuple(one.shape) for one in call.probe.args if isinstance(one, torch.Tensor)), ())

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.stages import scale
-from attn_kata.readings import causal, narrowed_probes, rotations
+from attn_kata.readings import causal, mixed_places, narrowed_probes, rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
-from attn_kata.readings.reading import ROLES, Reading
+from attn_kata.readings.reading import CHANNELS_FIRST, ROLES, Reading
 
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
@@ -277,6 +277,8 @@ class Limits:
         if self.reading.one_head:  # the number of heads is nowhere in it
             of_several = ("scale.heads", "mask.folded_order")
             limited = replace(limited, variants=tuple(one for one in limited.variants if one.id not in of_several))
+        if self.reading.order in CHANNELS_FIRST and self.contract.is_self:
+            limited = replace(limited, variants=(*limited.variants, *mixed_places.wrong_reshapes(limited)))
         if self.contract.is_block:
             return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
         if not self.reading.causal:

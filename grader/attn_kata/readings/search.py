@@ -2,7 +2,8 @@
 
 Names and syntax leave few readings (`building`, `layers`, `calls`). Each becomes an adapter in the attempt's process, which
 answers the probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs one, then one that
-needs two. A reading that departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
+needs two. Where none of these explains the code, the one is taken under which it is right for the longest. A reading that
+departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from attn_kata.diagnosis import probing
+from attn_kata.diagnosis.departure import traced
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.failures import AttemptDied, Raised
@@ -30,6 +32,9 @@ from attn_kata.readings.structure import Structure
 MOST_DEFINITIONS = 4  # tried; a source with twenty classes has few that look like an attention
 MOST_MISTAKES = 2  # that a reading may need
 MOST_EXPLAINED = {1: 12, 2: 4}  # readings for which sets of one mistake, and of two, are looked for
+MOST_FOLLOWED = (
+    6  # readings that nothing explains, of which the one is taken under which the code is right for the longest
+)
 
 NARROW = re.compile(
     r"(?i)(?:float and double|double and float|float but (?:found|got) double|double but (?:found|got) float|"
@@ -126,10 +131,21 @@ class Search:
             ]
             if alike:
                 return Ranked(mistakes=most, reading=alike[0], ties=tuple(alike[1:]))
+        if len(answering) > 1 and ask == self.unmasked:
+            answering = [max(answering[:MOST_FOLLOWED], key=lambda one: self._how_far(*one))]
         unexplained = [reading for reading, _ in answering] or raising
         return (
             Ranked(mistakes=MOST_MISTAKES + 1, reading=unexplained[0], answers=bool(answering)) if unexplained else None
         )
+
+    def _how_far(self, reading: Reading, asked: Asked) -> int:
+        """How much of the right computation the code computes under a reading, on its first probe without a mask."""
+        if self.attempt.adapt(adapter.source_of(reading, self.contract)).status != wire.OK:
+            return 0
+        attempt = Handle(Limited(self.attempt, self.limits(reading).without_mask(), attempt=True), self.returns)
+        followed = [one for pipeline, found in asked for one in traced(pipeline, found.first(), attempt)]
+        reached = [one.departure for one in followed if one.departure is not None]
+        return sum(len(one.right) + (one.factor is not None) for one in reached)
 
     def unmasked(self, reading: Reading) -> Asked:
         """What the code answers without a mask."""
