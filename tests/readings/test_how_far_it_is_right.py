@@ -113,3 +113,27 @@ def test_what_raises_before_its_weights_is_not_judged(shared_engine):
     report = graded(shared_engine, (SCALE, "scores.view(B, T + 1, E)"))
 
     assert report.outcome == "ungraded"
+
+
+OF_SELF = "for w in (self.w_q, self.w_k, self.w_v))"
+OF_EACH = "for w, one in zip((self.w_q, self.w_k, self.w_v), (query, key, value)))\n        k, v = v, k"
+OF_THREE = (
+    ATTEND.replace("forward(self, x)", "forward(self, query, key, value, mask=None)")
+    .replace("x.shape", "query.shape")
+    .replace("w(x).view(B, T,", "w(one).view(B, -1,")
+    .replace(OF_SELF, OF_EACH)
+)
+OF_THREE = OF_THREE.replace(
+    "        weights =",
+    "        scores = scores if mask is None else scores.masked_fill(mask == 0, -1e9)\n        weights =",
+)
+
+
+def test_layers_by_name_in_another_order_are_named_beside_a_result_of_another_shape(shared_engine):
+    text = OF_THREE.replace(f"self.w_o({MERGE})", f"self.w_o({MERGE})[:, None]")
+    assert text.count("[:, None]") == text.count("k, v = v, k") == 1
+
+    report = shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"project.exchanged"}, report.ungraded_because
+    assert any("apart from what is named, all is right up to the output" in note for note in report.notes)

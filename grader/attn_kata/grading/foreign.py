@@ -10,6 +10,7 @@ from typing import Any
 
 from attn_kata import catalog
 from attn_kata.diagnosis import own_exceptions
+from attn_kata.diagnosis.departure import CONTEXT
 from attn_kata.diagnosis.diagnose import Diagnosed
 from attn_kata.diagnosis.pipeline import Pipeline, load
 from attn_kata.diagnosis.symptoms import IN_PLACE
@@ -33,6 +34,7 @@ from attn_kata.readings import (
     reader,
     structure,
     syntax,
+    vocabulary,
 )
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
@@ -150,7 +152,9 @@ class Read:
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
         of_a_guess |= set(ids) <= set(own_exceptions.IDS) and not diagnosed.reproduced
         # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
-        of_a_guess |= set(ids) <= diagnosed.in_part and not any(id.startswith(_sure_in_part(diagnosed)) for id in ids)
+        of_a_guess |= set(ids) <= diagnosed.in_part and not any(
+            id.startswith(_sure_in_part(diagnosed, self.chosen.reading)) for id in ids
+        )
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 
@@ -370,10 +374,19 @@ def read(
     )
 
 
-def _sure_in_part(diagnosed: Diagnosed) -> tuple[str, ...]:
-    """How the ids begin that are certain beside an unknown mistake. Where q, k and v are right, its layers are read right."""
-    projected = all({"q", "k", "v"} <= set(one.right) for one in diagnosed.departures)
-    return (*_SURE_IN_PART, "split.") if projected and diagnosed.departures else _SURE_IN_PART
+def _sure_in_part(diagnosed: Diagnosed, reading: Reading) -> tuple[str, ...]:
+    """How the ids begin that are certain beside an unknown mistake.
+
+    Where q, k and v are right, its layers are read right; where the context is, what makes it is known, too.
+    """
+    right = [set(one.right) for one in diagnosed.departures]
+    projected = bool(right) and all({"q", "k", "v"} <= one for one in right)
+    mixed = bool(right) and all(CONTEXT in one for one in right)
+    named = all(
+        vocabulary.role_of(reading.layer(role).weight.removesuffix(".weight")) == role for role in ("q", "k", "v")
+    )
+    sure = _SURE_IN_PART + ("split.",) * (projected or mixed) + ("score.",) * mixed
+    return sure + ("project.",) * (mixed and named)
 
 
 def _with_parameters(

@@ -40,6 +40,7 @@ class MaskChoice:
         """The form that needs the fewest mistakes; one that answers where nothing explains; None if all raise."""
         sets = explanations(self.unmasked, 1) or explanations(self.unmasked, 2)
         known = places(self.unmasked, sets[0]) if sets else None
+        usable = fits if fits(self.unmasked) else answers  # what is returned may be wrong without a mask, too
         fitting: list[tuple[Reading, Asked]] = []
         others: list[Reading] = []
         useless: set[str] = set()
@@ -50,7 +51,7 @@ class MaskChoice:
             asked = self.ask(one)
             if _is_explained(asked, sets):
                 return Ranked(mistakes=len(sets[0]), reading=one)
-            if not fits(asked):  # neither does another mask of this shape
+            if not usable(asked):  # neither does another mask of this shape
                 useless |= {one.shape} if answers(asked) or about_sizes(asked) else set()
                 others.append(one)
                 continue
