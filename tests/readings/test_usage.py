@@ -102,3 +102,16 @@ def test_a_mask_whose_promised_shape_does_not_fit_the_heads_is_said(words, added
 
     assert report.passed, report.ungraded_because
     assert any("mask.broadcast" in note for note in report.reading["notes"]) == is_said
+
+
+def test_an_input_that_is_called_hidden_is_x_and_no_mask(shared_engine):
+    text = OF_ANY_LENGTH.replace("query, key, value, mask=None", "hidden, attention_mask=None")
+    for name in ("query", "key", "value"):
+        text = text.replace(f"({name})", "(hidden)")
+    text = text.replace("query.shape", "hidden.shape").replace("mask is not", "attention_mask is not")
+    text = text.replace("(mask == 0", "(attention_mask == 0")
+
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert "call=hidden=x,attention_mask=mask" in report.reading["flags"]

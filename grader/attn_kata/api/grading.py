@@ -17,8 +17,7 @@ from attn_kata.api.report import Report
 from attn_kata.catalog import Kata
 from attn_kata.engine.persistent import PersistentEngine
 from attn_kata.errors import UsageError
-from attn_kata.readings import contract
-from attn_kata.readings.reading import parse
+from attn_kata.readings import fitting
 from attn_kata.sources import Source
 
 _GIVE = "Give a class or a function, path='FILE', or source='CODE'"
@@ -143,16 +142,11 @@ def options(
     for name in names:
         catalog.check_property(kata, name)
     flags = (read,) if isinstance(read, str) else tuple(read)
-    parse(flags)
     if flags and strict:
         raise UsageError(
             "strict asks for the contract's names, so nothing is read.", next_step="Leave one of the two out"
         )
-    if flags and contract.of_kata(kata.folder) is None:
-        raise UsageError(
-            f"{kata.slug} takes code with the names of its contract only.",
-            next_step=f"The contract: attn-kata start {kata.slug}",
-        )
+    fitting.check(kata.slug, kata.folder, flags, reads=bool(flags))
     return {"seed": seed, "timeout": float(timeout), "properties": names, "reads": not strict, "flags": flags}
 
 

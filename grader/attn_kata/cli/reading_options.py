@@ -13,7 +13,7 @@ import click
 from attn_kata import catalog, resources
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable
-from attn_kata.readings import adapter, advice, contract, inference, origin, syntax
+from attn_kata.readings import adapter, advice, contract, fitting, inference, origin, syntax
 from attn_kata.readings.reading import HELP, MASKS, Reading, parse, with_flags
 
 if TYPE_CHECKING:
@@ -130,12 +130,8 @@ class ReadingOptions:
         return [] if self.strict or self.flags else inference.blocks_around(source, entry)[:MOST_OTHERS]
 
     def check(self, kata: Kata) -> None:
-        """Raises UsageError where the kata takes its contract only, and the command asks for a reading."""
-        if (self.flags or self.adapter) and contract.of_kata(kata.folder) is None:
-            raise UsageError(
-                f"{kata.slug} takes code with the names of its contract only.",
-                next_step=f"The contract: attn-kata start {kata.slug}",
-            )
+        """Raises UsageError where the kata takes its contract only and is to be read, or where a flag does not fit it."""
+        fitting.check(kata.slug, kata.folder, self.flags, reads=bool(self.flags or self.adapter))
 
     def write(self, report: Report, source: bytes, kata: Kata) -> str | None:
         """Write the adapter, if one was asked for. Returns what to say. Raises UsageError."""

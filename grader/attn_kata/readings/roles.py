@@ -22,7 +22,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
         what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
         if what in ("context", "mask") and is_flag(parameter.name, definition.reached):
             continue  # a flag that has the name of an input
-        if what is None and parameter.default is None and not found:
+        of_states = what == "mask" and vocabulary.plain(parameter.name) == "hidden"  # hidden states, or what is hidden
+        if (what is None or of_states) and parameter.default is None and not found:
             what = "x"
         if what == "mask" and (parameter.default in ("True", "False") or parameter.annotation == "bool"):
             continue  # a flag, such as causal_mask=False

@@ -1,0 +1,56 @@
+"""Which flags make no sense for a kata: heads that its contract does not have, a mask that it does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from attn_kata.errors import UsageError
+from attn_kata.readings.contract import Contract, of_kata
+from attn_kata.readings.reading import parse
+
+# A flag that is set, what a contract needs for it, and what it lacks, in words.
+_NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
+    ("one_group", lambda one: one.has_groups, "it has no groups of heads"),
+    ("one_head", lambda one: one.has_heads and not one.has_groups, "it has no number of heads that could be 1"),
+    ("mlp_ratio", lambda one: one.is_block, "it has no mlp"),
+    ("causal", lambda one: not (one.causal or one.is_block), "it hides later keys by its contract"),
+    ("causal", lambda one: not one.rotation, "it has no keys to hide"),
+    ("causal", lambda one: one.mask != "keys", "it hides keys for all queries alike"),
+    (
+        "hides_queries",
+        lambda one: one.mask == "scores" and not one.is_cross and not one.takes_qkv,
+        "its queries and keys are not the same tokens",
+    ),
+)
+# A flag of a function's that needs another one.
+_WITH = (("joins", "dims", "dims=4"), ("hides_queries", "square", "square=yes"))
+
+
+def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> None:
+    """Raises UsageError for unknown flags, or such as do not fit the kata; with `reads`, where it takes its contract only."""
+    given = parse(flags)
+    contract = of_kata(folder)
+    if contract is None and reads:
+        raise UsageError(
+            f"{slug} takes code with the names of its contract only.",
+            next_step=f"The contract: attn-kata start {slug}",
+        )
+    if contract is None:
+        return
+    for key, fits, lacks in _NEEDS:
+        if given.get(key) and not fits(contract):
+            raise UsageError(
+                f"--read {_as_typed(key, flags)} does not fit {slug}: {lacks}.",
+                next_step="Leave it out, or name another kata with --kata (attn-kata list shows them)",
+            )
+    for key, other, needed in _WITH:
+        if given.get(key) and not given.get(other) and not contract.is_module:
+            raise UsageError(
+                f"--read {_as_typed(key, flags)} needs --read {needed} for a function.",
+                next_step=f"Add --read {needed}",
+            )
+
+
+def _as_typed(key: str, flags: tuple[str, ...]) -> str:
+    return next(one for one in flags if one.startswith(f"{key}="))

@@ -1,0 +1,82 @@
+"""Flags that make no sense for a kata are refused in words, before anything runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from attn_kata import catalog
+from attn_kata.errors import UsageError
+from attn_kata.readings import fitting
+from attn_kata.readings.contract import of_kata
+from attn_kata.resources import solutions_folder
+
+REFUSED = [
+    ("self_attention", "one_head=yes"),
+    ("mha", "one_group=yes"),
+    ("gqa", "one_head=yes"),
+    ("sdpa", "mlp_ratio=4"),
+    ("causal_mask", "causal=yes"),
+    ("transformer_block", "causal=yes"),
+    ("rope", "causal=yes"),
+    ("additive_attention", "causal=yes"),
+    ("qkv_attention", "hides_queries=yes"),
+    ("padding_mask", "hides_queries=yes"),
+    ("combined_mask", "joins=yes"),
+    ("combined_mask", "hides_queries=yes"),
+]
+FITTING = [
+    ("mha", "one_head=yes"),
+    ("mha", "one_head=no"),
+    ("self_attention", "one_head=no"),
+    ("gqa", "one_group=yes"),
+    ("transformer_block", "mlp_ratio=4"),
+    ("mha", "causal=yes"),
+    ("mha", "hides_queries=yes"),
+]
+
+
+def check(slug: str, *flags: str, reads: bool = True) -> None:
+    fitting.check(slug, catalog.find(slug).folder, flags, reads=reads)
+
+
+@pytest.mark.parametrize(("slug", "flag"), REFUSED)
+def test_a_flag_that_does_not_fit_is_refused_with_its_words(slug, flag):
+    with pytest.raises(UsageError, match=flag):
+        check(slug, flag)
+
+
+@pytest.mark.parametrize(("slug", "flag"), FITTING)
+def test_a_flag_that_fits_is_not(slug, flag):
+    check(slug, flag)
+
+
+def test_a_flag_of_a_function_that_needs_another_one_is_taken_with_it():
+    check("sdpa", "joins=yes", "dims=4")
+
+
+def test_a_kata_that_takes_its_contract_only_takes_no_flags_and_is_graded_without():
+    slug = next(kata.slug for kata in catalog.katas() if of_kata(kata.folder) is None)
+
+    check(slug, reads=False)
+    with pytest.raises(UsageError, match="names of its contract only"):
+        check(slug, "order=time")
+
+
+@pytest.mark.parametrize(("slug", "flag"), [REFUSED[0], REFUSED[4]])
+def test_the_command_says_it_and_ends_with_2(slug, flag, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_bytes((solutions_folder() / f"{slug}.py").read_bytes())
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", str(file), "--kata", slug, "--read", flag],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 2
+    assert f"--read {flag} does not fit {slug}" in ended.stderr
+    assert "Traceback" not in ended.stderr
