@@ -267,7 +267,8 @@ class DefinitionSearch:
             own = {name: getattr(self.mask_of.reading, name) for name in ("builder", "lengths", "mask")}
             with_own = [replace(calls.with_mask_call(one, definition, contract), **own) for one in called]
             called = with_own if self.parameter is not None else with_own + called
-        may_be_causal = not contract.causal and contract.mask != "keys"  # keys that are hidden for all queries alike
+        # Of a learned score and a padding mask, keys are hidden for all queries alike; a causal cross-attention is refused.
+        may_be_causal = not contract.causal and (contract.mask != "keys" or contract.is_cross)
         if "causal" not in self.given and may_be_causal and triangles.always_causal(definition, structure):
             called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
         if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
