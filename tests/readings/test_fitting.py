@@ -25,6 +25,14 @@ REFUSED = [
     ("qkv_attention", "hides_queries=yes"),
     ("padding_mask", "hides_queries=yes"),
     ("combined_mask", "joins=yes"),
+    ("mha", "square=yes"),
+    ("gqa", "square=yes"),
+    ("rope", "square=yes"),
+    ("mha", "alike=yes"),
+    ("fused_qkv", "alike=yes"),
+    ("rope", "alike=yes"),
+    ("transformer_block", "alike=yes"),
+    ("causal_mask", "mask=lengths"),
     ("combined_mask", "hides_queries=yes"),
 ]
 FITTING = [
@@ -35,6 +43,16 @@ FITTING = [
     ("transformer_block", "mlp_ratio=4"),
     ("mha", "causal=yes"),
     ("mha", "hides_queries=yes"),
+    ("qkv_attention", "square=yes"),
+    ("sdpa", "square=yes"),
+    ("sdpa", "alike=yes"),
+    ("cross_attention", "alike=yes"),
+    ("self_attention", "alike=yes"),
+    ("heads_concat", "alike=yes"),
+    ("padding_mask", "mask=lengths"),
+    ("additive_attention", "alike=yes"),
+    ("additive_attention", "mask=lengths"),
+    ("causal_mask", "mask=hide"),
 ]
 
 
@@ -80,3 +98,11 @@ def test_the_command_says_it_and_ends_with_2(slug, flag, tmp_path):
     assert ended.returncode == 2
     assert f"--read {flag} does not fit {slug}" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_heads_with_one_width_are_graded_with_it(shared_engine):
+    text = (solutions_folder() / "heads_concat.py").read_bytes()
+
+    report = shared_engine.grade("heads_concat", text, attempt="mine.py", reads=True, flags=("alike=yes",))
+
+    assert report.passed, report.ungraded_because

@@ -9,11 +9,14 @@ from attn_kata.errors import UsageError
 from attn_kata.readings.contract import Contract, of_kata
 from attn_kata.readings.reading import parse
 
-# A flag that is set, what a contract needs for it, and what it lacks, in words.
+# A flag that is set, or set to a value, what a contract needs for it, and what it lacks, in words.
 _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("one_group", lambda one: one.has_groups, "it has no groups of heads"),
     ("one_head", lambda one: one.has_heads and not one.has_groups, "it has no number of heads that could be 1"),
     ("mlp_ratio", lambda one: one.is_block, "it has no mlp"),
+    ("square", lambda one: not (one.is_self or one.rotation), "its queries and keys are of one length by its contract"),
+    ("alike", lambda one: _has_two_widths(one), "it has no second width"),
+    ("mask=lengths", lambda one: not (one.builder and one.causal), "its mask has nothing to do with padding"),
     ("causal", lambda one: not (one.causal or one.is_block), "it hides later keys by its contract"),
     ("causal", lambda one: not one.rotation, "it has no keys to hide"),
     ("causal", lambda one: one.mask != "keys", "it hides keys for all queries alike"),
@@ -38,8 +41,10 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
         )
     if contract is None:
         return
-    for key, fits, lacks in _NEEDS:
-        if given.get(key) and not fits(contract):
+    for flag, fits, lacks in _NEEDS:
+        key, equals, value = flag.partition("=")
+        is_set = given.get(key) == value if equals else bool(given.get(key))
+        if is_set and not fits(contract):
             raise UsageError(
                 f"--read {_as_typed(key, flags)} does not fit {slug}: {lacks}.",
                 next_step="Leave it out, or name another kata with --kata (attn-kata list shows them)",
@@ -50,6 +55,12 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
                 f"--read {_as_typed(key, flags)} needs --read {needed} for a function.",
                 next_step=f"Add --read {needed}",
             )
+
+
+def _has_two_widths(contract: Contract) -> bool:
+    """Whether values may be wider than keys, a context than x, or a query than keys."""
+    of_function = not contract.is_module and "v" in contract.inputs
+    return contract.is_cross or contract.has_own_sizes or contract.has_score or of_function
 
 
 def _as_typed(key: str, flags: tuple[str, ...]) -> str:

@@ -74,18 +74,20 @@ def of_one_width(probe: Probe) -> Probe:
 
 
 def of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
-    """The probe of a module built with (I, D, V), for values as wide as keys, and x so many times as wide."""
+    """The probe of a module built with (I, D, V, …), for values as wide as keys, and x so many times as wide."""
     size = probe.build[1]
     x = probe.args[0]  # (..., T, I)
     repeated = x.repeat(*[1] * (x.dim() - 1), -(-wide * size // x.shape[-1]))[..., : wide * size].contiguous()
     sizes = {**probe.sizes, **dict.fromkeys({"Din", "E"} & set(probe.sizes), wide * size), "Dv": size}
-    return replace(probe, args=(repeated, *probe.args[1:]), build=(wide * size, size, size), sizes=sizes)
+    build = (wide * size, size, size, *probe.build[3:])
+    return replace(probe, args=(repeated, *probe.args[1:]), build=build, sizes=sizes)
 
 
 def with_values_as_keys(probe: Probe) -> Probe:
-    """The probe of a module built with (I, D, V), for values as wide as keys."""
+    """The probe of a module built with (I, D, V, …), for values as wide as keys."""
     size = probe.build[1]
-    return replace(probe, build=(probe.build[0], size, size), sizes={**probe.sizes, "Dv": size})
+    build = (probe.build[0], size, size, *probe.build[3:])
+    return replace(probe, build=build, sizes={**probe.sizes, "Dv": size})
 
 
 def is_of_one_width(args: tuple[Any, ...]) -> bool:
