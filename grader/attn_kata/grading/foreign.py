@@ -59,6 +59,7 @@ _RESULT_DROPPED = "one is dropped and not the other, for each query others"
 _SCORES_DROPPED = re.compile(r"none is 0, but several of one|sum to 1 in train\(\), and none is 0")
 _NOT_REACHED = "no weights reach it"  # of the output, which says nothing of the dropout
 _NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
+_SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
 _DROPPED_WEIGHTS = (
     "left out under this reading: the code returns the weights after dropout (weights.after_dropout, by the contract)"
 )
@@ -103,6 +104,7 @@ class Read:
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
         assumed = self.source.structure.assumed
         without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
+        without += [_SURE] * self.chosen.reading.sure
         without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
@@ -114,6 +116,8 @@ class Read:
         Of public code that failed so and that was judged by hand, as much was right as wrong.
         """
         doubt = self.chosen.doubt or self.raises
+        if self.chosen.reading.sure:
+            return None
         if any(isinstance(one, ReadyMade) for one in failures.values()):
             return None
         seen = diagnosed.departures
@@ -124,7 +128,8 @@ class Read:
             return self._fails_unexplained(findings, failures, "".join(f" {one}." for one in seen[:1]))
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
         tried = f"{self.chosen.reading.entry}({how}): {doubt}"
-        return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=advice.on(tried))
+        say = advice.on(tried) + ("" if doubt.startswith(doubts.RAISES) else unread.IF_SURE)
+        return unread.NOT_READ.format(kata=self.source.contract.kata, tried=tried, say=say)
 
     def _fails_unexplained(
         self, findings: list[Finding], failures: dict[str, PropertyFailed], so_far: str

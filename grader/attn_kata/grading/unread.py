@@ -16,9 +16,9 @@ NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 
 UNEXPLAINED = (
     "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} It may be read wrong. "
-    "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is right, grade the code as an attempt: "
-    "--write-adapter FILE, then attn-kata grade FILE --strict"
+    "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is read right, add --read sure=yes"
 )
+IF_SURE = ". If it is read right, add --read sure=yes: then what no known mistake explains is wrong, too"
 
 
 def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:

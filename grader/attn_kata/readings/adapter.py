@@ -56,6 +56,37 @@ def _on_processor(function):
     return called
 '''
 
+_FULL = '''
+from torch.overrides import TorchFunctionMode as _TorchFunctionMode
+
+_HALVES = (_torch.float16, _torch.bfloat16)
+_TO_HALF = (_torch.Tensor.half, _torch.Tensor.bfloat16)
+
+
+class _Full(_TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if function in _TO_HALF:
+            return args[0]
+        if kwargs.get("dtype") in _HALVES:
+            del kwargs["dtype"]
+        if any(value in _HALVES for value in args if isinstance(value, _torch.dtype)):
+            args = tuple(value for value in args if not (isinstance(value, _torch.dtype) and value in _HALVES))
+            if len(args) == 1 and not kwargs:  # x.to(torch.float16)
+                return args[0]
+        return function(*args, **kwargs)
+
+
+def _in_full(function):
+    """The function; what it casts to half precision stays as precise as it is."""
+
+    def called(*given, **named):
+        with _Full():
+            return function(*given, **named)
+
+    return called
+'''
+
 _UNROUNDED = '''
 
 def _unrounded(function):
@@ -135,6 +166,8 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(_PART)
     if reading.processor:
         parts.append(_PROCESSOR if reading.is_class else f"{_PROCESSOR}\n\n_theirs = _on_processor({reading.entry})\n")
+    if reading.full_precision:
+        parts.append(_FULL if reading.is_class else f"{_FULL}\n\n_theirs = _in_full(_theirs)\n")
     if reading.unrounded:
         parts.append(_UNROUNDED if reading.is_class else f"{_UNROUNDED}\n\n_theirs = _unrounded(_theirs)\n")
     if reading.replaces_turns or reading.angles:
@@ -163,7 +196,7 @@ def builder(reading: Reading) -> str:
     """Only what builds the code's own module, `build_theirs(E, H, D, C, p)`: to see its parameters."""
     config = _CONFIG if _has_config(reading) else ""
     turns = positions.HEAD if reading.replaces_turns or reading.angles else ""
-    turns += _PROCESSOR * reading.processor + _UNROUNDED * reading.unrounded
+    turns += _PROCESSOR * reading.processor + _FULL * reading.full_precision + _UNROUNDED * reading.unrounded
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
 
 

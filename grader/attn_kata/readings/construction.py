@@ -17,7 +17,7 @@ from attn_kata.readings.structure import Definition
 
 OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
-_OF_BUILD = ("build", "globals", "off", "bypassed", "processor", "lazy", "unrounded", "unturned")
+_OF_BUILD = ("build", "globals", "off", "bypassed", "processor", "full_precision", "lazy", "unrounded", "unturned")
 
 
 MOST_OF_A_REASON = 200  # characters of what an exception says
@@ -56,7 +56,7 @@ def built(search: Search, definition: Definition) -> Built:
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     wide: Built | None = None  # with heads as wide as x, where no size of a head can be given
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
-    is_said = bool(of_build.keys() - {"processor", "lazy", "unrounded", "unturned"})
+    is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned"})
     rotations = positions.makers(definition, search.structure)
     waiting = [with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)]
     waiting = list(dict.fromkeys(waiting))

@@ -37,6 +37,7 @@ _WITH_HEADS = ("any", "(B, H, T, T)", "(B, 1, T, T)", "(T, T)", "(B, 1, 1, T)") 
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
+_HALF = re.compile(r"\.half\(\)|float16")
 _GPU = re.compile(r"\bCUDA\b|NVIDIA|cuda")
 MOST_OTHER_MASKS = 2  # that are tried beside the first
 MOST_FORMS = 3  # of an open mask, for code that raises without one
@@ -112,18 +113,21 @@ class DefinitionSearch:
     def run(self) -> Ranked | None:
         """The reading that needs the fewest mistakes; None where it cannot be built or called.
 
-        What fails for want of a GPU is tried once more with all on the processor.
+        What fails for want of a GPU is tried once more with all on the processor, and what no known mistake explains, and
+        casts to half precision, in full precision.
         """
         said = len(self.search.tried)
         found = self._found()
-        failed = found is None or not found.answers
-        if failed and "processor" not in self.given and self._wants_gpu(found, self.search.tried[said:]):
-            self.given["processor"] = True
+        for key, wanted in (("processor", self._wants_gpu), ("full_precision", self._is_in_half)):
+            if key in self.given or not wanted(found, self.search.tried[said:]):
+                continue
+            self.given[key] = True
             tried, self.search.tried[said:] = self.search.tried[said:], []
-            on_processor = self._found()
-            if on_processor is not None and on_processor.answers:
-                return self._dropping(self._of_any_length(on_processor))
-            del self.given["processor"]
+            otherwise = self._found()
+            if _explains_more(otherwise, found):
+                found = otherwise
+                continue
+            del self.given[key]
             self.search.tried[said:] = tried
         return found and self._dropping(self._of_any_length(found))
 
@@ -141,10 +145,16 @@ class DefinitionSearch:
         return replace(found, reading=building.dropping(found.reading, self.text, self.contract))
 
     def _wants_gpu(self, found: Ranked | None, tried: list[str]) -> bool:
-        """Whether the code, or what its call raises, speaks of a GPU that is not here."""
+        """Whether it gives no answer, and the code, or what its call raises, speaks of a GPU that is not here."""
+        if found is not None and found.answers:
+            return False
         asked = [] if found is None else [self.search.unmasked, self.search.masked]
         raised = [text for ask in asked for text in self.search.raised(found.reading, ask)]  # type: ignore[union-attr]
         return any(_GPU.search(text) for text in (*tried, *raised))
+
+    def _is_in_half(self, found: Ranked | None, _: list[str]) -> bool:
+        """Whether no known mistake explains it, and the code casts to half precision."""
+        return (found is None or found.mistakes > MOST_MISTAKES) and _HALF.search(self.code) is not None
 
     def _found(self) -> Ranked | None:
         built = construction.built(self.search, self.definition)

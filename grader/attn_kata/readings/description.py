@@ -308,6 +308,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["only heads of an even size"] * reading.even
     found += ["only sequences of the length that it is built for"] * reading.one_length
     found += ["what it puts on a GPU stays on the processor"] * reading.processor
+    found += ["what it casts to half precision stays as it is"] * reading.full_precision
+    found += ["a batch of one only"] * reading.one_sample
     found += ["rounds"] * reading.unrounded
     found += ["its lazy layers are as wide as x"] * reading.lazy
     found += ["its mask hides queries too"] * reading.hides_queries

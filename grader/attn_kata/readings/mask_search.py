@@ -34,7 +34,7 @@ def built_mask(search: Search, builder: Definition) -> Ranked | None:
     def ask(reading: Reading) -> Asked:
         return search.ask(reading, search.limits(reading), pipelines)
 
-    of_mask = {key: value for key, value in search.given.items() if key in ("mask", "lengths", "call")}
+    of_mask = {key: value for key, value in search.given.items() if key in ("mask", "lengths", "call", "sure")}
     return search.best((with_flags(one, of_mask) for one in _of(search).readings(empty, builder)), ask)
 
 

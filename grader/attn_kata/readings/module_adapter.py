@@ -71,7 +71,36 @@ def source(reading: Reading, contract: Contract) -> str:
     ]
     if contract.has_score and reading.order == "time" and reading.returns_weights:
         body += ["", *_BATCH_FIRST]
-    return f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+    text = f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+    return text + (_one_by_one(contract) if reading.one_sample else "")
+
+
+def _one_by_one(contract: Contract) -> str:
+    """The call, once for each sample, for code that takes a batch of one. A mask (T, T) is one for all samples."""
+    masks = [name for name in contract.inputs if name in ("mask", "keep")]
+    of_samples = "2" if contract.mask == "keys" else "4"
+    cut = [f"{name}[each]" for name in contract.inputs if name not in masks]
+    cut += [
+        f"{name}[each] if {name} is not None and {name}.dim() == {of_samples} and len({name}) > 1 else {name}"
+        for name in masks
+    ]
+    return f"""
+
+def _one_by_one(forward):
+    def called(self, {_inputs(contract)}):
+        samples = [slice(number, number + 1) for number in range(len({contract.inputs[0]}))]
+        outs = [forward(self, {", ".join(cut)}) for each in samples]
+        if all(isinstance(out, _torch.Tensor) for out in outs):
+            return _torch.cat(outs)
+        if all(isinstance(out, tuple) and all(isinstance(part, _torch.Tensor) for part in out) for out in outs):
+            return tuple(map(_torch.cat, zip(*outs)))
+        return outs[0]
+
+    return called
+
+
+{contract.entry}.forward = _one_by_one({contract.entry}.forward)
+"""
 
 
 def _built(reading: Reading, given: str) -> list[str]:

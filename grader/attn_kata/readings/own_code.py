@@ -72,13 +72,16 @@ def builder(reading: Reading) -> str:
         ]
     if reading.unrounded:
         lines += ["    theirs.forward = _unrounded(theirs.forward)"]
+    if reading.full_precision:
+        lines += ["    theirs.forward = _in_full(theirs.forward)"]
     if reading.processor:
         lines += ["    theirs.forward = _on_processor(theirs.forward)"]
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
     lines.append("    return theirs")
     text = "\n\n\n" + "\n".join(lines) + "\n"
-    return text + f"\n\n{BUILDER} = _on_processor({BUILDER})\n" if reading.processor else text
+    around = ["_in_full"] * reading.full_precision + ["_on_processor"] * reading.processor
+    return text + "".join(f"\n\n{BUILDER} = {each}({BUILDER})\n" for each in around)
 
 
 def _globals(reading: Reading) -> list[str]:

@@ -36,6 +36,7 @@
     one_group     whether it has one key-value head only                 one_group=yes
     one_head      whether it has one head only                           one_head=yes
     one_length    whether it is built anew for each length               one_length=yes
+    one_sample    whether it takes a batch of one only                   one_sample=yes
     registered    attributes that hold layers in a plain list, or
                   weights as plain tensors                               registered=heads
     even          whether it takes only heads of an even size            even=yes
@@ -46,6 +47,8 @@
     mlp_ratio     how many times as wide as x the mlp is                 mlp_ratio=4
     alike         whether values are as wide as keys, a context as x     alike=yes
     float32       whether it computes in float32 whatever it is given    float32=yes
+    full_precision
+                  whether what it casts to half precision stays as it is full_precision=yes
     hides_queries whether its mask of keys hides these queries too       hides_queries=yes
     builder       the function that builds its mask                      builder=subsequent_mask
     lengths       how many lengths that takes                            lengths=1
@@ -54,6 +57,8 @@
                   how that is built, and how it is called                table_call=dim=D,end=L,theta=base
     positions     the shape of positions that a rotation takes           positions=(B, T)
     pairs         which columns turn together: neighbours or halves      pairs=halves
+    sure          whether you are sure of the reading: then what no known
+                  mistake explains is wrong, too                         sure=yes
 
 Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
 I//D is as many heads as share a width of I, for one of them. no_turn stands in for a rotation that a constructor must be given,
@@ -198,6 +203,7 @@ class Reading:
     one_group: bool = False
     one_head: bool = False
     one_length: bool = False
+    one_sample: bool = False
     even: bool = False
     joins: bool = False
     processor: bool = False
@@ -205,6 +211,7 @@ class Reading:
     lazy: bool = False
     mlp_ratio: int = 0
     float32: bool = False
+    full_precision: bool = False
     hides_queries: bool = False
     builder: str = ""
     lengths: int = 0
@@ -213,6 +220,7 @@ class Reading:
     table_call: Pairs = ()
     positions: str = "any"
     pairs: str = "neighbours"
+    sure: bool = False
 
     def layer(self, role: str) -> Layer:
         """The layer of a role: q, k, v or o."""
@@ -337,14 +345,17 @@ def _value(key: str, text: str) -> dict[str, object]:
         "one_group",
         "one_head",
         "one_length",
+        "one_sample",
         "even",
         "joins",
         "processor",
         "unrounded",
         "lazy",
         "float32",
+        "full_precision",
         "hides_queries",
         "own_rate",
+        "sure",
     ):
         return {key: _one_of(text, ("yes", "no")) == "yes"}
     choices = {"mask": MASKS, "mask_type": MASK_TYPES, "shape": SHAPES, "order": ORDERS}

@@ -45,6 +45,9 @@ def is_switched_off(reading: Reading, definition: Definition) -> bool:
     flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
     off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
     off |= _set_to_false(definition)
+    words = _words(definition.reached)
+    if any(given.get(one.name) == "None" and one.name in words for one in definition.call):
+        return True
     return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.reached) for name in off)
 
 
@@ -58,7 +61,7 @@ def switched_on(reading: Reading, definition: Definition, structure: Structure) 
     code = code_of(structure.reached(definition))
     if re.search(r"\btri[lu]_?\(", code) is None:
         return None
-    guards = _guards(code)
+    guards, words = _guards(code), _words(code)
 
     def on(pairs: Pairs, flags: tuple[Parameter, ...]) -> Pairs:
         given = dict(pairs) | {
@@ -68,6 +71,7 @@ def switched_on(reading: Reading, definition: Definition, structure: Structure) 
         switched = {name for name in given if _SWITCH.search(last[name]) or last[name] in guards}
         changed = {name for name in switched if given[name] == "False" and not re.search("cross", name, re.IGNORECASE)}
         changed -= {name for name in changed if last[name] in _set_to_false(definition)}
+        given |= {name: words[name] for name, value in given.items() if value == "None" and name in words}
         return tuple(
             (name, "True" if name in changed else given[name])
             for name in given
@@ -83,7 +87,7 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
     """Whether the code makes a triangle for itself, and no argument switches it off."""
     text = structure.reached(definition)
     flags = {parameter.name for parameter in (*definition.build, *definition.call)} | set(definition.config_names)
-    if any(_SWITCH.search(name) for name in flags) or flags & _guards(text):
+    if any(_SWITCH.search(name) for name in flags) or flags & {*_guards(text), *_words(text)}:
         return False
     code = code_of(text)
     made = re.search(r"\btri[lu]_?\b", code) is not None or _compares_positions(code)
@@ -125,9 +129,24 @@ def _is_always_called(function: str, lines: list[str], seen: frozenset[str] = fr
 _SWITCH = re.compile(r"ca(?:us|su)al|masked|autoreg|decoder|use_?mask|unidirect", re.IGNORECASE)
 
 
+_ASKED = re.compile(r"\s*(?:el)?if\b[\s(]*(?:self\.)?(\w+)\s*(?:is True|== True)?[\s)]*:")
+_COMPARED = re.compile(r"\s*(?:el)?if\b[\s(]*(?:self\.)?(\w+)\s*==\s*[\"']([\w-]+)[\"'][\s)]*:")
+
+
 def _guards(text: str) -> set[str]:
     """The names that an `if` around a triangle asks: `if look_back: mask = torch.tril(…)`, or around what is made of one."""
-    found: set[str] = set()
+    return {asked[1] for line in _around_triangles(text) if (asked := _ASKED.match(line))}
+
+
+def _words(text: str) -> dict[str, str]:
+    """The same for names that are compared with a word, with the first word: `if mode == "causal":`."""
+    found = [asked for line in _around_triangles(text) if (asked := _COMPARED.match(line))]
+    return {asked[1]: f"'{asked[2]}'" for asked in reversed(found)}
+
+
+def _around_triangles(text: str) -> list[str]:
+    """The lines that a triangle, or what is made of one, stands below."""
+    found: list[str] = []
     lines = [line for line in text.split("\n") if line.strip()]
     kept = re.findall(r"(?:register_buffer\(\s*[\"']|self\.)(\w+)(?:[\"'],|\s*=)\s*torch\.tri[lu]\(", text)
     triangle = "|".join((r"\btri[lu]_?\(", *(rf"\bself\.{name}\b" for name in kept)))
@@ -139,6 +158,5 @@ def _guards(text: str) -> set[str]:
             indent = len(before) - len(before.lstrip())
             if indent < depth:
                 depth = indent
-                asked = re.match(r"\s*(?:el)?if\b[\s(]*(?:self\.)?(\w+)\s*(?:is True|== True)?[\s)]*:", before)
-                found |= {asked[1]} if asked else set()
+                found.append(before)
     return found

@@ -1,0 +1,60 @@
+"""Code that takes a batch of one is asked once for each sample, where the user says so."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_how_far_it_is_right import ATTEND, MERGE, SCALE
+from tests.readings.test_kinds import HEAD
+
+ALONE = ATTEND.replace(MERGE, "context.transpose(1, 2).reshape(1, T, E)").replace(
+    "forward(self, x):", "forward(self, x, mask=None):"
+)
+ALONE = ALONE.replace(
+    SCALE, SCALE + "\n        if mask is not None:\n            scores = scores.masked_fill(mask == 0, -1e9)"
+)
+ADDITIVE = """
+class Score(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.attn = nn.Linear(2 * hidden_size, hidden_size)
+        self.v = nn.Parameter(torch.rand(1, hidden_size))
+
+    def forward(self, decoder_hidden, encoder_outputs):
+        length = encoder_outputs.shape[1]
+        both = torch.cat((decoder_hidden.expand(1, length, -1), encoder_outputs), 2)
+        energies = torch.tanh(self.attn(both)) @ self.v.t()
+        weights = torch.softmax(energies.view(1, -1), dim=1)
+        return weights.unsqueeze(1) @ encoder_outputs
+"""
+ASKED = [("mha", ALONE, ("mask=keep",)), ("additive_attention", ADDITIVE, ())]
+
+
+@pytest.mark.parametrize(("kata", "text", "flags"), ASKED)
+def test_it_is_right_for_a_batch_of_one_and_unread_without_the_flag(shared_engine, kata, text, flags):
+    source = (HEAD + text).encode()
+    unread = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=flags)
+    report = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=(*flags, "one_sample=yes"))
+
+    assert unread.outcome == "ungraded"
+    assert report.outcome == "passed", report.ungraded_because
+    assert report.reading is not None
+    assert "a batch of one only" in report.reading["departures"]
+    again = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=tuple(report.reading["flags"]))
+    assert again.reading == report.reading
+
+
+@pytest.mark.parametrize(
+    ("kata", "old", "new", "id"),
+    [
+        ("mha", SCALE, "scores / E**0.5", "scale.embed_dim"),
+        ("mha", "mask == 0", "mask == 1", "mask.inverted"),
+        ("additive_attention", "torch.tanh(self.attn(both))", "self.attn(both)", "additive.no_tanh"),
+    ],
+)
+def test_a_mistake_is_named(shared_engine, kata, old, new, id):
+    text, flags = next((text, flags) for name, text, flags in ASKED if name == kata)
+    assert text.count(old) == 1
+    source = (HEAD + text.replace(old, new)).encode()
+    report = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=(*flags, "one_sample=yes"))
+
+    assert [mistake.id for one in report.diagnosis for mistake in one.mistakes] == [id]
