@@ -1,4 +1,4 @@
-"""Code that takes a batch of one is asked once for each sample, where the user says so."""
+"""Code that takes a batch of one size only is asked once for each sample, with a batch of one."""
 
 from __future__ import annotations
 
@@ -26,16 +26,30 @@ class Score(nn.Module):
         weights = torch.softmax(energies.view(1, -1), dim=1)
         return weights.unsqueeze(1) @ encoder_outputs
 """
-ASKED = [("mha", ALONE, ("mask=keep",)), ("additive_attention", ADDITIVE, ())]
+OF_GLOBALS = "BATCH_SIZE = 16\n" + ATTEND.replace("w(x).view(B, T,", "w(x).view(BATCH_SIZE, -1,")
+OF_CONSTRUCTOR = ATTEND.replace("n_heads):", "n_heads, batch_size):").replace(
+    "        self.h,", "        self.batch_size = batch_size\n        self.h,"
+)
+OF_CONSTRUCTOR = OF_CONSTRUCTOR.replace("w(x).view(B, T,", "w(x).view(self.batch_size, T,")
+ASKED = [
+    ("mha", ALONE, ("mask=keep",)),
+    ("additive_attention", ADDITIVE, ()),
+    ("mha", OF_GLOBALS, ()),
+    ("mha", OF_CONSTRUCTOR, ()),
+]
+# It takes a batch of any size, as long as its mask is right.
+BROADCAST = ATTEND.replace("forward(self, x):", "forward(self, x, mask=None):").replace(
+    SCALE,
+    SCALE
+    + "\n        if mask is not None:  # (B, T), 1 = keep\n            scores = scores.masked_fill(mask == 0, -1e9)",
+)
 
 
 @pytest.mark.parametrize(("kata", "text", "flags"), ASKED)
-def test_it_is_right_for_a_batch_of_one_and_unread_without_the_flag(shared_engine, kata, text, flags):
+def test_it_is_right_for_a_batch_of_one_and_can_be_typed_back(shared_engine, kata, text, flags):
     source = (HEAD + text).encode()
-    unread = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=flags)
-    report = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=(*flags, "one_sample=yes"))
+    report = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=flags)
 
-    assert unread.outcome == "ungraded"
     assert report.outcome == "passed", report.ungraded_because
     assert report.reading is not None
     assert "a batch of one only" in report.reading["departures"]
@@ -55,6 +69,13 @@ def test_a_mistake_is_named(shared_engine, kata, old, new, id):
     text, flags = next((text, flags) for name, text, flags in ASKED if name == kata)
     assert text.count(old) == 1
     source = (HEAD + text.replace(old, new)).encode()
-    report = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=(*flags, "one_sample=yes"))
+    report = shared_engine.grade(kata, source, attempt="mine.py", reads=True, flags=flags)
 
     assert [mistake.id for one in report.diagnosis for mistake in one.mistakes] == [id]
+
+
+def test_a_mask_that_is_laid_on_the_heads_is_not_hidden_by_a_batch_of_one(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + BROADCAST).encode(), attempt="mine.py", reads=True)
+
+    assert report.reading is None or "a batch of one only" not in report.reading["departures"]
+    assert not report.passed

@@ -97,6 +97,38 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             yield replace(common, build=_in_order(definition, other))
 
 
+def of_one_sample(reading: Reading, definition: Definition, structure: Structure) -> Reading:
+    """The reading with 1 for the size of the batch, wherever the code sets one."""
+    at_module_level = _batches_at_module_level(definition, structure)
+    return replace(
+        reading,
+        build=tuple((name, "1" if value == "16" and _is_of_batch(name) else value) for name, value in reading.build),
+        globals=(*reading.globals, *((name, "1") for name in at_module_level)),
+    )
+
+
+def sets_batch(definition: Definition, structure: Structure) -> bool:
+    """Whether a shape in its call has a size of the batch that its constructor, its config or the module sets."""
+    names = [*(one.name for one in definition.build), *definition.config_names]
+    names = [*filter(_is_of_batch, names), *_batches_at_module_level(definition, structure)]
+    code = code_of(structure.reached(definition))
+    set_in_call = [name for name in names if re.search(rf"(?<![\w.]){name}\s*(?:,[^=\n]*)?=[^=]", code)]
+    return any(
+        re.search(rf"(?:view|reshape|expand|repeat)\((?:[^()]|\([^()]*\))*\b{name}\b", code)
+        for name in names
+        if name not in set_in_call
+    )
+
+
+def _batches_at_module_level(definition: Definition, structure: Structure) -> list[str]:
+    reads = {name for one in structure.reach(definition) for name in one.reads}
+    return sorted(name for name in structure.globals & reads if _is_of_batch(name))
+
+
+def _is_of_batch(name: str) -> bool:
+    return vocabulary.size_of(name.rpartition(".")[2]) == "16"
+
+
 def _beside_one_head(globals_: Pairs, definition: Definition, reach: list[Definition], contract: Contract) -> Pairs:
     """The sizes at module level, where a width beside the size of one head is that of x: `n_embd` beside `head_size`.
 

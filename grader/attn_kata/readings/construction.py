@@ -58,7 +58,10 @@ def built(search: Search, definition: Definition) -> Built:
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned"})
     rotations = positions.makers(definition, search.structure)
-    waiting = [with_flags(each, of_build) for each in building.buildings(definition, search.structure, search.contract)]
+    waiting = list(building.buildings(definition, search.structure, search.contract))
+    if search.given.get("one_sample"):
+        waiting = [building.of_one_sample(each, definition, search.structure) for each in waiting]
+    waiting = [with_flags(each, of_build) for each in waiting]
     waiting = list(dict.fromkeys(waiting))
     for one in waiting:
         if not search.contract.is_module:

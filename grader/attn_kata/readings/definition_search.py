@@ -38,6 +38,10 @@ MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 _HALF = re.compile(r"\.half\(\)|float16")
+# A batch of one: `expand(1, T, D)`, but no mask (1, 1, T, T) and no positions (1, T).
+_ONE_SAMPLE = re.compile(
+    r"^(?!.*(?:tri[lu]|arange|mask|pos|buffer)).*(?:expand|view|reshape|repeat)\(\s*[(\[]?1,\s*(?!1\s*,)", re.M
+)
 _GPU = re.compile(r"\bCUDA\b|NVIDIA|cuda")
 MOST_OTHER_MASKS = 2  # that are tried beside the first
 MOST_FORMS = 3  # of an open mask, for code that raises without one
@@ -114,11 +118,17 @@ class DefinitionSearch:
         """The reading that needs the fewest mistakes; None where it cannot be built or called.
 
         What fails for want of a GPU is tried once more with all on the processor, and what no known mistake explains, and
-        casts to half precision, in full precision.
+        casts to half precision, in full precision. What gives no answer, and sets the size of the batch, is tried with a batch
+        of one.
         """
         said = len(self.search.tried)
         found = self._found()
-        for key, wanted in (("processor", self._wants_gpu), ("full_precision", self._is_in_half)):
+        ways = (
+            ("processor", self._wants_gpu),
+            ("full_precision", self._is_in_half),
+            ("one_sample", self._is_of_one_sample),
+        )
+        for key, wanted in ways:
             if key in self.given or not wanted(found, self.search.tried[said:]):
                 continue
             self.given[key] = True
@@ -155,6 +165,15 @@ class DefinitionSearch:
     def _is_in_half(self, found: Ranked | None, _: list[str]) -> bool:
         """Whether no known mistake explains it, and the code casts to half precision."""
         return (found is None or found.mistakes > MOST_MISTAKES) and _HALF.search(self.code) is not None
+
+    def _is_of_one_sample(self, found: Ranked | None, _: list[str]) -> bool:
+        """Whether it gives no answer, with or without a mask, and the code sets the size of the batch."""
+        if not self.contract.is_module or (found is not None and found.answers):
+            return False
+        if building.sets_batch(self.definition, self.search.structure):
+            return True
+        raises_without = found is None or found.reading.mask == "none"  # a mask that is laid on the heads is a mistake
+        return raises_without and _ONE_SAMPLE.search(self.code) is not None
 
     def _found(self) -> Ranked | None:
         built = construction.built(self.search, self.definition)

@@ -82,6 +82,15 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         )
     if reading.unrounded:
         notes.append("It rounds numbers, and it is graded without that: of rounded numbers every gradient is 0")
+    if reading.full_precision:
+        notes.append(
+            "It casts to half precision, and it is graded without these casts: rounding would hide its mistakes"
+        )
+    if reading.one_sample:
+        notes.append(
+            "It takes a batch of one size only, and it is graded with one sample at a time. With another batch it raises. "
+            "The contract asks for a batch of any size"
+        )
     if reading.square:
         notes.append(
             "It takes only as many queries as keys, and it is graded like that. "
