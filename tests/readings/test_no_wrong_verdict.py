@@ -210,7 +210,7 @@ def test_numbers_that_no_known_mistake_explains_are_no_verdict(shared_engine):
 
     assert [one.outcome for one in reports] == ["ungraded", "passed", "ungraded"]
     assert "under this reading 'values' does not hold" in reports[0].ungraded_because
-    assert "--write-adapter FILE" in reports[0].ungraded_because
+    assert "add --read sure=yes" in reports[0].ungraded_because
     assert "--read fused=by_head:q,k,v" in reports[2].ungraded_because
 
 

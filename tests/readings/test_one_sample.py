@@ -32,16 +32,17 @@ OF_CONSTRUCTOR = ATTEND.replace("n_heads):", "n_heads, batch_size):").replace(
 )
 OF_CONSTRUCTOR = OF_CONSTRUCTOR.replace("w(x).view(B, T,", "w(x).view(self.batch_size, T,")
 ASKED = [
-    ("mha", ALONE, ("mask=keep",)),
+    ("mha", ALONE, ("mask=keep", "one_sample=yes")),
     ("additive_attention", ADDITIVE, ()),
     ("mha", OF_GLOBALS, ()),
     ("mha", OF_CONSTRUCTOR, ()),
 ]
 # It takes a batch of any size, as long as its mask is right.
-BROADCAST = ATTEND.replace("forward(self, x):", "forward(self, x, mask=None):").replace(
-    SCALE,
-    SCALE
-    + "\n        if mask is not None:  # (B, T), 1 = keep\n            scores = scores.masked_fill(mask == 0, -1e9)",
+BROADCAST = ATTEND.replace("forward(self, x):", "forward(self, x, mask):").replace(
+    SCALE, SCALE + "\n        scores = scores.masked_fill(mask.reshape(B, T)[:, None] == 0, -1e9)"
+)
+BROADCAST = BROADCAST.replace(MERGE, MERGE.replace("B, T, E", "-1, T, E")).replace(
+    "B, T, E = x.shape", "B, T, E = x.expand(1, -1, -1, -1).shape[1:]"
 )
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
+from attn_kata.readings import inference
+
 # What is around the attention and cannot be built: it wants a checkpoint.
 WRAPPER = """
 class GridAttend(nn.Module):
@@ -107,6 +109,28 @@ def test_a_function_that_makes_q_k_and_v_is_not_taken_for_the_attention(tmp_path
     assert right.returncode == 0, right.stdout
     assert wrong.returncode == 1
     assert "(scale.missing)" in wrong.stdout
+
+
+# It inherits from the plain attention, which is meant.
+OTHER_KIND = """
+
+class {kind}(SelfAttend):
+    def forward(self, x, mask=None):
+        return super().forward(x + self.slopes, mask)
+"""
+
+
+@pytest.mark.parametrize("kind", ["AlibiAttend", "RelativeAttention", "LocalSelfAttention", "FlashAttend"])
+def test_an_attention_of_another_kind_does_not_go_before_the_plain_one_that_it_inherits_from(kind):
+    found = list(inference.katas_of((HEAD + ATTEND + OTHER_KIND.format(kind=kind)).encode()))
+
+    assert found[0][:2] == ("mha", "SelfAttend")
+
+
+def test_a_heir_of_the_same_kind_goes_before_it():
+    found = list(inference.katas_of((HEAD + ATTEND + OTHER_KIND.format(kind="MaskedAttend")).encode()))
+
+    assert found[0][:2] == ("mha", "MaskedAttend")
 
 
 SELF_AND_CROSS = """

@@ -18,7 +18,7 @@ UNEXPLAINED = (
     "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} It may be read wrong. "
     "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is read right, add --read sure=yes"
 )
-IF_SURE = ". If it is read right, add --read sure=yes: then what no known mistake explains is wrong, too"
+IF_SURE = ". If it is read right, add --read sure=yes"
 
 
 def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:

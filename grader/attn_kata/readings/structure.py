@@ -20,6 +20,8 @@ _OTHER_WORK = re.compile(
     re.IGNORECASE,
 )
 
+_OTHER_PATH = re.compile(r"flash|sdpa|xformers|alibi|relative|local|window|sparse|rotary|rope", re.IGNORECASE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
@@ -155,9 +157,9 @@ def has_layers_of_attention(one: Definition) -> bool:
 
 
 def _is_other_path(one: Definition, base: Definition) -> bool:
-    """Whether a class is its base with a ready-made attention: LlamaFlashAttention2(LlamaAttention)."""
+    """Whether a class is its base with a ready-made attention, LlamaFlashAttention2(LlamaAttention), or one of another kind."""
     of_base = re.search(rf"^class {re.escape(one.name)}\([^)]*\b{re.escape(base.name)}\b", one.text, re.MULTILINE)
-    return of_base is not None and re.search("flash|sdpa|xformers", one.name, re.IGNORECASE) is not None
+    return of_base is not None and _OTHER_PATH.search(one.name) is not None
 
 
 def attention_like(structure: Structure) -> list[Definition]:
