@@ -59,6 +59,8 @@ def test_flags_read_back_give_the_same_reading():
     [
         ("fused", "is not KEY=VALUE"),
         ("fuse=q,k,v", "is not KEY=VALUE with a key that is known"),
+        ("onehead=yes", "Did you mean 'one_head=yes'?"),
+        ("mask", "Did you mean 'mask=VALUE'?"),
         ("fused=q,q,v", "an order of q, k and v"),
         ("mask=maybe", "one of keep, hide"),
         ("build=width=__import__('os')", "is not a name with a size"),

@@ -68,6 +68,7 @@ Of a rotation: base, positions, places (L,) or places_of_sample (1, L), like (a 
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, fields, replace
 
@@ -304,9 +305,11 @@ def parse(flags: tuple[str, ...]) -> dict[str, object]:
     for flag in flags:
         key, equals, text = flag.partition("=")
         if not equals or key not in KEYS:
+            near = difflib.get_close_matches(key, KEYS, 1)
+            meant = f" Did you mean '{near[0]}{equals or '='}{text or 'VALUE'}'?" if near else ""
             raise UsageError(
-                f"--read '{flag}' is not KEY=VALUE with a key that is known.",
-                next_step=f"The keys: {', '.join(KEYS)} (--read help says what they mean)",
+                f"--read '{flag}' is not KEY=VALUE with a key that is known.{meant}",
+                next_step="attn-kata grade --read help lists the keys",
             )
         try:
             given.update(_value(key, text.strip()))
