@@ -43,6 +43,9 @@ FULL = Reading(
     off=("flash",),
     residual=True,
     alike=True,
+    one_sample=True,
+    full_precision=True,
+    sure=True,
     hides_queries=True,
 )
 
