@@ -72,6 +72,7 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": cut((0, 1, 1))}),
             *variants("project.query_for_key", {"project": cut((0, 0, 2))}, {"project": cut((1, 1, 2))}),
             *variants("project.query_for_value", {"project": cut((0, 1, 0))}),
+            *variants("project.value_for_query", {"project": cut((2, 1, 2))}),
             *variants(
                 "layout.batch_as_time",
                 {"project": s.across_the_batch(cut((0, 1, 2))), "output": s.back_to_batch_first(s.nothing)},

@@ -154,6 +154,7 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": project(v="k_proj")}),
             *variants("project.query_for_key", {"project": project(k="q_proj")}, {"project": project(q="k_proj")}),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),
+            *variants("project.value_for_query", {"project": project(q="v_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("layout.batch_as_time", {"project": across_the_samples, "merge": back_then_merge}),
             *variants("scale.missing", {"scale": s.nothing}),

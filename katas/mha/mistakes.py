@@ -82,6 +82,7 @@ PIPELINES = (
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
+            *variants("project.value_for_query", {"project": s.project(q="v_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *EXCHANGED,
             *variants(

@@ -145,6 +145,7 @@ PIPELINES = (
             ),
             *variants("project.query_for_key", {"project": project(k="q_proj")}, {"project": project(q="k_proj")}),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),
+            *variants("project.value_for_query", {"project": project(q="v_proj")}),
             *variants("project.swapped", {"project": project(q="k_proj", k="q_proj")}),
             *variants(
                 "project.missing",

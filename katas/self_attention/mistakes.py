@@ -62,6 +62,7 @@ PIPELINES = (
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
+            *variants("project.value_for_query", {"project": s.project(q="v_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("project.missing", {"project": unprojected("v")}),
             *variants("layout.batch_as_time", {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)}),

@@ -30,6 +30,7 @@ OF_A_CALL = re.compile(
 SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
+OF_A_COMBINATION = re.compile(r"received an invalid combination of arguments - got \(([^()]*)\)")
 # torch.transpose(2, 3)
 NO_TENSOR = re.compile(r"^(\w+)\(\): argument 'input' \(position 1\) must be Tensor, not int$")
 OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
@@ -45,6 +46,13 @@ def lacks_a_tensor(text: str, code: str) -> bool:
     """Whether a function of torch was given a number that stands in the code, and no tensor before it."""
     found = NO_TENSOR.search(text)
     return found is not None and re.search(rf"\btorch\.{found[1]}\(\s*-?\d", code) is not None
+
+
+def names_what_is_not_there(text: str) -> bool:
+    """Whether a function of torch was given a name that none of its ways to be called has: torch.rand(3, bias=False)."""
+    found = OF_A_COMBINATION.search(text)
+    given = re.findall(r"(\w+)=", found[1]) if found is not None else []
+    return found is not None and any(re.search(rf"\b{name}\b", text[found.end() :]) is None for name in given)
 
 
 def misspelt(attribute: str) -> bool:
@@ -70,7 +78,7 @@ def mistake(raised: Raised, code: str) -> str | None:
         return "numerics.root_of_number"
     if SIZE_CALLED.search(text):
         return "python.size_called"
-    if kind == "TypeError" and (OF_A_CALL.search(text) or lacks_a_tensor(text, code)):
+    if kind == "TypeError" and (OF_A_CALL.search(text) or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
         return "score.not_transposed"

@@ -130,13 +130,20 @@ _CONFIG = '''
 class _Config:
     """Answers the names that the code asks of its config, also of a part of it; the others as the code's own config does."""
 
-    def __init__(self, _own=None, **values):
+    def __init__(self, _own=None, _class=None, **values):
+        self._class = _class
         self.__dict__.update({name: self if value is _Config else value for name, value in values.items()})
         while type(_own).__name__ == "_Config":  # of an earlier module: nested, they would get too deep
             _own = _own.__dict__["_own"]
         self._own = _own
 
+    @property
+    def __class__(self):  # of code that asks isinstance(config, ModelConfig)
+        return self._class if isinstance(self._class, type) else _Config
+
     def __getattr__(self, name):
+        if not name.startswith("_") and callable(getattr(self._class, name, None)):
+            return lambda *given, **named: None  # config.validate()
         if name.startswith("_") or self._own is None:
             raise AttributeError(name)
         return None if type(self._own).__name__ == "Missing" else getattr(self._own, name)
@@ -151,7 +158,13 @@ class _Config:
         return self.__dict__.get(name, default)
 
     def items(self):
-        return [(name, value) for name, value in self.__dict__.items() if name != "_own"]
+        return [(name, value) for name, value in self.__dict__.items() if name not in ("_own", "_class")]
+
+
+def _class_of(name):
+    """The class that the code's constructor says this argument is of, or None."""
+    said = getattr(_theirs.__init__, "__annotations__", {}).get(name)
+    return getattr(_theirs.__init__, "__globals__", {}).get(said) if isinstance(said, str) else said
 '''
 
 

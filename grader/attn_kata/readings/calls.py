@@ -130,7 +130,9 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             elif parameter.default is None:
                 pairs.append((name, "None"))
         elif contract.is_module and (about := positions.given(name, needed=parameter.default is None)) is not None:
-            if about != "0" or parameter.default is None:
+            if about == "angles" and parameter.default == "None" and roles.may_be_left_out(name, definition.reached):
+                pairs.append((name, "None"))
+            elif about != "0" or parameter.default is None:
                 pairs.append((name, about))
         elif parameter.default == "True" and re.search(r"flash|sdpa|fused|efficient", name.lower()):
             pairs.append((name, "False"))  # another path, which calls what is ready-made

@@ -69,6 +69,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
         if any(one.search(raised.text) for one in by_itself) or own_exceptions.lacks_a_tensor(raised.text, text):
             return True
+        if own_exceptions.names_what_is_not_there(raised.text):
+            return True
         return root is not None and _is_of_sizes(root[1], text)
     if raised.types[0] != "RuntimeError":
         return False

@@ -424,6 +424,15 @@ class DefinitionSearch:
             asked = self.search.unmasked(way)
             count = mistakes(asked, 1) if answers(asked) else None
             if count is not None:
+                if not count and way.one_length:
+                    before = {*ranked.reading.build, *ranked.reading.call}
+                    switched = [
+                        f"{name}={value}" for name, value in (*on.build, *on.call) if (name, value) not in before
+                    ]
+                    self.said += (
+                        f"With {', '.join(switched)} it takes only sequences as long as the mask that it makes. "
+                        "If it should take shorter ones, this is mask.fixed_size",
+                    )
                 return replace(ranked, reading=way, mistakes=count) if count else ranked
         before = {*ranked.reading.build, *ranked.reading.call}
         self.switch_untried = tuple(name for name, value in (*on.build, *on.call) if (name, value) not in before)
@@ -579,7 +588,8 @@ class DefinitionSearch:
             ask=self.search.masked,
             unmasked=self.search.unmasked(ranked.reading),
             none_explains=MOST_MISTAKES + 1,
-            of_tokens=contract.mask == "scores" and not contract.is_cross and not contract.takes_qkv,
+            of_tokens=contract.mask == "scores" and not contract.is_cross,
+            if_square=contract.takes_qkv,
         )
         found = choice.best(self._with_forms(ranked.reading))
         if (found is None or not found.answers) and not contract.is_module and "square" not in self.given:
@@ -590,6 +600,8 @@ class DefinitionSearch:
             found = self._of_one_rank(ranked) or found  # its mask says how many dimensions it takes
         if found is None:
             return None
+        if not found.answers:
+            found = self._failing_by_itself(ranked.reading) or found
         of_mask = {
             name: getattr(found.reading, name)
             for name in (*OF_MASKS, "call", "hides_queries", "square", "alike", "dims")
@@ -597,6 +609,14 @@ class DefinitionSearch:
         ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
         least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
         return replace(found, mistakes=max(found.mistakes, least), ties=ties)
+
+    def _failing_by_itself(self, reading: Reading) -> Ranked | None:
+        """Of code that raises with every mask, the form that it takes up to a mistake of its own; or None."""
+        one_each = {form.shape: form for form in reversed(list(self._with_forms(reading)))}
+        for form in reversed(one_each.values()):
+            if certain.raises(form, self.search, self.definition):
+                return Ranked(mistakes=MOST_MISTAKES + 1, reading=form, answers=False)
+        return None
 
     def _of_one_rank(self, ranked: Ranked) -> Ranked | None:
         """A function with its mask, with so many dimensions that a known number of mistakes explains it; else None."""

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import Any
 
-from attn_kata.readings import rotations
+from attn_kata.readings import positions, rotations
 from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.limits import Limits
@@ -295,7 +295,9 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["only as many queries as keys"] * reading.square
     found += ["its rotary positions are left out"] * (
-        reading.replaces_turns or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+        reading.replaces_turns
+        or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+        or any(value == "None" and positions.given(name) == "angles" for name, value in reading.call)
     )
     found += [one.words for one in chosen.limits.conventions]
     found += ["its cache is empty"] * bool(reading.caches)

@@ -23,7 +23,7 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("causal", lambda one: one.mask != "keys", "it hides keys for all queries alike"),
     (
         "hides_queries",
-        lambda one: one.mask == "scores" and not one.is_cross and not one.takes_qkv,
+        lambda one: one.mask == "scores" and not one.is_cross,
         "its queries and keys are not the same tokens",
     ),
 )
@@ -53,9 +53,14 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
                 next_step="Leave it out, or name another kata with --kata (attn-kata list shows them)",
             )
     for key, other, needed in _WITH:
-        if given.get(key) and not given.get(other) and not contract.is_module:
+        if (
+            given.get(key)
+            and not given.get(other)
+            and (not contract.is_module or (contract.takes_qkv and key != "joins"))
+        ):
+            kind = "code with three inputs" if contract.is_module else "a function"
             raise UsageError(
-                f"--read {_as_typed(key, flags)} needs --read {needed} for a function.",
+                f"--read {_as_typed(key, flags)} needs --read {needed} for {kind}.",
                 next_step=f"Add --read {needed}",
             )
 

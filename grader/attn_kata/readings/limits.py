@@ -353,8 +353,13 @@ def kept_queries(mask: Tensor) -> Tensor:
 
 
 def _lose_hidden_queries(state: State) -> None:
-    if state.kept_queries is not None and isinstance(state.out, Tensor):
+    if state.kept_queries is None:
+        return
+    if isinstance(state.out, Tensor):
         state.out = of_kept(state.out, state.kept_queries)
+    else:
+        out, weights = state.out
+        state.out = (of_kept(out, state.kept_queries), weights)
 
 
 def of_kept(out: Tensor, kept: Tensor) -> Tensor:

@@ -34,7 +34,8 @@ class MaskChoice:
     ask: Callable[[Reading], Asked]
     unmasked: Asked
     none_explains: int  # the number of mistakes to give where nothing explains the code
-    of_tokens: bool  # whether queries and keys are the same tokens, so that a mask of these may hide both
+    of_tokens: bool  # whether queries and keys may be the same tokens, so that a mask of these may hide both
+    if_square: bool  # whether that may be only where the code takes as many queries as keys
 
     def best(self, forms: Iterable[Reading]) -> Ranked | None:
         """The form that needs the fewest mistakes; one that answers where nothing explains; None if all raise."""
@@ -73,7 +74,11 @@ class MaskChoice:
 
     def _of_tokens(self, fitting: list[tuple[Reading, Asked]]) -> list[tuple[Reading, Asked]]:
         """The forms of a mask of keys, as masks of the tokens, which hide the queries that are padding, too."""
-        hiding = [replace(one, hides_queries=True) for one, _ in fitting if one.shape in KEYS]
+        hiding = [
+            replace(one, hides_queries=True)
+            for one, _ in fitting
+            if one.shape in KEYS and (one.square or not self.if_square)
+        ]
         return [(one, self.ask(one)) for one in hiding]
 
     @staticmethod

@@ -16,7 +16,7 @@ def builder(reading: Reading) -> str:
         given.setdefault(whole, []).append(f"{part}={_size(value)}" if part else _size(value))
     configs = {name.partition(".")[0] for name, _ in reading.build if "." in name}
     arguments = ", ".join(
-        f"{name}=_Config({', '.join(values)})" if name in configs else f"{name}={values[0]}"
+        f"{name}=_Config(_class=_class_of({name!r}), {', '.join(values)})" if name in configs else f"{name}={values[0]}"
         for name, values in given.items()
     )
     lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256, G=1, M=8):"]

@@ -27,6 +27,10 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             what = "x"
         if what == "mask" and (parameter.default in ("True", "False") or parameter.annotation == "bool"):
             continue  # a flag, such as causal_mask=False
+        if what == "mask" and re.search(
+            rf"(?<![\w.]){re.escape(parameter.name)}\.(?:_?mask|lengths)\b", definition.reached
+        ):
+            continue  # an object that has a mask
         if what is not None:
             found[parameter.name] = what
     open_ = [
@@ -55,7 +59,16 @@ def is_flag(name: str, text: str) -> bool:
     )
     return (
         asked is not None
-        and re.search(computed, re.sub(rf"\b{own}\s*=\s*(?:{own}|None|False|True)\b", "", text)) is None
+        and re.search(computed, re.sub(rf"\b{own}\s*=\s*(?:{own}|None|False|True)\b(?!\s*[.\[(])", "", text)) is None
+    )
+
+
+def may_be_left_out(name: str, text: str) -> bool:
+    """Whether the code asks if there is this input: `if name is not None`, `if exists(name)`."""
+    own = re.escape(name)
+    return (
+        re.search(rf"\b(?:if|and|or)\s+(?:not\s+)?(?:exists\(\s*)?{own}\s*(?:\)|:|is (?:not )?None|!= None)", text)
+        is not None
     )
 
 

@@ -11,6 +11,11 @@ _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_do
 _WHOLE = re.compile(
     r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
 )
+_ATTENTION = re.compile(r"att[en]|mhs?a", re.IGNORECASE)
+_JOINS = re.compile(r"multi_?head|mhs?a", re.IGNORECASE)
+_AROUND = re.compile(
+    r"norm|[gr]elu|silu|swish|feed|mlp|ffn?\b", re.IGNORECASE
+)  # what is around an attention in a block
 _PRODUCTS = re.compile(r"softmax|matmul|bmm|einsum|[\w)\]]\s*@\s*[\w(]", re.IGNORECASE)
 _RECURRENT = frozenset(("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"))
 # A function that does something beside an attention: `count_flops_attn`, `plot_attention`.
@@ -134,8 +139,14 @@ def without_log_softmax(text: str) -> str:
 
 
 def is_model(one: Definition) -> bool:
-    """Whether a definition is a whole model, or a block, around an attention: by its name, or by recurrent layers."""
-    return _WHOLE.search(one.name) is not None or not _RECURRENT.isdisjoint(one.layers.values())
+    """Whether a definition is a whole model, or a block, around an attention: by its name, or by recurrent layers.
+
+    A MultiHeadAttentionBlock that has the layers for q and k itself, or joins the heads, is the attention.
+    """
+    attends = _ATTENTION.search(one.name) is not None and _makes_q_and_k(one)
+    joins = _JOINS.search(one.name) is not None and _AROUND.search(code_of(one.text)) is None
+    named = _WHOLE.search(one.name) is not None and not attends and not joins
+    return named or not _RECURRENT.isdisjoint(one.layers.values())
 
 
 def stands_alone(part: Definition, whole: Definition) -> bool:
@@ -148,9 +159,12 @@ def stands_alone(part: Definition, whole: Definition) -> bool:
 
 def has_layers_of_attention(one: Definition) -> bool:
     """Whether a class, and no whole model, has layers for queries and keys, or one for both."""
-    named = re.search(r"att[en]|mhs?a", one.name, re.IGNORECASE) is not None  # MultiHeadAttentionLayer
-    if not one.is_class or (is_model(one) and not named):
+    if not one.is_class or (is_model(one) and _ATTENTION.search(one.name) is None):  # MultiHeadAttentionLayer
         return False
+    return _makes_q_and_k(one)
+
+
+def _makes_q_and_k(one: Definition) -> bool:
     names = [name for name, made in one.layers.items() if not made.endswith("Norm")]
     roles = {vocabulary.role_of(name) for name in names}
     return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in names)

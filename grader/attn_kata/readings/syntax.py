@@ -465,8 +465,9 @@ def _parts_asked(node: ast.ClassDef, config: str) -> list[str]:
 def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
     """What a class asks of its config: `config.x`, `config["x"]`, `self.config.x`. Not what it asks only if it is there."""
     found = []
+    called = {part.func for part in ast.walk(node) if isinstance(part, ast.Call)}
     for part in ast.walk(node):
-        asked = _asked_in_turn(part, config)[-1:]
+        asked = [] if part in called else _asked_in_turn(part, config)[-1:]  # config.validate()
         if (
             isinstance(part, ast.Call)
             and isinstance(part.func, ast.Attribute)

@@ -55,7 +55,8 @@ _SIZES: dict[str, str] = {
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary",
     "None": "device dtype normlayer mask layerid layeridx layer layernum rope rotary scale qkscale",
-    "sqrt(D)": "temperature temp",
+    "sqrt(D)": "temperature temp sqrtdk sqrtd sqrtheaddim",
+    "1/sqrt(D)": "invsqrtdk invsqrtd invsqrtheaddim invsqrtdim invscale rsqrtdk rsqrtheaddim",
 }
 SIZES: dict[str, str] = {name: symbol for symbol, names in _SIZES.items() for name in names.lower().split()}
 

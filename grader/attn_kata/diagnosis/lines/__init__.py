@@ -236,6 +236,7 @@ FINDERS: dict[str, Finder] = {
     "project.value_for_key": partial(projections.wrong_layer, target="k", layer="v"),
     "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
     "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
+    "project.value_for_query": partial(projections.wrong_layer, target="q", layer="v"),
     "project.swapped": projections.swapped,
     "project.activation": tensors.activation,
     "score.activation": tensors.activation,
