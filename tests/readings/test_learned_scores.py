@@ -18,6 +18,20 @@ class Attention(nn.Module):
         mixed = torch.cat((torch.bmm(weights, context), output), dim=2)
         return torch.tanh(self.linear_out(mixed)), weights
 """
+# The same with a softmax by another name, and a layer of the query.
+SOFTMAX_BY_ANOTHER_NAME = """
+class Attention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.linear_in = nn.Linear(dim, dim, bias=False)
+        self.sm = nn.Softmax(dim=1)
+        self.linear_out = nn.Linear(2 * dim, dim, bias=False)
+
+    def forward(self, query, context):
+        weights = self.sm(torch.bmm(context, self.linear_in(query).unsqueeze(2)).squeeze(2))
+        mixed = torch.bmm(weights.unsqueeze(1), context).squeeze(1)
+        return torch.tanh(self.linear_out(torch.cat((mixed, query), 1))), weights
+"""
 PRODUCT_OF_TWO_LAYERS = """
 class Attention(nn.Module):
     def __init__(self, hidden_size, attention_size):
@@ -80,6 +94,12 @@ class Attention(nn.Module):
 """
 PAIRS = {
     "the_context_goes_on": (CONTEXT_GOES_ON, "dim=2)\n        mixed", "dim=1)\n        mixed", {"softmax.query_axis"}),
+    "a_softmax_by_another_name": (
+        SOFTMAX_BY_ANOTHER_NAME,
+        "nn.Softmax(dim=1)",
+        "nn.Softmax(dim=0)",
+        {"softmax.head_axis"},
+    ),
     "a_product_of_two_layers": (PRODUCT_OF_TWO_LAYERS, "F.softmax(scores, dim=1)", "scores", {"softmax.missing"}),
     "a_kind_in_the_call": (
         KIND_IN_THE_CALL,

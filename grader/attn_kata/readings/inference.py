@@ -95,7 +95,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
         r"bahdanau|luong|additive|multiplicative|bilinear|[\"']general[\"']", definition.text, re.IGNORECASE
     )
     if scores.layers_after(definition):  # they have no part in the score
-        text = text.rpartition("softmax")[0]
+        text = scores.with_softmax(text, definition).rpartition("softmax")[0]
     has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.(?!view)[vV]\w*\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
     # A query and keys, and one matrix alone: no layer for each of q, k and v.

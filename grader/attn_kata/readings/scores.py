@@ -207,7 +207,7 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
 
 def layers_after(definition: Definition) -> tuple[str, ...]:
     """The layers that only what follows the softmax is given: tanh(W [context; query]) (Luong et al., 2015)."""
-    code = code_of(definition.text)
+    code = with_softmax(code_of(definition.text), definition)
     begin = code.rfind("softmax")
     end = _end_of_call(code, begin)
     before, after = (code[:end], code[end:]) if begin >= 0 else (code, "")
@@ -219,6 +219,14 @@ def layers_after(definition: Definition) -> tuple[str, ...]:
         if made == "Linear" and re.search(rf"self\.{name}\(", after) and not re.search(rf"self\.{name}\(", before)
         if re.search(r"\bcat\(", after)
     )
+
+
+def with_softmax(code: str, definition: Definition) -> str:
+    """The code with the word softmax where it calls one by another name: self.sm(scores)."""
+    for name, made in definition.layers.items():
+        if made == "Softmax":
+            code = re.sub(rf"\bself\.{name}\(", "softmax(", code)
+    return code
 
 
 def _end_of_call(code: str, begin: int) -> int:
