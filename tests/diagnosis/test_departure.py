@@ -116,11 +116,11 @@ def test_a_right_attempt_passes(shared_engine, text):
             "log1p",
         ),
         (
-            [(MIX, 'context = torch.einsum("bhii,bhid->bhid", weights, v)')],
+            [(MIX, "context = weights @ v.cumsum(2)")],
             "q, k, v, the scores and the weights are right",
             "scores.softmax",
             "The context",
-            "einsum",
+            "cumsum",
         ),
         (
             [("v = self.v_proj(x)", "v = self.v_proj(x.cumsum(1))")],

@@ -154,3 +154,27 @@ def test_of_conventions_that_explain_nothing_those_are_taken_under_which_it_is_r
     assert [one.id for found in report.diagnosis for one in found.mistakes] == ["scale.embed_dim"]
     assert "this is block.not_causal" in " ".join(report.reading["notes"])
     assert "block.post_norm" not in " ".join(report.reading["notes"])
+
+
+AFTER = BLOCK.replace("x + self.attend(self.norm1(x))", "self.norm1(x + self.attend(x))").replace(
+    "x + self.mlp(self.norm2(x))", "self.norm2(x + self.mlp(x))"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("Post-LN, as in the paper, unlike Pre-LN.", "passed"),
+        ("A layer of a transformer.", "passed"),
+        ("A Pre-LN layer.", "failed"),
+    ],
+)
+def test_a_norm_after_the_sum_is_no_mistake_unless_the_words_say_otherwise(words, outcome, shared_engine):
+    assert AFTER != BLOCK
+    text = ATTEND + AFTER.replace("class Layer(nn.Module):", f'class Layer(nn.Module):\n    """{words}"""')
+    report = shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == outcome
+    assert ("block.post_norm" in [one.id for found in report.diagnosis for one in found.mistakes]) is (
+        outcome == "failed"
+    )

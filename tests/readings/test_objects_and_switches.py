@@ -160,6 +160,15 @@ CONDITION = (
 )
 UNKNOWN_NAME = ATTEND.replace("nn.Linear(width, width) for", "nn.Linear(width, out_featurs=width) for")
 UNKNOWN_OF_TORCH = ATTEND.replace("(nn.Linear(width, width) for", "(torch.rand(width, width, bias=False) for")
+OF_FLOATS = ATTEND.replace("nn.Linear(width, width) for", "nn.Linear(width, width / 1) for")
+IN_FORWARD = ATTEND.replace(
+    "        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))\n", ""
+)
+IN_FORWARD = (
+    IN_FORWARD.replace("(w(x)", "(nn.Linear(E, E)(x)")
+    .replace("for w in (self.w_q, self.w_k, self.w_v)", "for _ in range(3)")
+    .replace("self.w_o(", "nn.Linear(E, E)(")
+)
 WITH_A_MASK = (
     ATTEND.replace("forward(self, x):", "forward(self, x, mask=None):")
     .replace(SCALE, SCALE + "\n        scores = scores.masked_fill(mask[:, None, None, :] == 0, -1e9)")
@@ -182,6 +191,8 @@ BLOCK = (
         (CONDITION, "mask.as_condition"),
         (UNKNOWN_NAME, "python.arguments"),
         (UNKNOWN_OF_TORCH, "python.arguments"),
+        (OF_FLOATS, "python.arguments"),
+        (IN_FORWARD, "module.rebuilt"),
         (WITH_A_MASK, "python.undefined_name"),
     ],
 )

@@ -104,6 +104,7 @@ WEIGHTS: tuple[Variant, ...] = (
     *variants("softmax.not_exp", {"normalise": s.softmax_of(torch.sigmoid)}),
     *variants("softmax.not_normalised", *({"normalise": s.softmax_not_divided(shifted)} for shifted in (True, False))),
     *variants("mix.transposed", {"mix": s.mix_transposed}),
+    *variants("mix.own_values", *({"mix": s.mix_by(weight)} for weight in (s.row_sums, s.own_weights, s.column_sums))),
 )
 
 # normalise

@@ -26,6 +26,7 @@ LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 OF_A_CALL = re.compile(
     r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
     r"|cannot assign '[\w.]+' object to (?:buffer|parameter)"
+    r"|must be tuple of ints, but found element of type float"  # nn.Linear(width / 2, width)
 )
 SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
 # The functions of torch take no number: torch.sqrt(q.size(-1)).

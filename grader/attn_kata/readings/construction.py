@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from attn_kata.diagnosis.lines import makes_layers_when_called
 from attn_kata.properties.failures import Raised
 from attn_kata.properties.handle import read_raised
 from attn_kata.protocol import wire
@@ -80,6 +81,8 @@ def built(search: Search, definition: Definition) -> Built:
         if isinstance(shapes, str):
             reasons.append(shapes)
             continue
+        if not shapes and makes_layers_when_called(search.structure.text(definition).encode()):
+            return Built(readings=[one])  # a mistake however it is read: no layer that it could be compared by
         strange = _strange(search, shapes)
         if strange:
             reasons.append(f"it has no parameter '{strange}'; it has {_listed(shapes)}")

@@ -165,6 +165,35 @@ def mix_transposed(state: State) -> None:
     state.out = state.weights.transpose(-2, -1) @ state.v
 
 
+def mix_by(weight: Callable[[Tensor], torch.Tensor]) -> Stage:
+    """Each value times a weight of its own token (..., T), and no sum: einsum("bhqk,bhqd->bhqd", weights, v).
+
+    The stage raises RuntimeError where there are not as many queries as keys.
+    """
+
+    def mixed(state: State) -> None:
+        if state.weights.shape[-2] != state.weights.shape[-1]:
+            raise RuntimeError("there are not as many queries as keys")
+        state.out = weight(state.weights)[..., None] * state.v
+
+    return mixed
+
+
+def row_sums(weights: Tensor) -> Tensor:
+    """The sum of the weights of each query: (..., Tq)."""
+    return weights.sum(-1)
+
+
+def column_sums(weights: Tensor) -> Tensor:
+    """The sum of the weights of each key: (..., Tk)."""
+    return weights.sum(-2)
+
+
+def own_weights(weights: Tensor) -> Tensor:
+    """The weight that each token has for itself: (..., T)."""
+    return weights.diagonal(dim1=-2, dim2=-1)
+
+
 def values_are_keys(state: State) -> None:
     """The keys mixed instead of the values."""
     state.out = state.weights @ state.k
