@@ -170,3 +170,37 @@ def test_a_right_one_does_not_hide_that_the_likeliest_raises_by_its_own_mistake(
 
     assert report.reading["entry"] == "SelfAttention"
     assert {mistake.id for one in report.diagnosis for mistake in one.mistakes} == {"python.undefined_name"}
+
+
+UTIL = """
+class Util:
+    @staticmethod
+    def attention(query, key, value, mask=None):
+        scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return scores.softmax(dim=-1) @ value
+
+    @staticmethod
+    def clones(module, count):
+        return nn.ModuleList([module for _ in range(count)])
+"""
+
+
+def graded_as_a_person_does(path, *flags):
+    command = [sys.executable, "-m", "attn_kata", "grade", str(path), *flags]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("flags", [(), ("--class", "Util.attention")])
+def test_a_static_method_is_graded_and_its_mistake_named_at_its_line(tmp_path, flags):
+    right, wrong, adapted = (tmp_path / name for name in ("util.py", "wrong.py", "adapted.py"))
+    right.write_text(HEAD + UTIL)
+    wrong.write_text(HEAD + UTIL.replace("math.sqrt(query.size(-1))", "query.size(-1)"))
+    passed, failed = (graded_as_a_person_does(path, *flags) for path in (right, wrong))
+    adapter = graded_as_a_person_does(right, *flags, "--write-adapter", str(adapted))
+
+    assert (passed.returncode, adapter.returncode) == (0, 0), passed.stderr
+    assert "scale.no_sqrt" in failed.stdout
+    assert "> 10  scores = query @ key" in failed.stdout
+    assert graded_as_a_person_does(adapted, "--kata", "sdpa", "--strict").returncode == 0

@@ -389,8 +389,9 @@ def by_contract_names(source: bytes, reading: Reading, contract: Contract, struc
     table = structure.find(reading.table) if reading.table else None
     reach = {one.name for each in (definition, table) if each is not None for one in structure.reach(each)}
     for one in structure.definitions:
-        if one.name not in reach:
-            first, last = one.lines
+        first, last = one.lines
+        holds = any(one.name == name.rpartition(".")[0] for name in reach)  # of a static method the class
+        if one.name not in reach and not holds:
             lines[first - 1 : last] = [""] * (last - first + 1)
     text = "\n".join(lines)
     for role, own in names(reading, contract).items():

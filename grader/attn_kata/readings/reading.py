@@ -377,7 +377,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {key: int(_one_of(text, tuple(map(str, range(17)))))}
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}
-    if not text.isidentifier() and key in ("entry", "builder", "table"):
+    if not all(part.isidentifier() for part in text.split(".")) and key in ("entry", "builder", "table"):
         raise ValueError("it is the name of a class or function")
     return {key: text}
 

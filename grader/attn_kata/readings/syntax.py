@@ -9,6 +9,7 @@ import io
 import re
 import symtable
 import sys
+import textwrap
 import tokenize
 from dataclasses import replace
 
@@ -65,6 +66,7 @@ def of_source(source: bytes) -> Structure:
     for node in statements:
         if isinstance(node, ast.ClassDef):
             found[node.name] = _class(node, classes, lines)
+            found |= {one.name: one for one in _static_methods(node, lines)}
         elif isinstance(node, ast.FunctionDef):
             found[node.name] = _function(node, lines)
     assigned = {
@@ -336,6 +338,25 @@ def _of_self(node: ast.AST) -> list[ast.Attribute]:
 
 def _is_none(value: ast.expr | None) -> bool:
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _static_methods(node: ast.ClassDef, lines: list[str]) -> list[Definition]:
+    """The functions with a softmax that a class without a call of its own keeps: `Util.attention`."""
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    if {one.name for one in methods} & {"forward", "__call__"}:
+        return []
+    static = [one for one in methods if any(ast.unparse(by) == "staticmethod" for by in one.decorator_list)]
+    found = [(one, "\n".join(lines[one.lineno - 1 : one.end_lineno])) for one in static]
+    return [
+        replace(
+            _function(one, lines),
+            name=f"{node.name}.{one.name}",
+            text=textwrap.dedent(text),
+            reached=textwrap.dedent(text),
+        )
+        for one, text in found
+        if "softmax" in text.lower()
+    ]
 
 
 def _function(node: ast.FunctionDef, lines: list[str]) -> Definition:
