@@ -754,3 +754,41 @@ def test_layers_that_get_their_width_or_bias_elsewhere_are_read(text, old, new, 
     assert (typed_back.outcome, typed_back.reading["flags"]) == ("passed", list(flags))
     assert wrong.outcome == "failed"
     assert mistake is None or [one.id for found in wrong.diagnosis for one in found.mistakes] == [mistake]
+
+
+OF_HEADS = """
+n_embed: int = 384
+dropout: float = 0.2
+
+
+class AttHead(nn.Module):
+    def __init__(self, head_size: int):
+        super().__init__()
+        self.key, self.query, self.value = (nn.Linear(n_embed, head_size, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).transpose(-2, -1) / math.sqrt(self.key.out_features)
+        return scores.softmax(dim=-1) @ self.value(x)
+
+
+class Heads(nn.Module):
+    def __init__(self, N: int, head_size: int):
+        super().__init__()
+        self.heads = nn.ModuleList([AttHead(head_size) for _ in range(N)])
+        self.proj = nn.Linear(n_embed, n_embed)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
+"""
+
+
+def test_sizes_with_annotations_at_module_level_and_a_number_of_heads_by_what_is_made_of_it(shared_engine):
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (OF_HEADS, OF_HEADS.replace("self.key.out_features", "n_embed"))
+    )
+
+    assert right.passed, right.ungraded_because
+    assert right.reading is not None
+    assert {"build=N=H,head_size=D", "globals=n_embed=E"} <= set(right.reading["flags"])
+    assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == ["scale.embed_dim"]

@@ -72,8 +72,8 @@ def of_source(source: bytes) -> Structure:
     assigned = {
         name.id
         for node in statements
-        if isinstance(node, ast.Assign)
-        for target in node.targets
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         for name, value in _parts(target, node.value)
         if isinstance(name, ast.Name) and _may_be_number(value)
     }

@@ -246,6 +246,10 @@ def size_in(name: str, text: str) -> str | None:
             return "H"
         if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
             return "E"
+    if symbol in ("E", None) and re.search(
+        rf"(?i)ModuleList\(\s*\[?\s*\w*(?:head|att)\w*\([^\n]*\brange\(\s*{own}\s*\)", text
+    ):
+        return "H"  # as many of them as heads
     if symbol == "E" and re.search(rf"\b\w*heads?\s*=\s*[\w.]+\s*//\s*{own}", text):
         return "D"  # the number of heads is a width, divided by it
     if symbol == "D":
