@@ -210,3 +210,12 @@ def test_the_block_that_makes_q_and_k_is_graded_before_the_function_that_it_call
 
     assert (kata, name) == ("mha", "MultiHeadAttentionBlock")
     assert [mistake.id for one in report.diagnosis for mistake in one.mistakes] == ["python.arguments"]
+
+
+def test_a_rate_that_is_taken_for_a_size_is_no_mistake_of_the_code(shared_engine):
+    text = ATTEND.replace(ANNOTATED, "width, n_heads, dropout):").replace(
+        "        self.h,", "        self.extra = nn.Linear(dropout, 4)\n        self.h,"
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"

@@ -26,8 +26,9 @@ LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 OF_A_CALL = re.compile(
     r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
     r"|cannot assign '[\w.]+' object to (?:buffer|parameter)"
-    r"|must be tuple of ints, but found element of type float"  # nn.Linear(width / 2, width)
 )
+# nn.Linear(width / 2, width)
+OF_A_FRACTION = re.compile(r"must be tuple of ints, ?but (?:found element of type|got) float")
 SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
@@ -79,7 +80,8 @@ def mistake(raised: Raised, code: str) -> str | None:
         return "numerics.root_of_number"
     if SIZE_CALLED.search(text):
         return "python.size_called"
-    if kind == "TypeError" and (OF_A_CALL.search(text) or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
+    of_a_call = OF_A_CALL.search(text) or OF_A_FRACTION.search(text)
+    if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
         return "score.not_transposed"

@@ -21,6 +21,7 @@ _OF_THE_CODE = re.compile(
     r"view size is not compatible with input tensor's size and stride|is a view and is being modified inplace"
 )
 _USUAL = ("torch", "nn", "F", "math", "np", "einsum", "rearrange", "sqrt", "softmax", "Tensor", "Optional")
+_FRACTION = re.compile(r"=\s*[\w.]+\s*/\s*(?:self\.)?\w*(?:head|\bh\b|\d)|Linear\([^()\n]*[\w.]\s*/\s*[\w.]")
 _SIZE = r"\.size\(|\.shape\b|\blen\("
 _OF_BATCHES = re.compile(r"batch[12] must be a 3D tensor")
 
@@ -71,6 +72,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
             return True
         if own_exceptions.names_what_is_not_there(raised.text):
             return True
+        if own_exceptions.OF_A_FRACTION.search(raised.text):  # that no rate was taken for a size, a division must say
+            return _FRACTION.search(code_of(text)) is not None
         return root is not None and _is_of_sizes(root[1], text)
     if raised.types[0] != "RuntimeError":
         return False
