@@ -209,7 +209,8 @@ PIPELINES = (
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *variants("softmax.missing", {"normalise": s.softmax_missing}),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
-            *WEIGHTS,
+            # The mean over the tokens of their own values is that of values mixed by equal weights, too.
+            *(one for one in WEIGHTS if one.id != "mix.own_values"),
             *OUTPUTS,
             *variants("pooling.counts_padding", {"pool": pool_all}, {"pool": pool_sum_of_all_by_real}),
             *variants("pooling.divides_by_length", {"pool": pool_by_length}),

@@ -68,7 +68,7 @@ def beside(slug: str, id: str) -> list[tuple[Pipeline, Variant, Variant]]:
 
 
 HIDES = {  # what raises for lengths that differ, which is the first that shows, before dropout is looked at
-    "attention_dropout": {"mix.keys", "mix.transposed", "project.swapped", "context.query_length"},
+    "attention_dropout": {"mix.keys", "mix.transposed", "mix.own_values", "project.swapped", "context.query_length"},
     "mha": {
         # The weights are read off through the projections, and a product of untransposed keys raises.
         "project.missing",
@@ -77,6 +77,7 @@ HIDES = {  # what raises for lengths that differ, which is the first that shows,
         "score.not_transposed",
         # The sum of a query's weights is read off the output, which is another sum here, or has x added.
         "mix.transposed",
+        "mix.own_values",
         "output.residual",
     },
 }
