@@ -2,7 +2,7 @@
 
     entry         the class or function                                  entry=CausalSelfAttention
     build         the constructor's arguments, by symbol                 build=d_model=E,num_heads=H,config.n_embd=E
-    globals       names at module level that its constructor reads       globals=n_embd=E
+    globals       names at module level that it reads                    globals=n_embd=E,Config.d_k=D
     q k v o       where the parameters of a layer are, and their layout q=W_q:columns
     norm1 norm2 mlp_in mlp_out
                   those of a transformer block                           norm1=ln_1.weight
