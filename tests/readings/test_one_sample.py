@@ -80,3 +80,16 @@ def test_a_mask_that_is_laid_on_the_heads_is_not_hidden_by_a_batch_of_one(shared
 
     assert report.reading is None or "a batch of one only" not in report.reading["departures"]
     assert not report.passed
+
+
+def test_another_definition_is_not_taken_for_one_of_a_batch_of_one(shared_engine):
+    gated = OF_GLOBALS.replace(SCALE, "scores / self.d**0.5 * torch.sigmoid(self.gate)").replace(
+        "        self.h,", "        self.gate = nn.Parameter(torch.rand(1))\n        self.h,"
+    )
+    first = gated.replace("class Attend", "class MultiHeadAttention")
+    report = shared_engine.grade("mha", (HEAD + first + ATTEND).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert report.reading is not None
+    assert report.reading["entry"] == "Attend"
+    assert "a batch of one only" not in report.reading["departures"]

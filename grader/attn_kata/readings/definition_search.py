@@ -18,6 +18,7 @@ from attn_kata.readings import (
     positions,
     roles,
     scores,
+    second_tries,
     triangles,
     usage,
     vocabulary,
@@ -37,12 +38,6 @@ _WITH_HEADS = ("any", "(B, H, T, T)", "(B, 1, T, T)", "(T, T)", "(B, 1, 1, T)") 
 MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
-_HALF = re.compile(r"\.half\(\)|float16")
-# A batch of one: `expand(1, T, D)`, but no mask (1, 1, T, T) and no positions (1, T).
-_ONE_SAMPLE = re.compile(
-    r"^(?!.*(?:tri[lu]|arange|mask|pos|buffer)).*(?:expand|view|reshape|repeat)\(\s*[(\[]?1,\s*(?!1\s*,)", re.M
-)
-_GPU = re.compile(r"\bCUDA\b|NVIDIA|cuda")
 MOST_OTHER_MASKS = 2  # that are tried beside the first
 MOST_FORMS = 3  # of an open mask, for code that raises without one
 SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)", "(T, B)")  # of a mask of keys, where there are no heads
@@ -115,30 +110,24 @@ class DefinitionSearch:
         return "\n".join(one.text for one in self.search.structure.reach(self.definition) if about.search(one.text))
 
     def run(self) -> Ranked | None:
-        """The reading that needs the fewest mistakes; None where it cannot be built or called.
-
-        What fails for want of a GPU is tried once more with all on the processor, and what no known mistake explains, and
-        casts to half precision, in full precision. What gives no answer, and sets the size of the batch, is tried with a batch
-        of one.
-        """
+        """The reading that needs the fewest mistakes; None where it cannot be built or called. It may take a second try."""
         said = len(self.search.tried)
-        found = self._found()
-        ways = (
-            ("processor", self._wants_gpu),
-            ("full_precision", self._is_in_half),
-            ("one_sample", self._is_of_one_sample),
-        )
-        for key, wanted in ways:
-            if key in self.given or not wanted(found, self.search.tried[said:]):
+        found = self.found()
+        taken = []
+        for key, is_wanted in second_tries.WAYS.items():
+            if key in self.given or not is_wanted(self, found, self.search.tried[said:]):
                 continue
             self.given[key] = True
             tried, self.search.tried[said:] = self.search.tried[said:], []
-            otherwise = self._found()
+            otherwise = self.found()
             if _explains_more(otherwise, found):
                 found = otherwise
+                taken.append(key)
                 continue
             del self.given[key]
             self.search.tried[said:] = tried
+        for key in taken:  # of this definition, and of no other one
+            del self.given[key]
         return found and self._dropping(self._of_any_length(found))
 
     def _of_any_length(self, found: Ranked) -> Ranked:
@@ -154,28 +143,8 @@ class DefinitionSearch:
             return found
         return replace(found, reading=building.dropping(found.reading, self.text, self.contract))
 
-    def _wants_gpu(self, found: Ranked | None, tried: list[str]) -> bool:
-        """Whether it gives no answer, and the code, or what its call raises, speaks of a GPU that is not here."""
-        if found is not None and found.answers:
-            return False
-        asked = [] if found is None else [self.search.unmasked, self.search.masked]
-        raised = [text for ask in asked for text in self.search.raised(found.reading, ask)]  # type: ignore[union-attr]
-        return any(_GPU.search(text) for text in (*tried, *raised))
-
-    def _is_in_half(self, found: Ranked | None, _: list[str]) -> bool:
-        """Whether no known mistake explains it, and the code casts to half precision."""
-        return (found is None or found.mistakes > MOST_MISTAKES) and _HALF.search(self.code) is not None
-
-    def _is_of_one_sample(self, found: Ranked | None, _: list[str]) -> bool:
-        """Whether it gives no answer, with or without a mask, and the code sets the size of the batch."""
-        if not self.contract.is_module or (found is not None and found.answers):
-            return False
-        if building.sets_batch(self.definition, self.search.structure):
-            return True
-        raises_without = found is None or found.reading.mask == "none"  # a mask that is laid on the heads is a mistake
-        return raises_without and _ONE_SAMPLE.search(self.code) is not None
-
-    def _found(self) -> Ranked | None:
+    def found(self) -> Ranked | None:
+        """The reading with what is given, in one try."""
         built = construction.built(self.search, self.definition)
         if not built.readings:
             return None
