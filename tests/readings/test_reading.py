@@ -136,6 +136,13 @@ def test_the_role_of_a_layer_by_its_name(name, role):
         ("mask: 0 for visible keys, -1e9 for hidden ones", "additive"),
         ("scores.masked_fill(mask == 0, -1e9)", "keep"),
         ("mask: a mask. Apply it (precomputed for all layers in forward)", "additive"),
+        ("mask: broadcastable to the scores; True = mask.", "hide"),
+        ("mask: True -> mask", "hide"),
+        (
+            "mask: the mask\n\n    use_scaling: if False, no scale. Default\n    True keeps the standard behaviour.",
+            None,
+        ),
+        ("bias: True keeps the biases\n    mask: True hides a key", "hide"),
         ("mask: all values set to 1 will\n        be excluded from the attention", "hide"),
     ],
 )

@@ -21,7 +21,8 @@ _KEPT = (
     r"参照|有効|разреш|видим|참조|허용|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
-    r"(?:masked|masking\b|mask(?:s|ing)? out|\bto mask\b|hide|hidden|invalid|invisible|ignor|block|\bpad|exclude|forbid|"
+    r"(?:(?<=[=>:] )mask\b(?!\s*\w)|"
+    r"masked|masking\b|mask(?:s|ing)? out|\bto mask\b|hide|hidden|invalid|invisible|ignor|block|\bpad|exclude|forbid|"
     r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
     r"bloque|ocult|enmascar|mascarad|masqu|maskier|verdeckt|無視|隠|игнор|скры|замаск|무시|마스킹|"
@@ -75,6 +76,18 @@ class Form:
     mask_type: str
 
 
+# In a docstring, what is said of one parameter: `use_scaling: …`, and the lines that go on below it.
+_TRIPLE = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}", re.DOTALL)
+_NAMED = r"[ \t]*`{0,2}(?:\w+)`{0,2}[ \t]*(?:\([^()\n]*\))?[ \t]*:"
+_ENTRY = re.compile(rf"(?m)^{_NAMED.replace('(?:', '(', 1)}[ \t]+\S[^\n]*(?:\n(?!{_NAMED})[ \t]+\S[^\n]*)*")
+_OF_A_FLAG = re.compile(r"^(?:use|is|with|do|enable|return|need|output|bias|dropout)_?\w*$|_?bias$", re.IGNORECASE)
+
+
+def _of_masks(entry: re.Match[str]) -> str:
+    """An entry of a docstring; nothing where it is that of a flag, whose True is no mask's."""
+    return "" if _OF_A_FLAG.search(entry[1]) and "mask" not in entry[1].lower() else entry[0]
+
+
 def documented(text: str, name: str) -> str | None:
     """What words and names say of a mask: keep, hide or additive; None where they do not say it, or say both.
 
@@ -85,7 +98,7 @@ def documented(text: str, name: str) -> str | None:
         return "keep"
     if plain in vocabulary.HIDES:
         return "hide"
-    every = _words(text)
+    every = _words(_TRIPLE.sub(lambda found: _ENTRY.sub(_of_masks, found[0]), text))
     about = "\n".join(line for line in every.split("\n") if name.lower() in line)
     said = _meaning(about) or _meaning(every)
     return None if said == "additive" and (_is_taken_from_1(text, name) or _is_compared(text, name)) else said
