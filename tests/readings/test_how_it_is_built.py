@@ -792,3 +792,17 @@ def test_sizes_with_annotations_at_module_level_and_a_number_of_heads_by_what_is
     assert right.reading is not None
     assert {"build=N=H,head_size=D", "globals=n_embed=E"} <= set(right.reading["flags"])
     assert [mistake.id for one in wrong.diagnosis for mistake in one.mistakes] == ["scale.embed_dim"]
+
+
+def test_a_rate_is_known_by_the_dropout_that_is_made_with_it(shared_engine):
+    text = ATTEND.replace("n_heads):", "n_heads, droupout=0.1):").replace(
+        "        super().__init__()\n", "        super().__init__()\n        self.drop = nn.Dropout(p=droupout)\n"
+    )
+    dropped = text.replace("(weights @ v)", "(self.drop(weights) @ v)")
+    assert "nn.Dropout(p=droupout)" in text
+    assert dropped != text
+    report = shared_engine.grade("mha", (HEAD + dropped).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert report.reading is not None
+    assert "droupout=p" in str(report.reading["flags"])

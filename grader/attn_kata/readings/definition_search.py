@@ -385,6 +385,8 @@ class DefinitionSearch:
         on = triangles.switched_on(ranked.reading, self.definition, self.search.structure)
         if on is None or {"build", "call", "causal"} & set(self.given):
             return ranked
+        before = {*ranked.reading.build, *ranked.reading.call}
+        switched = [pair for pair in (*on.build, *on.call) if pair not in before]
         may_be_square = self.contract.takes_qkv or not self.contract.is_module
         ways = [on, replace(on, square=True)] if may_be_square else [on]
         if "L" in dict((*on.build, *on.globals)).values():  # a triangle of one length, which is not cut
@@ -394,17 +396,12 @@ class DefinitionSearch:
             count = mistakes(asked, 1) if answers(asked) else None
             if count is not None:
                 if not count and way.one_length:
-                    before = {*ranked.reading.build, *ranked.reading.call}
-                    switched = [
-                        f"{name}={value}" for name, value in (*on.build, *on.call) if (name, value) not in before
-                    ]
                     self.said += (
-                        f"With {', '.join(switched)} it takes only sequences as long as the mask that it makes. "
+                        f"With {', '.join(map('='.join, switched))} it takes only sequences as long as the mask that it makes. "
                         "If it should take shorter ones, this is mask.fixed_size",
                     )
                 return replace(ranked, reading=way, mistakes=count) if count else ranked
-        before = {*ranked.reading.build, *ranked.reading.call}
-        self.switch_untried = tuple(name for name, value in (*on.build, *on.call) if (name, value) not in before)
+        self.switch_untried = tuple(name for name, _ in switched)
         return ranked
 
     def _of_any_rank(self, ranked: Ranked) -> Ranked:

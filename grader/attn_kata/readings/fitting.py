@@ -27,8 +27,11 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
         "its queries and keys are not the same tokens",
     ),
 )
-# A flag of a function's that needs another one.
-_WITH = (("joins", "dims", "dims=4"), ("hides_queries", "square", "square=yes"))
+# A flag that needs another one, and of which code: of functions, or of what takes a query and keys apart.
+_WITH: tuple[tuple[str, str, str, Callable[[Contract], bool]], ...] = (
+    ("joins", "dims", "dims=4", lambda one: not one.is_module),
+    ("hides_queries", "square", "square=yes", lambda one: not one.is_module or one.takes_qkv),
+)
 
 
 def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> None:
@@ -52,12 +55,8 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
                 f"--read {_as_typed(key, flags)} does not fit {slug}: {lacks}.",
                 next_step="Leave it out, or name another kata with --kata (attn-kata list shows them)",
             )
-    for key, other, needed in _WITH:
-        if (
-            given.get(key)
-            and not given.get(other)
-            and (not contract.is_module or (contract.takes_qkv and key != "joins"))
-        ):
+    for key, other, needed, is_needed in _WITH:
+        if given.get(key) and not given.get(other) and is_needed(contract):
             kind = "code with three inputs" if contract.is_module else "a function"
             raise UsageError(
                 f"--read {_as_typed(key, flags)} needs --read {needed} for {kind}.",

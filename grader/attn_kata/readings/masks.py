@@ -78,8 +78,8 @@ class Form:
 
 # In a docstring, what is said of one parameter: `use_scaling: …`, and the lines that go on below it.
 _TRIPLE = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}", re.DOTALL)
-_NAMED = r"[ \t]*`{0,2}(?:\w+)`{0,2}[ \t]*(?:\([^()\n]*\))?[ \t]*:"
-_ENTRY = re.compile(rf"(?m)^{_NAMED.replace('(?:', '(', 1)}[ \t]+\S[^\n]*(?:\n(?!{_NAMED})[ \t]+\S[^\n]*)*")
+_BEFORE, _BEHIND = r"[ \t]*`{0,2}", r"`{0,2}[ \t]*(?:\([^()\n]*\))?[ \t]*:"
+_ENTRY = re.compile(rf"(?m)^{_BEFORE}(\w+){_BEHIND}[ \t]+\S[^\n]*(?:\n(?!{_BEFORE}\w+{_BEHIND})[ \t]+\S[^\n]*)*")
 _OF_A_FLAG = re.compile(r"^(?:use|is|with|do|enable|return|need|output|bias|dropout)_?\w*$|_?bias$", re.IGNORECASE)
 
 

@@ -346,13 +346,13 @@ def _static_methods(node: ast.ClassDef, lines: list[str]) -> list[Definition]:
     if {one.name for one in methods} & {"forward", "__call__"}:
         return []
     static = [one for one in methods if any(ast.unparse(by) == "staticmethod" for by in one.decorator_list)]
-    found = [(one, "\n".join(lines[one.lineno - 1 : one.end_lineno])) for one in static]
+    found = [(one, textwrap.dedent("\n".join(lines[one.lineno - 1 : one.end_lineno]))) for one in static]
     return [
         replace(
             _function(one, lines),
             name=f"{node.name}.{one.name}",
-            text=textwrap.dedent(text),
-            reached=textwrap.dedent(text),
+            text=text,
+            reached=text,
         )
         for one, text in found
         if "softmax" in text.lower()

@@ -246,6 +246,8 @@ def size_in(name: str, text: str) -> str | None:
             return "H"
         if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
             return "E"
+        if re.search(rf"\bDropout\(\s*(?:p\s*=\s*)?{own}\s*[,)]", text):
+            return "p"  # droupout
     if symbol in ("E", None) and re.search(
         rf"(?i)ModuleList\(\s*\[?\s*\w*(?:head|att)\w*\([^\n]*\brange\(\s*{own}\s*\)", text
     ):

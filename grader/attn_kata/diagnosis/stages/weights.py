@@ -165,7 +165,7 @@ def mix_transposed(state: State) -> None:
     state.out = state.weights.transpose(-2, -1) @ state.v
 
 
-def mix_by(weight: Callable[[Tensor], torch.Tensor]) -> Stage:
+def mix_by(weight: Callable[[Tensor], Tensor]) -> Stage:
     """Each value times a weight of its own token (..., T), and no sum: einsum("bhqk,bhqd->bhqd", weights, v).
 
     The stage raises RuntimeError where there are not as many queries as keys.
