@@ -232,6 +232,42 @@ def test_two_known_mistakes_beside_an_unknown_one_are_named(shared_engine):
     assert named(report) == {"scale.no_sqrt", "softmax.head_axis"}
 
 
+AS_IT_LIES = [
+    (f"self.{one}_proj(x).view(B, T, self.H, self.D).transpose(1, 2)", f"self.{one}_proj(x).view(B, self.H, T, self.D)")
+    for one in "qkv"
+]
+KEYS_VIEWED = ("k.transpose(-2, -1)", "k.reshape(B, self.H, self.D, T)")
+
+
+def test_four_mistakes_are_named_one_after_the_other(shared_engine):
+    text = edited(
+        PLAIN, *AS_IT_LIES, KEYS_VIEWED, (SCALE, "scores / math.sqrt(E)"), (MERGE, "context.reshape(B, T, E)")
+    )
+
+    report = graded(shared_engine, text)
+
+    assert named(report) == {"split.no_transpose", "score.reshaped", "scale.embed_dim", "merge.no_transpose"}
+    assert report.explained
+
+
+def test_a_split_is_named_beside_scores_that_nothing_explains(shared_engine):
+    report = graded(shared_engine, edited(PLAIN, *AS_IT_LIES, ("k.transpose(-2, -1)", "k.roll(1, 2).transpose(-2, -1)")))
+
+    assert named(report) == {"split.no_transpose"}
+    assert not report.explained
+
+
+def test_a_split_of_some_that_is_right_is_not_named(shared_engine):
+    """Where the right heads are computed too, it may be something else that uses the others."""
+    beside = (
+        "        scores = q @ k.transpose(-2, -1)\n",
+        "        scores = q @ k.roll(1, 2).transpose(-2, -1)\n        k.reshape(B, T, E).view(B, self.H, T, self.D)\n",
+    )
+    report = graded(shared_engine, edited(PLAIN, beside))
+
+    assert named(report) == set()
+
+
 def test_what_is_read_from_a_forged_reply_is_no_more_than_its_numbers():
     def reply(*texts: str) -> wire.Reply:
         part = wire.TensorReply(

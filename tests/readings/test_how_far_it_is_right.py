@@ -101,6 +101,18 @@ def test_a_split_that_is_certain_is_named_though_every_call_raises(shared_engine
     assert any("It ends before the merged heads are right" in note for note in report.notes)
 
 
+def test_four_mistakes_are_named_one_after_the_other(shared_engine):
+    report = graded(
+        shared_engine,
+        (SPLIT, "w(x).view(B, self.h, T, self.d)"),
+        ("k.transpose(-2, -1)", "k.view(B, self.h, self.d, T)"),
+        (SCALE, "scores / E**0.5"),
+        (MERGE, "context.view(B, T, E)"),
+    )
+
+    assert told(report) == {"split.no_transpose", "score.reshaped", "scale.embed_dim", "merge.no_transpose"}
+
+
 def test_what_raises_after_right_weights_fails(shared_engine):
     report = graded(shared_engine, (MERGE, "context.view(B, T + 1, E)"))
 

@@ -54,7 +54,7 @@ def test_heads_as_wide_as_x_are_read_as_they_are(name, shared_engine):
     )
 
     assert (report.outcome, report.reading["entry"]) == ("passed", name)
-    assert "heads as wide as x" in report.reading["departures"]
+    assert "heads wider than the kata's" in report.reading["departures"]
     assert typed_back.reading["flags"] == report.reading["flags"]
     assert typed_back.outcome == "passed"
 

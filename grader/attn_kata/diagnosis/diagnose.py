@@ -69,12 +69,12 @@ class _Unknown:
         if part is None:
             self._keep(followed)
             return []
-        self.lines |= dict.fromkeys(part.ids, part.line)
+        self.lines |= part.lines
         others = _explain(part.pipeline, part.asked, finite, source)
         if not others:
-            self.beside |= part.ids
+            self.beside |= frozenset(part.lines)
             self._keep(again(part.pipeline, part.asked, followed))
-        return [part.ids | each for each in others or [frozenset()]]
+        return [each | frozenset(part.lines) for each in others or [frozenset()]]
 
     def within(self, lines: int) -> list[Departure]:
         """How far it is right, of a source with so many lines: its process says the lines, and may say anything."""

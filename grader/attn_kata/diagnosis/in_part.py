@@ -11,7 +11,7 @@ from functools import partial
 
 from torch import Tensor
 
-from attn_kata.diagnosis.alike import ALIKE, factor_between, same
+from attn_kata.diagnosis.alike import ALIKE, factor_between, is_in_heads, same
 from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, seen
 from attn_kata.diagnosis.outcomes import outcome, outcomes
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
@@ -22,23 +22,60 @@ MOST = 2  # mistakes in the weights
 
 @dataclass(frozen=True, kw_only=True)
 class InPart:
-    """Mistakes that are certain, and the line of one that is measured. `pipeline` makes them; `asked` is what it is asked."""
+    """Mistakes that are certain, with the line of one that is measured. `pipeline` makes them; `asked` is what it is asked."""
 
-    ids: frozenset[str]
-    line: int | None
+    lines: dict[str, int | None]
     pipeline: Pipeline
     asked: ProbeResults
 
 
 def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
-    """The mistakes in the scale, or in all that makes the weights, that every probe shows; None where none are certain."""
+    """The mistakes in the heads, in the scale, and in all that makes the weights, that every probe shows; None for none.
+
+    Each is looked for beside those that are certain by then.
+    """
     if not followed or len(followed) < len(asked.calls):
         return None
-    first = _of_scale(pipeline, asked, followed)
-    if first is None:
-        return _of_weights(pipeline, asked, followed)
-    more = _of_weights(first.pipeline, first.asked, again(first.pipeline, first.asked, followed))
-    return first if more is None else replace(more, ids=first.ids | more.ids, line=first.line)
+    found: InPart | None = None
+    for step in (_of_heads, _of_scale, _of_weights):
+        more = step(pipeline, asked, followed)
+        if more is None:
+            continue
+        found = more if found is None else replace(more, lines=found.lines | more.lines)
+        pipeline, asked = more.pipeline, more.asked
+        followed = again(pipeline, asked, followed)
+    return found
+
+
+def _of_heads(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
+    """The one mistake in how q, k and v are split into heads, where every probe shows the heads that it makes."""
+    names = list(pipeline.stages)
+    if "split" not in names:
+        return None
+    before = set(names[: names.index("split") + 1])
+    of_split = [one for one in pipeline.variants if "split" in one.stages and set(one.stages) <= before]
+    shown: list[tuple[Variant, ...]] = [
+        (variant,)
+        for variant in of_split
+        if all(map(partial(_shows_heads, pipeline, _made(pipeline, (variant,))), asked.begun, followed))
+    ]
+    return _with(pipeline, shown[0], asked, None) if len(_ids(shown)) == 1 else None
+
+
+def _shows_heads(pipeline: Pipeline, made: Pipeline, begun: State, one: Traced) -> bool:
+    """Whether the attempt computes the heads of q, k and v as `made` does, and not the right ones where they differ."""
+    try:
+        wrong, right = seen(made, begun), seen(pipeline, begun)
+    except (RuntimeError, IndexError, ValueError):  # a mistake that raises on this probe
+        return False
+    names = [name for name in ("q", "k", "v") if name in wrong]
+    differ = [name for name in names if not is_in_heads(right[name], (wrong[name],))]
+    computed = [(step.value,) for step in one.steps]
+    return (
+        bool(differ)
+        and all(any(map(partial(is_in_heads, wrong[name]), computed)) for name in names)
+        and not any(any(map(partial(is_in_heads, right[name]), computed)) for name in differ)
+    )
 
 
 def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
@@ -179,5 +216,5 @@ def _made(pipeline: Pipeline, chosen: tuple[Variant, ...]) -> Pipeline:
 
 
 def _with(pipeline: Pipeline, chosen: tuple[Variant, ...], asked: ProbeResults, line: int | None) -> InPart:
-    ids = frozenset(variant.id for variant in chosen)
-    return InPart(ids=ids, line=line, pipeline=_made(pipeline, chosen), asked=asked)
+    lines: dict[str, int | None] = {variant.id: line for variant in chosen}
+    return InPart(lines=lines, pipeline=_made(pipeline, chosen), asked=asked)

@@ -42,7 +42,7 @@ _STORED = {
     "columns_heads": "stored (in, H, D)",
     "vector": "a vector",
     "shared": "one head's, used for every head",
-    "wide": "each head as wide as x",
+    "wide": "each head wider than the kata's",
     "slices": "one for each head, of its own columns alone",
 }
 
@@ -265,7 +265,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     )
     found += ["fused"] * bool(reading.fused)
     found += ["one layer per head"] * any(".*" in reading.layer(role).weight for role in ("q", "k", "v"))
-    found += ["heads as wide as x"] * (reading.q.layout == "wide")
+    found += ["heads wider than the kata's"] * (reading.q.layout == "wide")
     found += ["always causal"] * reading.causal
     place = contract.place_of_mask
     found += ["a mask of one length"] * (reading.lengths == 1)

@@ -35,7 +35,10 @@ _OTHER_KINDS = re.compile(
 )
 # Into three, by a size among others: q, k and v may lie in blocks, head by head or in turn.
 _CUTS = re.compile(r"(?:view|reshape|unflatten)\([^)]*\b3\b[^)]*\)|rearrange\(|\[\s*(?:\.\.\.|:)\s*,.*::\s*3\s*\]")
-_IN_BLOCKS = re.compile(r"(?i)\b3\s*,\s*(?:self\.)?(?:\w*heads?\w*|h)\s*,")  # view(B, T, 3, heads, -1)
+_IN_BLOCKS = re.compile(
+    r"(?i)\b3\s*,\s*(?:self\.)?(?:\w*heads?\w*|h)\s*,"  # view(B, T, 3, heads, -1)
+    r"|self\.\w+\(\s*\w+\s*\)\s*\.chunk\(\s*3\b"  # to_qkv(x).chunk(3, dim=-1)
+)
 _NORMS = re.compile(r"(?i)(?:^|[._])(?:q|k|query|key)_?(?:layer_?)?(?:norm|ln)$")
 _SPLITS = re.compile(r"\.(?:view|reshape|unflatten)\(|rearrange")
 _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|relu|tanh|sigmoid|dropout", re.I)

@@ -28,10 +28,7 @@ def with_layers(
     }
     if not weights:
         return []
-    of_wide_heads = contract.has_heads and (
-        (LOOK["E"], LOOK["H"] * LOOK["E"]) in weights.values() or _are_heads_alone(weights)
-    )
-    groups = _groups(weights, int(LOOK["H"]), wide=of_wide_heads)
+    groups = _groups(weights, int(LOOK["H"]), may_be_wide=contract.has_heads)
     wanted = [
         role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")
     ]
@@ -97,9 +94,7 @@ def with_layers(
             whole = _layer(path, shapes, made, "qkv", len(kind))
             layers |= {role: replace(whole, bias=apart.get(role, whole.bias)) for role in kind if role in wanted}
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
-        if all(
-            _is_of_wide_heads(layers.get(role), shapes) for role in ("q", "k", "v", *(["o"] if "o" in layers else []))
-        ):
+        if contract.has_heads and not contract.has_groups and _are_of_wide_heads(layers, shapes, fused):
             layers = {role: replace(one, layout="wide") for role, one in layers.items()}
         layers = {
             role: replace(one, layout="columns") if one.weight in turned and one.layout == "rows" else one
@@ -142,17 +137,27 @@ def _of_one_head(layer: Layer, shapes: Shapes, contract: Contract) -> Layer:
 
 
 def _are_heads_alone(weights: Shapes) -> bool:
-    """Whether there are only layers of heads that are as wide as x, three for each: their results are laid side by side."""
+    """Whether there are only layers of wide heads, three for each: their results are laid side by side."""
     each = {re.sub(r"\.\d+\.", ".*.", path) for path in weights}
-    count, E = int(LOOK["H"]), LOOK["E"]
-    return len(each) == 3 and len(weights) == 3 * count and set(weights.values()) == {(E, E)}
+    if len(each) != 3 or len(weights) != 3 * LOOK["H"] or len(set(weights.values())) != 1:
+        return False
+    rows, columns = (*next(iter(weights.values())), 0)[:2]
+    return columns == LOOK["E"] and rows > LOOK["D"]
 
 
-def _is_of_wide_heads(layer: Layer | None, shapes: Shapes) -> bool:
-    """Whether a layer has the sizes of heads that are as wide as x."""
-    path, E = ("" if layer is None else layer.weight), LOOK["E"]
-    widths = ((E, E),) if ".*" in path else ((LOOK["H"] * E, E), (E, LOOK["H"] * E))
-    return path.endswith(".weight") and shapes.get(of_first_head(path)) in widths
+def _are_of_wide_heads(layers: dict[str, Layer], shapes: Shapes, fused: dict[str, tuple[str, ...]]) -> bool:
+    """Whether the layers have the sizes of heads that are all of one width, and wider than those of the contract."""
+    widths = set()
+    for role in ("q", "k", "v", *(["o"] if "o" in layers else [])):
+        path = layers[role].weight if role in layers else ""
+        shape = shapes.get(of_first_head(path), ())
+        if not path.endswith(".weight") or len(shape) != 2 or shape[role != "o"] != LOOK["E"]:
+            return False
+        heads = 1 if ".*" in path else LOOK["H"] * len(fused.get(path, (role,)))
+        if shape[role == "o"] % heads:
+            return False
+        widths.add(shape[role == "o"] // heads)
+    return len(widths) == 1 and widths.pop() > LOOK["D"]
 
 
 def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
@@ -201,8 +206,9 @@ def _in_bypassed(path: str, reading: Reading) -> bool:
     return any(one.startswith(f"{name}.") for name in reading.bypassed for one in (path, starred))
 
 
-def _groups(weights: Shapes, heads: int, *, wide: bool) -> Shapes:
-    """The weights by path; those of one layer per head as one, with `*` for the head. `wide`: each may be as wide as x."""
+def _groups(weights: Shapes, heads: int, *, may_be_wide: bool) -> Shapes:
+    """The weights by path; those of one layer per head as one, with `*` for the head. They may be as wide as x, or wider."""
+    alone = may_be_wide and _are_heads_alone(weights)
     starred: dict[str, list[str]] = {}
     for path in weights:
         parts = path.split(".")
@@ -214,7 +220,9 @@ def _groups(weights: Shapes, heads: int, *, wide: bool) -> Shapes:
     together: dict[str, str] = {}
     for star, paths in starred.items():
         # As many as heads, each with the rows of one: not a list of q, k and v.
-        if len(paths) == heads and (wide or LOOK["E"] > min(weights[paths[0]][:2])):
+        shape = weights[paths[0]]
+        wide = alone or (may_be_wide and (LOOK["E"], heads * shape[0]) in weights.values())
+        if len(paths) == heads and (wide or LOOK["E"] > min(shape[:2])):
             together.update(dict.fromkeys(paths, star))
     for path, shape in weights.items():
         groups[together.get(path, path)] = shape
@@ -241,6 +249,8 @@ def _fused(path: str, shape: tuple[int, ...], groups: Shapes) -> tuple[str, ...]
         grouped = LOOK["E"] + 2 * LOOK["G"] * LOOK["D"]
         single = LOOK["E"] + 2 * LOOK["D"]
         three = any(size in (3 * LOOK["E"], 3 * LOOK["D"], grouped, single) for size in shape)
+        # Of heads of another width, which the output layer has too.
+        three = three or (shape[1] == LOOK["E"] and (LOOK["E"], shape[0] / 3) in others)
         if three and (says_three or len(others) <= 1):
             return ("q", "k", "v")
     if len(shape) == 2 and (

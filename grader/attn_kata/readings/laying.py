@@ -100,10 +100,10 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     """The lines that lay one parameter, of one role or of several in their order. By head, each of `groups` has its own."""
     path = layer.weight if what == ".weight" else layer.bias
     parts = [f"{role}_{what[1:]}" for role in roles]
+    if layout == "wide" and roles != ["o"]:
+        parts = [_of_wide_heads(part, role, layer, len(roles)) for part, role in zip(parts, roles, strict=True)]
     if ".*" in path:
         before, after = path.split(".*", 1)
-        if layout == "wide":
-            parts = [_of_wide_heads(part, role) for part, role in zip(parts, roles, strict=True)]
         wanted = [f"{part}.unflatten(0, (H, -1))[h]" for part in parts]
         if layout == "slices" and what == ".weight":
             wanted = [f"{part}.unflatten(1, (H, -1))[:, h]" for part in wanted]
@@ -127,33 +127,34 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
     else:
         value = f"_torch.cat([{', '.join(parts)}])"
     if what == ".weight":
-        value = _stored(value, layout, roles[0])
+        value = _stored(value, layer, layout, roles[0])
     elif layout == "shared":
         value = f"{value}[: {value}.shape[0] // H]"
-    elif layout == "wide" and roles != ["o"]:
-        value = _of_wide_heads(value, roles[0])
     elif layout in ("heads", "heads_columns", "columns_heads") and roles != ["o"]:
         value = f"{value}.unflatten(0, (H, -1))"
     return [f'laid["{path}"] = {value}']
 
 
-# The scores of heads that are H times as wide are divided by a root that is sqrt(H) times as large: q makes up for it.
+# The scores of wider heads are divided by a larger root: q makes up for it.
 WIDE = '''
 
-def _wide(value, H, factor=1.0):
-    """The rows of each head (D, ...), and then rows of 0 for what a head as wide as x has more."""
+def _wide(value, H, width, is_query=False):
+    """The rows of each head (D, ...), and then rows of 0 for what a head of this width has more."""
     each = value.unflatten(0, (H, -1))  # (H, D, ...)
-    zeros = each.new_zeros((H, (H - 1) * each.shape[1], *each.shape[2:]))
+    zeros = each.new_zeros((H, width - each.shape[1], *each.shape[2:]))
+    factor = (width / each.shape[1]) ** 0.5 if is_query else 1.0
     return _torch.cat([each, zeros], 1).flatten(0, 1) * factor
 '''
 
 
-def _of_wide_heads(value: str, role: str) -> str:
-    """A weight or bias of q, k or v for heads of which each is as wide as x."""
-    return f"_wide({value}, H{', H**0.5' if role == 'q' else ''})"
+def _of_wide_heads(value: str, role: str, layer: Layer, count: int) -> str:
+    """A weight or bias of q, k or v for heads that are wider than the contract's. `count`: the roles that share the layer."""
+    rows = f'self.shapes_of_theirs["{layer.weight.replace(".*", ".0")}"][0]'
+    width = rows if ".*" in layer.weight else f"{rows} // {f'({count} * H)' if count > 1 else 'H'}"
+    return f"_wide({value}, H, {width}{', is_query=True' if role == 'q' else ''})"
 
 
-def _stored(value: str, layout: str, role: str) -> str:
+def _stored(value: str, layer: Layer, layout: str, role: str) -> str:
     """A weight (out, in) as the code stores it."""
     of_heads = {"heads": "(H, D, in)", "heads_columns": "(H, in, D)", "columns_heads": "(in, H, D)"}
     if layout == "columns":
@@ -165,8 +166,8 @@ def _stored(value: str, layout: str, role: str) -> str:
         return f"{value}.flatten()"
     if layout == "conv":
         return f"{value}.unsqueeze(-1)"
-    if layout == "wide":
-        return f"_wide({value}.T, H).T" if role == "o" else _of_wide_heads(value, role)
+    if layout == "wide":  # those of q, k and v have been widened
+        return f'_wide({value}.T, H, self.shapes_of_theirs["{layer.weight}"][1] // H).T' if role == "o" else value
     if layout == "shared":  # the layer of the first head, for all of them
         return f"{value}[: {value}.shape[0] // H, : {value}.shape[1] // H]"
     if layout not in of_heads:

@@ -233,8 +233,9 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     if reading.order in CHANNELS_FIRST:
         lines.append(f"out = out{'.flatten(2)' * (reading.order == 'image')}.transpose(1, 2)")
     if "o" in contract.layers and not reading.o.weight and not contract.is_block:
-        if reading.q.layout == "wide":  # of each head the columns that the contract's has: out is (B, T, H * H * D)
-            lines.append("out = out.unflatten(-1, (H, -1))[..., : out.shape[-1] // H // H].flatten(-2)")
+        if reading.q.layout == "wide":  # of each head the columns that the contract's has
+            name = contract.layers["o"].name
+            lines.append(f"out = out.unflatten(-1, (H, -1))[..., : self.{name}.in_features // H].flatten(-2)")
         lines.append(f"out = self.{contract.layers['o'].name}(out)")
     elif (
         "o" in contract.layers and not contract.is_block and reading.o.weight.endswith(".weight")
