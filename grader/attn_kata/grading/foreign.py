@@ -12,6 +12,7 @@ from attn_kata import catalog
 from attn_kata.diagnosis import own_exceptions
 from attn_kata.diagnosis.departure import CONTEXT
 from attn_kata.diagnosis.diagnose import Diagnosed
+from attn_kata.diagnosis.lines import forgets_what_it_drops
 from attn_kata.diagnosis.pipeline import Pipeline, load
 from attn_kata.diagnosis.symptoms import IN_PLACE
 from attn_kata.grading import hidden_tests, unread
@@ -192,6 +193,8 @@ class Read:
         message = failures[failed].message
         id = "dropout.never" if message.startswith("nothing is dropped") else ""
         id = "dropout.on_output" if _RESULT_DROPPED in message else id
+        if id == "dropout.never" and forgets_what_it_drops(self._text.encode()):
+            return read  # it is meant to drop
         note = f"Its dropout is not the contract's{f' ({id})' if id else ''}, and is not graded: in train(), {message}"
         left_out = read.left_out | dict.fromkeys(about, _DROPOUT_LEFT_OUT)
         return replace(read, left_out=left_out, notes=(*read.notes, note))
@@ -234,13 +237,20 @@ class Read:
             self, raises=f"it raises for some of what it is asked: {core[0].message.removeprefix('raised ')}"
         )
 
+    @property
+    def _text(self) -> str:
+        """What is read, with all that it uses."""
+        source = self.source.structure
+        definition = source.find(self.chosen.reading.entry)
+        return "" if definition is None else source.text(definition)
+
     def _fails_by_itself(self, raised: list[AttemptRaised]) -> bool:
         """Whether one of these exceptions is certainly a mistake of the code's."""
         source = self.source.structure
         definition = source.find(self.chosen.reading.entry)
         if definition is None:
             return False
-        text = source.text(definition)
+        text = self._text
         return certain.returns_nothing(definition) or any(
             certain.is_own_mistake(one.raised, text, source) for one in raised
         )

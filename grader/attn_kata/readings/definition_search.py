@@ -208,8 +208,9 @@ class DefinitionSearch:
         return tuple(name for name in others if name not in self.right_beside and name not in self._never_read(others))
 
     def _never_read(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the names that the code has nowhere but among its parameters."""
-        return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", self.code)) == 1)
+        """Those of the names that the code has nowhere but among its parameters, and where it does nothing."""
+        code = re.sub(r"if \w+ is (?:not )?None\s*:\s*pass\b|\bdel \w+\b|\b_ = \w+$", "", self.code, flags=re.MULTILINE)
+        return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", code)) == 1)
 
     def notes(self, reading: Reading, *, answers: bool) -> tuple[str, ...]:
         """What is to be said of the masks that the code takes, and of its dimensions, in sentences.
@@ -217,6 +218,8 @@ class DefinitionSearch:
         `answers`: whether the code does so under the reading, and does not raise in every call.
         """
         others = roles.other_masks(self.definition, reading, self.contract)
+        if not any(value == "mask" for _, value in reading.call):
+            others = tuple(one.name for one in self.definition.call if vocabulary.input_of(one.name) == "mask")
         said = [
             f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
             for name in self._never_read(others)

@@ -120,6 +120,11 @@ def drops_by_a_number(source: bytes) -> bool:
     return _any(dropout.by_a_number, source)
 
 
+def forgets_what_it_drops(source: bytes) -> bool:
+    """Whether the live part of `source` calls something that drops, and nobody uses the result."""
+    return _any(dropout.forgotten, source)
+
+
 def makes_layers_when_called(source: bytes) -> bool:
     """Whether `forward`, or a function that it calls, makes a layer."""
     return _any(modules.made_when_called, source)

@@ -95,13 +95,19 @@ def _third(call: ast.Call) -> ast.expr | None:
 
 def never(program: Program) -> int | None:
     """The line of the dropout with an unused result, or the line that makes the one unused layer."""
-    for call in _applied(program):
-        statement = program.parents.get(call)
-        if statement is not None and goes_nowhere(program, statement):
-            return line(call)
+    unused = forgotten(program)
+    if unused:
+        return line(unused[0])
     if _applied(program):
         return None
     return only_line([call for call in program.calls() if callee(call).startswith("Dropout")])
+
+
+def forgotten(program: Program) -> list[ast.Call]:
+    """The live calls of something that drops, also by its name alone, whose result nobody uses."""
+    named = [call for call in program.calls() if "drop" in callee(call)]
+    called = [call for call in (*_applied(program), *named) if call in program.parents]
+    return [call for call in called if goes_nowhere(program, program.parents[call])]
 
 
 def renormalised(program: Program) -> int | None:
