@@ -251,10 +251,26 @@ def test_four_mistakes_are_named_one_after_the_other(shared_engine):
 
 
 def test_a_split_is_named_beside_scores_that_nothing_explains(shared_engine):
-    report = graded(shared_engine, edited(PLAIN, *AS_IT_LIES, ("k.transpose(-2, -1)", "k.roll(1, 2).transpose(-2, -1)")))
+    report = graded(
+        shared_engine, edited(PLAIN, *AS_IT_LIES, ("k.transpose(-2, -1)", "k.roll(1, 2).transpose(-2, -1)"))
+    )
 
     assert named(report) == {"split.no_transpose"}
     assert not report.explained
+
+
+@pytest.mark.parametrize(
+    ("edits", "ids"),
+    [
+        (
+            [("q = self.q_proj(x)", "q = self.v_proj(x)"), (SCALE, "scores / 7")],
+            {"project.value_for_query", "scale.other"},
+        ),
+        ([("k = self.k_proj(x)", "k = self.q_proj(x)"), (OUTPUT, TWICE)], {"project.query_for_key"}),
+    ],
+)
+def test_which_layer_makes_what_is_named_beside_another_mistake(shared_engine, edits, ids):
+    assert named(graded(shared_engine, edited(PLAIN, *edits))) == ids
 
 
 def test_a_split_of_some_that_is_right_is_not_named(shared_engine):

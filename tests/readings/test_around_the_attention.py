@@ -232,3 +232,18 @@ def test_dropout_in_eval_at_a_rate_of_the_constructor_is_named_where_the_kata_ha
 
     assert told(always) == {"dropout.always"}
     assert in_train.outcome == "passed", in_train.ungraded_because
+
+
+def test_a_dropout_whose_result_is_forgotten_is_named(shared_engine):
+    right = ATTEND.replace("width, n_heads):", "width, n_heads, p):").replace(
+        "self.h, self.d = n_heads,", "self.drop, self.h, self.d = nn.Dropout(p), n_heads,"
+    )
+    assert "self.drop" in right
+    none, forgotten = (
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (right, right.replace("        return", "        self.drop(weights)\n        return"))
+    )
+
+    assert none.outcome == "passed"  # an author may drop elsewhere, or not at all
+    assert forgotten.outcome == "failed"
+    assert told(forgotten) == {"dropout.never"}

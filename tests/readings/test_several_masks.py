@@ -77,3 +77,32 @@ def test_code_that_raises_without_a_mask_that_may_be_left_out_is_told_so(shared_
 
     assert report.outcome == "passed"
     assert any("raises without its mask" in note and "'NoneType' object" in note for note in report.reading["notes"])
+
+
+LOOKED_AT = """
+class Attend(nn.Module):
+    def __init__(self, n_heads, mask_flag=True):
+        super().__init__()
+        self.n_heads, self.mask_flag = n_heads, mask_flag
+
+    def forward(self, queries, keys, values, attn_mask):
+        B, L, _ = queries.shape
+        queries, keys, values = (one.view(B, one.shape[1], self.n_heads, -1) for one in (queries, keys, values))
+        scores = torch.einsum("blhe,bshe->bhls", queries, keys) / math.sqrt(queries.shape[-1])
+        if self.mask_flag:
+            if attn_mask is None:
+                # attn_mask = causal_mask(queries.shape[1])
+                pass
+            # scores.masked_fill_(attn_mask.mask, -math.inf)
+        return torch.einsum("bhls,bshd->blhd", torch.softmax(scores, dim=-1), values).reshape(B, L, -1), None
+"""
+
+
+def test_a_mask_that_is_only_looked_at_is_said(shared_engine):
+    report = shared_engine.grade("sdpa", (HEAD + LOOKED_AT).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert (
+        "The call takes attn_mask, and nothing reads it. If it is meant to hide keys, this is mask.lost"
+        in (report.reading["notes"])
+    )

@@ -82,3 +82,63 @@ def test_no_mistake_in_them_passes(name, old, new, mistake, shared_engine):
 
     assert report.outcome == ("failed" if mistake else "ungraded")
     assert mistake is None or mistake in [one.id for found in report.diagnosis for one in found.mistakes]
+
+
+FIXED = """
+class Fixed(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.heads, inner = n_heads, 64 * n_heads
+        self.to_qkv = nn.Linear(dim, inner * 3, bias=False)
+        self.to_out = nn.Linear(inner, dim)
+
+    def forward(self, x):
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in self.to_qkv(x).chunk(3, dim=-1))
+        weights = torch.softmax(q @ k.transpose(-2, -1) * 64**-0.5, dim=-1)
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+"""
+BY_HEAD = (
+    FIXED.replace("64 * n_heads", "dim * n_heads")
+    .replace(
+        "(one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in self.to_qkv(x).chunk(3, dim=-1))",
+        "self.to_qkv(x).unflatten(-1, (self.heads, -1)).transpose(1, 2).chunk(3, dim=-1)",
+    )
+    .replace("64**-0.5", "q.shape[-1] ** -0.5")
+)
+
+
+SCALES = {FIXED: "64**-0.5", BY_HEAD: "q.shape[-1] ** -0.5"}
+
+
+@pytest.mark.parametrize("text", SCALES, ids=["a_number", "by_head"])
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("", "", None),
+        (".transpose(1, 2).flatten(2))", ".reshape(x.shape[0], x.shape[1], -1))", "merge.no_transpose"),
+        ("dim=-1)\n        return", "dim=-2)\n        return", "softmax.query_axis"),
+        ("SCALE", "1", "scale.missing"),
+        ("SCALE", "q.shape[-1] ** -1", "scale.no_sqrt"),
+    ],
+)
+def test_wide_heads_of_one_layer_are_read(text, old, new, mistake, shared_engine):
+    old = old.replace("SCALE", SCALES[text])
+    assert old in text
+    report = graded(text.replace(old, new), shared_engine)
+
+    assert report.outcome == ("failed" if mistake else "passed"), report.ungraded_because
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == [mistake] * bool(mistake)
+
+
+def test_a_width_that_is_a_number_is_typed_back(shared_engine):
+    by_width = FIXED.replace("64**-0.5", "x.shape[-1] ** -0.5")
+    report = graded(by_width, shared_engine)
+    typed_back = graded(by_width, shared_engine, tuple(report.reading["flags"]))
+
+    assert "head_width=64" in report.reading["flags"]
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["scale.embed_dim"]
+    assert typed_back.diagnosis == report.diagnosis
+
+
+def graded(text, engine, flags=()):
+    return engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)

@@ -156,7 +156,7 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
         passed = _milestones(pipeline, begun, steps)
     except (RuntimeError, IndexError, ValueError):  # a mistake in the pipeline that raises here
         return None
-    places = [_place(steps, one) for one in passed]
+    places = [_place(steps, one.is_it) for one in passed]
     reached = [place for place in places if place is not None]
     if not reached:
         return None
@@ -302,14 +302,17 @@ def seen(pipeline: Pipeline, begun: State) -> dict[str, Tensor]:
     return seen
 
 
-def _place(steps: list[Step], milestone: Milestone) -> int | None:
-    """The first step that gives the milestone, or the last of a loop whose rounds give it together."""
+def is_computed(steps: list[Step], is_it: Callable[[tuple[Tensor, ...]], bool]) -> bool:
+    """Whether one of these steps gives a tensor, or the rounds of a loop give it together."""
+    return _place(steps, is_it) is not None
+
+
+def _place(steps: list[Step], is_it: Callable[[tuple[Tensor, ...]], bool]) -> int | None:
+    """The first step that gives a tensor, or the last of a loop whose rounds give it together."""
     for number, step in enumerate(steps):
-        if milestone.is_it((step.value,)):
+        if is_it((step.value,)):
             return number
-    return next(
-        (rounds[-1] for rounds in _loops(steps) if milestone.is_it(tuple(steps[n].value for n in rounds))), None
-    )
+    return next((rounds[-1] for rounds in _loops(steps) if is_it(tuple(steps[n].value for n in rounds))), None)
 
 
 def _loops(steps: list[Step]) -> Iterator[list[int]]:

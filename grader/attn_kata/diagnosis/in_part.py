@@ -6,13 +6,14 @@ attempt computes on its way may still be those of a known mistake.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from torch import Tensor
 
-from attn_kata.diagnosis.alike import ALIKE, factor_between, is_in_heads, same
-from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, seen
+from attn_kata.diagnosis.alike import ALIKE, factor_between, has_numbers, is_in_heads, same
+from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, is_computed, seen
 from attn_kata.diagnosis.outcomes import outcome, outcomes
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
 from attn_kata.diagnosis.probing import ProbeResults
@@ -30,14 +31,14 @@ class InPart:
 
 
 def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
-    """The mistakes in the heads, in the scale, and in all that makes the weights, that every probe shows; None for none.
+    """The mistakes in q, k and v, in the scale, and in all that makes the weights, that every probe shows; None for none.
 
     Each is looked for beside those that are certain by then.
     """
     if not followed or len(followed) < len(asked.calls):
         return None
     found: InPart | None = None
-    for step in (_of_heads, _of_scale, _of_weights):
+    for step in (_of_inputs, _of_scale, _of_weights):
         more = step(pipeline, asked, followed)
         if more is None:
             continue
@@ -47,35 +48,46 @@ def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> 
     return found
 
 
-def _of_heads(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
-    """The one mistake in how q, k and v are split into heads, where every probe shows the heads that it makes."""
+def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
+    """The one mistake in how q, k and v are made and split into heads, where every probe shows what it makes."""
     names = list(pipeline.stages)
-    if "split" not in names:
+    if "score" not in names:
         return None
-    before = set(names[: names.index("split") + 1])
-    of_split = [one for one in pipeline.variants if "split" in one.stages and set(one.stages) <= before]
-    shown: list[tuple[Variant, ...]] = [
-        (variant,)
-        for variant in of_split
-        if all(map(partial(_shows_heads, pipeline, _made(pipeline, (variant,))), asked.begun, followed))
+    before = set(names[: names.index("score")])
+    shown = [
+        _with(pipeline, (variant,), asked, None)
+        for variant in pipeline.variants
+        if set(variant.stages) <= before
+        and all(map(partial(_shows_inputs, pipeline, _made(pipeline, (variant,))), asked.begun, followed))
     ]
-    return _with(pipeline, shown[0], asked, None) if len(_ids(shown)) == 1 else None
+    if len(_ids(shown)) > 1:  # which of the layers is taken twice: the scores tell
+        shown = [one for one in shown if all(map(_has_scores, again(one.pipeline, asked, followed)))]
+    return shown[0] if len(_ids(shown)) == 1 else None
 
 
-def _shows_heads(pipeline: Pipeline, made: Pipeline, begun: State, one: Traced) -> bool:
-    """Whether the attempt computes the heads of q, k and v as `made` does, and not the right ones where they differ."""
+def _shows_inputs(pipeline: Pipeline, made: Pipeline, begun: State, one: Traced) -> bool:
+    """Whether the attempt computes q, k and v as `made` does, and not the right ones where they differ."""
     try:
         wrong, right = seen(made, begun), seen(pipeline, begun)
     except (RuntimeError, IndexError, ValueError):  # a mistake that raises on this probe
         return False
-    names = [name for name in ("q", "k", "v") if name in wrong]
-    differ = [name for name in names if not is_in_heads(right[name], (wrong[name],))]
-    computed = [(step.value,) for step in one.steps]
+    names = [name for name in ("q", "k", "v") if name in wrong and name in right]
+    differ = [name for name in names if not _like(right[name])((wrong[name],))]
     return (
         bool(differ)
-        and all(any(map(partial(is_in_heads, wrong[name]), computed)) for name in names)
-        and not any(any(map(partial(is_in_heads, right[name]), computed)) for name in differ)
+        and not any(is_computed(one.steps, _like(right[name])) for name in differ)
+        and all(is_computed(one.steps, _like(wrong[name])) for name in names)
     )
+
+
+def _like(one: Tensor) -> Callable[[tuple[Tensor, ...]], bool]:
+    """Whether tensors are this q, k or v, laid out in any way."""
+    return partial(is_in_heads if one.dim() == 4 else has_numbers, one)
+
+
+def _has_scores(one: Traced) -> bool:
+    """Whether the scores are right, or the right ones times a factor."""
+    return one.departure is not None and one.departure.factor is not None
 
 
 def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
@@ -126,11 +138,14 @@ def _of_weights(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced])
         tried = outcomes(to_weights, probes[0].begun, count, None)
         first = [one.chosen for one in tried if not isinstance(one.result, str) and probes[0].shows(one.result)]
         shown = [chosen for chosen in first if all(_gives(to_weights, chosen, probe) for probe in probes[1:])]
-        if len(_ids(shown)) > 1:  # a softmax over the queries, and q and k swapped, are each other's transpose
+        if (
+            len({_names(chosen) for chosen in shown}) > 1
+        ):  # a softmax over the queries, and q and k swapped, are each other's transpose
             exactly = partial(_gives, to_weights, exactly=True)
             shown = [chosen for chosen in shown if all(exactly(chosen, probe) for probe in probes)]
         if shown:
-            return _with(pipeline, shown[0], asked, None) if len(_ids(shown)) == 1 else None
+            found = [_with(pipeline, each, asked, None) for each in shown]
+            return found[0] if len(_ids(found)) == 1 else None
     return None
 
 
@@ -194,8 +209,12 @@ def _gives(to_weights: Pipeline, chosen: tuple[Variant, ...], probe: _Probe, *, 
     return not isinstance(made, str) and probe.shows(made, exactly=exactly)
 
 
-def _ids(sets: list[tuple[Variant, ...]]) -> set[frozenset[str]]:
-    return {frozenset(variant.id for variant in chosen) for chosen in sets}
+def _ids(found: list[InPart]) -> set[frozenset[str]]:
+    return {frozenset(one.lines) for one in found}
+
+
+def _names(chosen: tuple[Variant, ...]) -> frozenset[str]:
+    return frozenset(variant.id for variant in chosen)
 
 
 def _are_scores(weights: Tensor, scores: Tensor) -> bool:

@@ -442,7 +442,8 @@ def _possible(
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
-    if not same and not fixed and one_feature and not (reading.mlp_ratio or reading.causal or reading.even):
+    of_reading = reading.mlp_ratio or reading.head_width or reading.causal or reading.even
+    if not same and not fixed and one_feature and not of_reading:
         return tests
     kept = []
     for test in tests:
@@ -464,6 +465,9 @@ def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], read
     if reading.even and {"D", "E", "H"} <= sizes.keys():
         even = int(sizes["D"]) + int(sizes["D"]) % 2
         equal |= {"D": even, "E": int(sizes["H"]) * even}
+    if reading.head_width and {"D", "E", "H"} <= sizes.keys():
+        width = min(int(sizes["D"]), reading.head_width)  # that of the contract's heads, which the code's have room for
+        equal |= {"D": width, "E": int(sizes["H"]) * width}
     tokens = int(sizes.get("Tk", sizes.get("T", 0)))
     if reading.one_head and tokens and sizes.get("E") == 2 * tokens * int(sizes.get("H", 1)):
         equal |= {"E": 2 * tokens, "D": 2 * tokens}  # of the properties that read weights off the columns of a head

@@ -17,7 +17,7 @@ from attn_kata.readings.search import Search
 from attn_kata.readings.structure import Definition
 
 OF_MASKS = ("mask", "mask_type", "shape")
-_OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement")
+_OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement", "head_width")
 _OF_BUILD = ("build", "globals", "off", "bypassed", "processor", "full_precision", "lazy", "unrounded", "unturned")
 
 

@@ -94,8 +94,10 @@ def with_layers(
             whole = _layer(path, shapes, made, "qkv", len(kind))
             layers |= {role: replace(whole, bias=apart.get(role, whole.bias)) for role in kind if role in wanted}
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
-        if contract.has_heads and not contract.has_groups and _are_of_wide_heads(layers, shapes, fused):
+        width = _width_of_heads(layers, shapes, fused) if contract.has_heads and not contract.has_groups else LOOK["D"]
+        if width > LOOK["D"]:
             layers = {role: replace(one, layout="wide") for role, one in layers.items()}
+            reading = replace(reading, head_width=0 if width == LOOK["E"] else int(width))
         layers = {
             role: replace(one, layout="columns") if one.weight in turned and one.layout == "rows" else one
             for role, one in layers.items()
@@ -145,19 +147,17 @@ def _are_heads_alone(weights: Shapes) -> bool:
     return columns == LOOK["E"] and rows > LOOK["D"]
 
 
-def _are_of_wide_heads(layers: dict[str, Layer], shapes: Shapes, fused: dict[str, tuple[str, ...]]) -> bool:
-    """Whether the layers have the sizes of heads that are all of one width, and wider than those of the contract."""
+def _width_of_heads(layers: dict[str, Layer], shapes: Shapes, fused: dict[str, tuple[str, ...]]) -> float:
+    """How many features each head has, by the sizes of the layers; 0 where they do not agree."""
     widths = set()
     for role in ("q", "k", "v", *(["o"] if "o" in layers else [])):
         path = layers[role].weight if role in layers else ""
         shape = shapes.get(of_first_head(path), ())
         if not path.endswith(".weight") or len(shape) != 2 or shape[role != "o"] != LOOK["E"]:
-            return False
-        heads = 1 if ".*" in path else LOOK["H"] * len(fused.get(path, (role,)))
-        if shape[role == "o"] % heads:
-            return False
-        widths.add(shape[role == "o"] // heads)
-    return len(widths) == 1 and widths.pop() > LOOK["D"]
+            return 0
+        widths.add(shape[role == "o"] / (1 if ".*" in path else LOOK["H"] * len(fused.get(path, (role,)))))
+    width = widths.pop()
+    return 0 if widths or width % 1 else width
 
 
 def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:

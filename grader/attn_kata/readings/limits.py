@@ -14,7 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
+from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, Variant, variants
 from attn_kata.diagnosis.stages import scale
 from attn_kata.readings import causal, mixed_places, narrowed_probes, rotations
 from attn_kata.readings.contract import Contract
@@ -24,11 +24,24 @@ from attn_kata.readings.reading import CHANNELS_FIRST, ROLES, Reading
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
 KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)", "(T, B)")
-# Heads as wide as x have scores that are sqrt(H) times as large as the contract's, which the root of their width makes up for.
-_SCALES_OF_WIDE_HEADS = (
-    *variants("scale.missing", {"scale": scale(lambda state: state.H**-0.5)}),
-    *variants("scale.no_sqrt", {"scale": scale(lambda state: state.q.shape[-1] * state.H**0.5)}),
-)
+
+
+def _scales_of_wide_heads(head_width: int) -> tuple[Variant, ...]:
+    """The mistakes in the scale of heads that are wider than the contract's: q is larger there, for the right root is.
+
+    `head_width`: 0 for heads as wide as x, which is the right size there.
+    """
+
+    def larger(state: State) -> float:
+        D = state.q.shape[-1]
+        return float(((head_width or state.H * D) / D) ** 0.5)
+
+    wrong = (
+        *variants("scale.missing", {"scale": scale(lambda state: 1 / larger(state))}),
+        *variants("scale.no_sqrt", {"scale": scale(lambda state: state.q.shape[-1] * larger(state))}),
+    )
+    of_x = {"scale": scale(lambda state: (state.H * state.q.shape[-1]) ** 0.5 / larger(state))}
+    return (*wrong, *variants("scale.embed_dim", of_x)) if head_width else wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +237,7 @@ class Limits:
             pipeline = replace(pipeline, stages={**pipeline.stages, "no_weights": _no_weights})
         limited = replace(followed(pipeline, self.conventions), begin=begun)
         if self.reading.q.layout == "wide" and "scale" in limited.stages:
-            limited = replace(limited, variants=(*limited.variants, *_SCALES_OF_WIDE_HEADS))
+            limited = replace(limited, variants=(*limited.variants, *_scales_of_wide_heads(self.reading.head_width)))
         if self.reading.hides_queries and self.place is not None:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
         if self.reading.square:

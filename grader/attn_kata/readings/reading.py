@@ -45,6 +45,7 @@
     unrounded     whether what it rounds stays as it is                  unrounded=yes
     lazy          whether its lazy layers are as wide as x               lazy=yes
     mlp_ratio     how many times as wide as x the mlp is                 mlp_ratio=4
+    head_width    how wide a head is, where the code has a number        head_width=64
     alike         whether values are as wide as keys, a context as x     alike=yes
     float32       whether it computes in float32 whatever it is given    float32=yes
     full_precision
@@ -211,6 +212,7 @@ class Reading:
     unrounded: bool = False
     lazy: bool = False
     mlp_ratio: int = 0
+    head_width: int = 0
     float32: bool = False
     full_precision: bool = False
     hides_queries: bool = False
@@ -375,6 +377,10 @@ def _value(key: str, text: str) -> dict[str, object]:
         )
     if key == "mlp_ratio":
         return {key: int(_one_of(text, tuple(map(str, range(17)))))}
+    if key == "head_width":
+        if re.fullmatch(r"\d{1,4}", text) is None:
+            raise ValueError("it is a number, as 64, or 0 for heads whose width grows with that of x")
+        return {key: int(text)}
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}
     if not all(part.isidentifier() for part in text.split(".")) and key in ("entry", "builder", "table"):
