@@ -158,6 +158,13 @@ def test_what_words_say_of_a_mask(words, meaning):
         ("head_dim", "inner = head_dim * heads", "D"),
         ("scale", "scores = q @ k.mT / self.scale", "sqrt(D)"),
         ("scale", "scores = q @ k.mT * config.scale", "1/sqrt(D)"),
+        ("embedding_dim", "w = nn.Linear(width, num_heads * embedding_dim)", "D"),
+        (
+            "embedding_dim",
+            "        self.d_q = self.d_k = c.embedding_dim\n        w = nn.Linear(c.width, self.d_k * self.num_heads)",
+            "D",
+        ),
+        ("embedding_dim", "self.d = embedding_dim\nw = nn.Linear(embedding_dim, num_heads * self.d)", "E"),
     ],
 )
 def test_what_the_code_does_with_a_size_says_which_one_it_is(name, text, symbol):

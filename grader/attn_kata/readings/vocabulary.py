@@ -273,7 +273,13 @@ _SCALES = frozenset(("scale", "scaling", "scalefactor", "softmaxscale", "scaling
 
 
 def _is_width_of_a_head(own: str, text: str) -> bool:
-    """Whether layers have as many outputs as heads times this, and no other size of it: Linear(dim, num_heads * size)."""
+    """Whether layers have as many outputs as heads times this, and no other size of it: Linear(dim, num_heads * size).
+
+    Also by an attribute that it is kept in: `self.d_k = size`.
+    """
+    kept = re.findall(rf"^\s*((?:self\.\w+\s*=\s*)+){own}\s*$", text, re.MULTILINE)
+    own = "|".join([own, *(rf"self\.{name}\b" for line in kept for name in re.findall(r"self\.(\w+)", line))])
+    own = f"(?:{own})"
     heads = r"(?:self\.)?(?:num_?|n_?)?heads?\w*"
     times = rf"(?:{heads}\s*\*\s*{own}|{own}\s*\*\s*{heads})"
     alone = rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*[,)]|Linear\([^()]*,\s*(?:out_features\s*=\s*)?{own}\s*[,)]"
