@@ -26,7 +26,7 @@ from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
 from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
-from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth
+from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth, is_of_none
 from attn_kata.diagnosis.written import with_written_softmax
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
@@ -104,7 +104,8 @@ def diagnose(
     finite = _finite_fill(code)
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
     fixed_rank = any(one.fixed_rank() for one in asked)
-    asked = [one.without_raised() if one.fixed_rank() or one.raised_for(asks_for_truth) else one for one in asked]
+    causes = (asks_for_truth, is_of_none)  # of a mask, or of none: what is answered shows the other mistakes
+    asked = [one.without_raised() if one.fixed_rank() or any(map(one.raised_for, causes)) else one for one in asked]
     if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
         asked = [one.without_ones() for one in asked]
     sets = [_explain(pipeline, one, finite, source) for pipeline, one in zip(pipelines, asked, strict=True)]

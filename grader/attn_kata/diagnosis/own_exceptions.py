@@ -22,6 +22,7 @@ TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__i
 NO_INSTANCE = re.compile(r"descriptor '__init__' (?:of|requires a) 'super' object")  # super.__init__()
 UNDEFINED = re.compile(r"^name '(\w+)' is not defined")
 UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
+OF_TORCH = re.compile(r"^module 'torch(?:\.nn)?(?:\.functional)?' has no attribute '(\w+)'")  # torch.trill
 LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 OF_A_CALL = re.compile(
     r"missing \d+ required positional arg|takes .* positional argument|unexpected keyword argument"
@@ -63,6 +64,14 @@ def misspelt(attribute: str) -> bool:
     return bool(near) and not hasattr(torch.Tensor, attribute)
 
 
+def lacks_in_torch(text: str) -> bool:
+    """Whether it is nearly the name of something that torch has. A name that is not may be of another version."""
+    found = OF_TORCH.search(text)
+    return found is not None and bool(
+        difflib.get_close_matches(found[1], [*dir(torch), *dir(torch.nn.functional)], 1, 0.8)
+    )
+
+
 def mistake(raised: Raised, code: str) -> str | None:
     """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments."""
     if not raised.frames:
@@ -71,6 +80,8 @@ def mistake(raised: Raised, code: str) -> str | None:
     if TOO_EARLY.search(text) or NO_INSTANCE.search(text):
         return "module.no_super"
     if kind in ("NameError", "UnboundLocalError") and (UNDEFINED.search(text) or UNBOUND.search(text)):
+        return "python.undefined_name"
+    if kind == "AttributeError" and lacks_in_torch(text):
         return "python.undefined_name"
     lacks = LACKS.search(text) if kind == "AttributeError" else None
     if lacks is not None:

@@ -132,6 +132,24 @@ def asks_for_truth(message: str) -> bool:
     return "Boolean value of Tensor with more than one value is ambiguous" in message
 
 
+# masked_fill(None == 0, …) is given a bool that is no tensor.
+_OF_NONE = re.compile(
+    r"NoneType|(?:masked_fill|where)\w*\(\) received an invalid combination of arguments - got \([^()]*\bbool\b"
+)
+_OF_A_MASK = re.compile(r"(?i)mask|msk|pad|keep|valid|allowed|bias|len")
+
+
+def is_of_none(message: str) -> bool:
+    """Whether an exception is about None where a tensor is meant."""
+    return _OF_NONE.search(message) is not None
+
+
+def _no_mask(evidence: Evidence) -> int | None:
+    """It raises for the mask that is not given, in a line about masks."""
+    told = (raised for raised in evidence.all_raised() if is_of_none(raised.text))
+    return next((one.line for one in told if _OF_A_MASK.search(evidence.line_text(one.line))), None)
+
+
 def _bool_arithmetic(evidence: Evidence) -> int | None:
     told = (raised for raised in evidence.all_raised() if "bool tensor is not supported" in raised.text)
     return next((raised.line or 0 for raised in told), None)
@@ -354,6 +372,7 @@ EVERYWHERE = (
     Symptom(id="numerics.default_dtype", shows=_default_dtype),
     Symptom(id="mask.not_boolean", shows=_not_boolean),
     Symptom(id="mask.as_condition", shows=_truth_of_a_tensor),
+    Symptom(id="mask.none", shows=_no_mask),
     Symptom(id="mask.bool_arithmetic", shows=_bool_arithmetic),
     Symptom(id="mask.integer_not", shows=_integer_not),
     Symptom(id="mask.raised", shows=_raised_scores),

@@ -14,7 +14,7 @@ from attn_kata.diagnosis.departure import CONTEXT
 from attn_kata.diagnosis.diagnose import Diagnosed
 from attn_kata.diagnosis.lines import forgets_what_it_drops
 from attn_kata.diagnosis.pipeline import Pipeline, load
-from attn_kata.diagnosis.symptoms import IN_PLACE
+from attn_kata.diagnosis.symptoms import IN_PLACE, is_of_none
 from attn_kata.grading import hidden_tests, unread
 from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
@@ -255,7 +255,28 @@ class Read:
             certain.is_own_mistake(one.raised, text, source) for one in raised
         )
 
-    def with_shared(
+    def with_more(
+        self, findings: list[Finding], failures: dict[str, PropertyFailed]
+    ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
+        """The findings, and what the properties do not ask under the reading."""
+        return self._with_no_mask(*self._with_shared(findings, failures))
+
+    def _with_no_mask(
+        self, findings: list[Finding], failures: dict[str, PropertyFailed]
+    ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
+        """The findings; and that one fails which asks without a mask, where the code takes that for None and raises."""
+        raised = self.chosen.without_mask
+        held = {one.property for one in findings if one.tier == "core" and one.outcome == "passed"}
+        name = next((one for one in ("values", *sorted(held)) if one in held), None)
+        if raised is None or not is_of_none(raised.text) or name is None:
+            return findings, failures
+        failure = AttemptRaised(raised)
+        changed = [
+            replace(one, outcome="failed", message=failure.message) if one.property == name else one for one in findings
+        ]
+        return changed, failures | {name: failure}
+
+    def _with_shared(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]
     ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
         """The findings, and that parameters fail where the code has one small layer for all heads, or for each of them.

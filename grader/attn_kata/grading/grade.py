@@ -172,7 +172,7 @@ class _Grading:
             self._read = self._read.settled(findings, failures)
             findings = [_left_out(finding, self._read.left_out) for finding in findings]
             failures = {name: failure for name, failure in failures.items() if name not in self._read.left_out}
-            findings, failures = self._read.with_shared(findings, failures)
+            findings, failures = self._read.with_more(findings, failures)
         core = [finding for finding in findings if finding.tier == "core"]
         left_out = self._read.left_out if self._read is not None else {}
         holds = all(

@@ -79,6 +79,7 @@ def run(
         layout_open=search.contract.has_score and not ranked.answers,
         switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),
+        without_mask=of_definition.without_mask(ranked.reading, answers=ranked.answers),
         mask_untried=of_definition.mask_untried(ranked.reading),
         masks_untried=of_definition.masks_untried(ranked.reading),
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),

@@ -57,6 +57,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] == "AttributeError":
         if own_exceptions.TOO_EARLY.search(raised.text) is not None:
             return True
+        if own_exceptions.lacks_in_torch(raised.text):
+            return True
         lacks = own_exceptions.LACKS.search(raised.text)
         # A name of a tensor, misspelt. What is no tensor's at all was meant for another input.
         if lacks is not None and lacks[1] == "Tensor":
@@ -189,5 +191,14 @@ def _is_never_set(name: str, attribute: str, text: str, structure: Structure) ->
     of_others = (
         r"(?<!args\.)(?<!config\.)(?<!cfg\.)(?<!params\.)(?<!hparams\.)"  # what is set there is not the module's
     )
-    sets = rf"{of_others}\b{own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|\bdef {own}\b|setattr"
-    return known and re.search(sets, code_of(text)) is None
+    sets = rf"{of_others}\b{own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|setattr"
+    return known and not _is_method(attribute, text) and re.search(sets, code_of(text)) is None
+
+
+def _is_method(name: str, text: str) -> bool:
+    """Whether a function of this name stands in a class, and not in one of its methods. Where that cannot be told, anywhere."""
+    try:
+        classes = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.ClassDef)]
+    except SyntaxError:
+        return re.search(rf"\bdef {re.escape(name)}\b", text) is not None
+    return any(isinstance(part, ast.FunctionDef) and part.name == name for one in classes for part in one.body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from attn_kata.properties.failures import Raised
 from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import Reading
 
@@ -25,6 +26,7 @@ class Chosen:
     masks_untried: tuple[str, ...] = ()  # other parameters of the call that take masks, and are left out
     dropout_untried: str = ""  # the parameter of a function that takes a dropout, where it is left out
     notes: tuple[str, ...] = ()  # what else is to be said of the code, in sentences
+    without_mask: Raised | None = None  # what it raises without a mask, which its call allows to leave out
     mask_untried: str = ""  # the parameter of the call that takes a mask, where it is left out
     further: bool = (
         False  # whether it computes with parameters that the kata does not have, and no set of mistakes explains it

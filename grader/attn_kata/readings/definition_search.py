@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from attn_kata.properties.failures import Raised
 from attn_kata.readings import (
     advice,
     building,
@@ -230,13 +231,12 @@ class DefinitionSearch:
         ]
         if reading.returns_weights and (after := scores.layers_after(self.definition)):
             said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
-        parameter = self.parameter
-        if answers and reading.needs_mask and parameter is not None and parameter.default == "None":
-            without = replace(reading, mask="none", needs_mask=False, call=self._without_mask(reading))
+        if raised := self.without_mask(reading, answers=answers):
             said.append(
-                f"It raises without its mask, which its call allows to leave out{self.search.why([without])}. "
-                "It is graded with a mask in every call"
+                f"Without its mask, which its call allows to leave out, it raises {raised.types[0]}. "
+                "All else is graded with a mask in every call"
             )
+        parameter = self.parameter
         of_samples = None if parameter is None else masks.documented_for_samples(self.definition.text, parameter.name)
         if of_samples is not None and answers and self.contract.has_heads and reading.shape in _WITH_HEADS:
             said.append(
@@ -244,6 +244,14 @@ class DefinitionSearch:
                 "samples on the heads. If its callers give that, this is mask.broadcast"
             )
         return (*dict.fromkeys(self.said), *said)
+
+    def without_mask(self, reading: Reading, *, answers: bool) -> Raised | None:
+        """What code that is asked with a mask in every call raises without one, where the call allows to leave it out."""
+        parameter = self.parameter
+        if not answers or not reading.needs_mask or parameter is None or parameter.default != "None":
+            return None
+        without = replace(reading, mask="none", needs_mask=False, call=self._without_mask(reading))
+        return next(iter(self.search.exceptions(without, self.search.unmasked)), None)
 
     def _without_mask(self, reading: Reading) -> tuple[tuple[str, str], ...]:
         return tuple((name, value) for name, value in reading.call if value != "mask")
@@ -335,6 +343,9 @@ class DefinitionSearch:
             if (square is None or not square.answers) and needs_mask:
                 square = self._best(self._needing(of_one_length)) or square
             ranked = square if _explains_more(square, ranked) else ranked
+        if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
+            own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
+            ranked = ranked if own is None else self._best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
 
     def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:

@@ -184,6 +184,8 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             wanted = LOOK["D"] * (1 if reading.one_group else LOOK["G"])
         if shape[0] != wanted:
             return False
+        if role == "q" and "I" not in symbols and ".*" not in layer.weight and shape[1] == LOOK["D"]:
+            return False  # x is wider than one head
         built = {value for _, value in (*reading.build, *reading.globals)}
         if role == "q" and "I" in built and shape[1] == LOOK["D"]:
             return False  # x is no wider than its queries: what has another size has no part in it

@@ -42,12 +42,24 @@ def call_inputs(definition: Definition) -> dict[str, str]:
         found[open_[0]] = "context"  # what else could the queries attend to?
     elif len(open_) == 1 and "context" in found.values() and not {"x", "q", "k", "v"} & set(found.values()):
         found[open_[0]] = "x"  # the context comes first: forward(encoder_outputs, decoder_inputs)
+    of_x = [name for name, what in found.items() if what != "mask"]
+    if len(open_) == 1 and [found[name] for name in of_x] == ["x"]:  # two inputs, and their names say nothing
+        takes = _layers_that_take(open_[0], definition.reached)
+        if takes and takes <= {"k", "v"}:
+            found[open_[0]] = "context"
+        elif takes == {"q"} and "q" not in _layers_that_take(of_x[0], definition.reached):
+            found |= {open_[0]: "x", of_x[0]: "context"}
     if [what for what in found.values() if what != "mask"] == ["context"] and not open_:
         found = {name: "x" if what == "context" else what for name, what in found.items()}  # forward(self, z)
     taken = [name for name, what in found.items() if what == "mask"]
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)
     return {name: what for name, what in found.items() if what != "mask" or name == kept}
+
+
+def _layers_that_take(name: str, text: str) -> set[str | None]:
+    """The roles of the layers that the code gives an input to: `self.k_proj(name)`."""
+    return {vocabulary.role_of(layer) for layer in re.findall(rf"self\.(\w+)\(\s*{re.escape(name)}\s*\)", text)}
 
 
 def is_flag(name: str, text: str) -> bool:

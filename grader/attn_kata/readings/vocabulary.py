@@ -129,7 +129,9 @@ def role_of(path: str) -> str | None:
     >>> [role_of(name) for name in ("W_q", "to_keys", "valueProj", "c_proj", "linears.0")]
     ['q', 'k', 'v', 'o', None]
     """
-    path = re.sub(r"\b(\w*)(?:layers|linears|projs|projections|fcs|lins)\.(?:\d+|\*)(?=\.|$)", _list_of_layers, path)
+    path = re.sub(
+        r"\b(\w*)(?:layers|linears|projs|projections|fcs|lins|list)\.(?:\d+|\*)(?=\.|$)", _list_of_layers, path
+    )
     # Without the class before a private name: _Attention__fc
     parts = [re.sub(r"^_\w+?__(?=\w)", "", part) for part in reversed(path.split(".")) if not part.isdecimal()]
     for part in parts:  # `query.linear` is q, though `linear` alone may be the output's
@@ -204,7 +206,7 @@ def input_of(name: str) -> str | None:
         return None  # what is added for the place of a token: query_pos_emb
     known = INPUTS.get(plain(name))
     if known is None and re.search(
-        r"mask|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
+        r"mask|msk|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
     ):
         return "mask"
     if known is None and re.search(r"key_?(?:and_?)?val|^kv_(?!cache|past)|_kv$", name.lower()):
@@ -239,6 +241,8 @@ def size_in(name: str, text: str) -> str | None:
         return "1"  # of a norm
     if symbol in ("L", "E") and _is_width_of_a_head(own, text):
         return "D"
+    if symbol == "D" and _is_width_of_x(own, name, text):
+        return "E"
     if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
         return "L"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
@@ -286,6 +290,16 @@ def _is_width_of_a_head(own: str, text: str) -> bool:
     return re.search(rf"Linear\([^()\n]*{times}", text) is not None and re.search(alone, text) is None
 
 
+def _is_width_of_x(own: str, name: str, text: str) -> bool:
+    """Whether a layer takes as many inputs and makes all heads, `Linear(k, heads * k)`, or one: `Linear(h_dim, head_size)`."""
+    made = re.findall(rf"Linear\(\s*{own}\s*,\s*([^()\n,]+)", text)
+    heads = r"\b(?:num_?|n_?)?heads?\b"
+    others = (re.fullmatch(r"(?:\w+\.)*(\w+)", size.strip()) for size in made)
+    return any(re.search(own, size) and re.search(heads, size) for size in made) or any(
+        other is not None and plain(other[1]) != plain(name) and size_of(other[1]) == "D" for other in others
+    )
+
+
 def _sides_of_a_mask(own: str) -> re.Pattern[str]:
     """Where a size is both sides of a triangle, or of the part that is cut from one: `tril(ones(n, n))`, `tril[:n, :n]`."""
     return re.compile(
@@ -298,7 +312,7 @@ _PATTERNS = (
     (r"att\w*drop|drop\w*att", "p"),
     (r"drop", "0.0"),
     (r"bias", "True"),
-    (r"head\w*(?:dim|size|width)|(?:dim|size|width)\w*head|per_head|^d_\w*head$", "D"),
+    (r"head\w*(?:dim|size|width|channel)|(?:dim|size|width)\w*head|per_head|^d_\w*head$", "D"),
     (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
     (r"len(?:gth)?s?$|max_?seq|^(?:max_?|tgt_?|n_?)?block_?size|n_pos|max_pos", "L"),

@@ -176,6 +176,7 @@ WHERE_RAISED = frozenset(
         "mask.not_boolean",
         "mask.bool_arithmetic",
         "mask.as_condition",
+        "mask.none",
         "mask.square_only",
         "layout.fixed_rank",
         "numerics.large_fill",
