@@ -188,7 +188,7 @@ def test_code_that_raises_whatever_it_is_given_fails_and_its_mistake_is_named(ol
     assert report.outcome == "failed"
     assert told(report) == {named}
     assert "It has no layer" not in " ".join(report.reading["notes"])
-    assert "It raises without its mask" not in " ".join(report.reading["notes"])
+    assert "Without its mask" not in " ".join(report.reading["notes"])
 
 
 def test_weights_that_are_plain_tensors_are_named_and_the_rest_is_graded(shared_engine):
@@ -247,3 +247,53 @@ def test_a_dropout_whose_result_is_forgotten_is_named(shared_engine):
     assert none.outcome == "passed"  # an author may drop elsewhere, or not at all
     assert forgotten.outcome == "failed"
     assert told(forgotten) == {"dropout.never"}
+
+
+UNNAMED = """
+class Cross(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.q_proj, self.k_proj, self.v_proj, self.o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, sensors, images):
+        q, k, v = self.q_proj(sensors), self.k_proj(images), self.v_proj(images)
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        return self.o((weights @ v).transpose(1, 2).flatten(2))
+"""
+TURNED = UNNAMED.replace("sensors, images)", "images, sensors)")
+
+
+@pytest.mark.parametrize("text", [UNNAMED, TURNED], ids=["queries_first", "context_first"])
+def test_what_two_inputs_are_is_told_by_their_layers(text, shared_engine):
+    report = shared_engine.grade("cross_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+
+
+ROOT_OF_A_SIZE = """
+def attend(q, k, v):
+    scores = q.bmm(k.transpose(1, 2)) / torch.sqrt(k.size(2))
+    return scores.softmax(-1).bmm(v)
+"""
+LOCAL_FUNCTION = ATTEND.replace(
+    "        B, T, E = x.shape\n",
+    "        B, T, E = x.shape\n\n        def joined(self, heads):\n"
+    "            return heads.transpose(1, 2).reshape(B, T, E)\n\n",
+).replace("(weights @ v).transpose(1, 2).reshape(B, T, E)", "self.joined(weights @ v)")
+MISSPELT = ATTEND.replace("F.softmax(scores, dim=-1)", "torch.sofmax(scores, dim=-1)")
+
+
+@pytest.mark.parametrize(
+    ("kata", "text", "id"),
+    [
+        ("sdpa", ROOT_OF_A_SIZE, "numerics.root_of_number"),
+        ("mha", LOCAL_FUNCTION, "python.undefined_name"),
+        ("mha", MISSPELT, "python.undefined_name"),
+    ],
+)
+def test_what_raises_in_every_call_by_its_own_mistake_is_named(kata, text, id, shared_engine):
+    report = shared_engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {id}, report.ungraded_because

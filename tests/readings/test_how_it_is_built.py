@@ -246,7 +246,7 @@ NO_VALUES = ATTEND.replace("self.w_v, self.w_o = nn.Linear(width, width), nn", "
 
 def without_values(values):
     text = NO_VALUES.replace("q, k, v = (", "q, k = (")
-    return (HEAD + text.replace("        scores =", f"        v = {values}\n        scores =")).encode()
+    return (HEAD + text.replace("        scores =", f"        v = {values}\n        scores =", 1)).encode()
 
 
 @pytest.mark.parametrize(("values", "mistake"), [("k", "project.key_for_value"), ("q", "project.query_for_value")])
@@ -272,7 +272,7 @@ def test_values_without_a_layer_are_taken_as_they_are_and_said(shared_engine):
 
 def test_a_layer_that_is_missing_is_no_verdict_where_nothing_explains_the_rest(shared_engine):
     text = NO_VALUES.replace("q, k, v = (", "q, k = (").replace(
-        "        scores =", "        v = torch.sin(k + q)\n        scores ="
+        "        scores =", "        v = torch.sin(k + q)\n        scores =", 1
     )
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 

@@ -93,6 +93,8 @@ def test_a_flag_that_cannot_be_understood_is_said_with_what_can(flag, said):
         ("q_layers.0.weight", "q"),
         ("qkv_layers.0.weight", None),
         ("query.linear", "q"),
+        ("linear_list.0", None),
+        ("q_list.0", "q"),
         ("linear.proj", "o"),
         ("x1", None),
     ],
@@ -165,6 +167,10 @@ def test_what_words_say_of_a_mask(words, meaning):
             "D",
         ),
         ("embedding_dim", "self.d = embedding_dim\nw = nn.Linear(embedding_dim, num_heads * self.d)", "E"),
+        ("dim_k", "to_q = nn.Linear(dim_k, dim_k * heads)", "E"),
+        ("h_dim", "query = nn.Linear(config.h_dim, config.head_size)", "E"),
+        ("head_size", "query = nn.Linear(config.h_dim, config.head_size)", "D"),
+        ("head_channel", "q = nn.Linear(in_channel, num_head * head_channel)", "D"),
     ],
 )
 def test_what_the_code_does_with_a_size_says_which_one_it_is(name, text, symbol):

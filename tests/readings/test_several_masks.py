@@ -60,25 +60,6 @@ def test_a_mask_that_nothing_reads_is_said(shared_engine):
     )
 
 
-NEEDED = (
-    TWO.replace(", key_padding_mask=None", "")
-    .replace(
-        OF_KEYS,
-        "",
-    )
-    .replace(
-        "        if attn_mask is not None:\n            scores", "        attn_mask = attn_mask.bool()\n        scores"
-    )
-)
-
-
-def test_code_that_raises_without_a_mask_that_may_be_left_out_is_told_so(shared_engine):
-    report = shared_engine.grade("qkv_attention", (HEAD + NEEDED).encode(), attempt="mine.py", reads=True)
-
-    assert report.outcome == "passed"
-    assert any("raises without its mask" in note and "'NoneType' object" in note for note in report.reading["notes"])
-
-
 LOOKED_AT = """
 class Attend(nn.Module):
     def __init__(self, n_heads, mask_flag=True):

@@ -41,11 +41,18 @@ class DecoderLayer(nn.Module):
 HANDED_IN = USER.replace("self, d_model, heads):", "self, d_model, attend: MultiHead):").replace(
     "MultiHead(d_model, heads)", "attend"
 )
+# The source has no other attention that this could be.
+UNTYPED = HANDED_IN.replace("attend: MultiHead", "self_attn, src_attn").replace(
+    "self.attend = attend", "self.src_attn = src_attn"
+)
+UNTYPED = UNTYPED.replace("return self.attend(GIVEN)", "m = memory\n        return (lambda x: self.src_attn(GIVEN))(x)")
 
 
 @pytest.mark.parametrize(
     ("user", "given", "named"),
     [
+        (UNTYPED, "x, m, m", {"context.query_length"}),
+        (UNTYPED, "x, x, x", set()),
         (USER, "x, memory, memory", {"context.query_length"}),
         (USER, "self.norm(x), memory, memory", {"context.query_length"}),
         (HANDED_IN, "x, memory, memory", {"context.query_length"}),
@@ -63,6 +70,18 @@ def test_code_for_one_length_is_wrong_where_its_caller_gives_it_keys_of_another(
     assert told(report) == named
     assert report.passed == (not named)
     assert any("context.query_length" in note for note in report.reading["notes"]) == (not named)
+
+
+def test_what_is_handed_to_a_class_may_be_another_attention(shared_engine):
+    text = (
+        HEAD + OF_ONE_LENGTH + UNTYPED.replace("GIVEN", "x, m, m") + "\n\nclass OtherAttention(nn.Module):\n    pass\n"
+    )
+
+    report = shared_engine.grade(
+        "qkv_attention", text.encode(), attempt="mine.py", reads=True, flags=("entry=MultiHead",)
+    )
+
+    assert report.passed
 
 
 def test_the_reading_of_code_that_raises_for_another_length_can_be_typed_back(shared_engine):

@@ -142,3 +142,12 @@ def test_a_width_that_is_a_number_is_typed_back(shared_engine):
 
 def graded(text, engine, flags=()):
     return engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+
+def test_a_width_by_the_name_of_keys_is_that_of_x(shared_engine):
+    """As in a well-known lesson: k is the width, and each head is as wide."""
+    named = ONE_LAYER.replace("width, n_heads", "k, heads").replace("width", "k").replace("n_heads", "heads")
+    report = graded(named, shared_engine)
+
+    assert report.outcome == "passed"
+    assert "heads wider than the kata's" in report.reading["departures"]

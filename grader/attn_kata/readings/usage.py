@@ -5,32 +5,59 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Iterator
 
 from attn_kata.readings.structure import Definition, Structure
 
+_ATTENTION = re.compile(r"att", re.IGNORECASE)
 _ANOTHER_LENGTH = re.compile(r"enc|mem|src|source|context|cond|^e_", re.IGNORECASE)
 
 
 def is_given_another_length(definition: Definition, structure: Structure) -> bool:
     """Whether a class of the source calls it with its own tokens as query and those of an encoder as keys."""
-    return any(_crosses(call) for other in structure.definitions for call in _calls(definition, other))
+    return any(_crosses(call) for other in structure.definitions for call in _calls(definition, other, structure))
 
 
-def _calls(definition: Definition, other: Definition) -> list[ast.Call]:
-    """The calls of modules of this definition in another class."""
-    if not other.is_class or not other.uses(definition):
+def _calls(definition: Definition, other: Definition, structure: Structure) -> list[ast.Call]:
+    """The calls of modules of this definition in another class, with the names that were given to their arguments at first."""
+    if not other.is_class or other is definition:
         return []
-    annotated = [one.name for one in other.build if re.search(rf"\b{re.escape(definition.name)}\b", one.annotation)]
-    held = {name for name, made in other.layers.items() if made == definition.name} | set(annotated)
+    held = {name for name, made in other.layers.items() if made == definition.name}
+    held |= {one.name for one in other.build if re.search(rf"\b{re.escape(definition.name)}\b", one.annotation)}
+    if not _has_another(definition, structure):  # DecoderLayer(size, self_attn, src_attn), which is given nothing else
+        held |= {one.name for one in other.build if _ATTENTION.search(one.name)}
+    tree = ast.parse(textwrap.dedent(other.text))
+    _Renamed(dict(_renamed(tree))).visit(tree)
     return [
         one
-        for one in ast.walk(ast.parse(textwrap.dedent(other.text)))
+        for one in ast.walk(tree)
         if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute)
         and isinstance(one.func.value, ast.Name)
         and one.func.value.id == "self"
         and one.func.attr in held
     ]
+
+
+def _has_another(definition: Definition, structure: Structure) -> bool:
+    """Whether another class of the source is an attention, by its name."""
+    return any(one.is_class and one is not definition and _ATTENTION.search(one.name) for one in structure.definitions)
+
+
+def _renamed(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The local names that are other names for something: `m = memory`."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and isinstance(one.value, ast.Name):
+            yield one.targets[0].id, one.value.id
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        node.id = self.names.get(node.id, node.id)
+        return node
 
 
 def _crosses(call: ast.Call) -> bool:

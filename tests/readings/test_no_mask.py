@@ -1,0 +1,54 @@
+"""Code whose call allows to leave the mask out, and that uses it all the same."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import told
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+
+IF_GIVEN = "        if mask is not None:\n            scores ="
+ALWAYS = ATTEND.replace(IF_GIVEN, "        scores =")
+# In a line of its own, before the scores are filled.
+MADE_BOOLEAN = ATTEND.replace(IF_GIVEN, "        mask = mask.bool()\n        scores =")
+FUNCTION = """
+def attend(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return F.softmax(scores.masked_fill(mask.logical_not(), float("-inf")), dim=-1) @ v
+"""
+
+
+def graded(engine, text, kata="mha"):
+    return engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+
+@pytest.mark.parametrize(("kata", "text"), [("mha", ALWAYS), ("mha", MADE_BOOLEAN), ("sdpa", FUNCTION)])
+def test_it_is_named_with_its_line(kata, text, shared_engine):
+    report = graded(shared_engine, text, kata)
+
+    assert report.outcome == "failed"
+    assert told(report) == {"mask.none"}
+    assert "mask" in report.diagnosis[0].mistakes[0].source_line
+    assert any(
+        note.startswith("Without its mask, which its call allows to leave out") for note in report.reading["notes"]
+    )
+
+
+def test_another_mistake_is_named_beside_it(shared_engine):
+    report = graded(shared_engine, ALWAYS.replace(" / math.sqrt(self.d)", ""))
+
+    assert "scale.missing" in told(report)
+    assert report.outcome == "failed"
+
+
+def test_a_mask_that_must_be_given_is_no_mistake(shared_engine):
+    report = graded(shared_engine, ALWAYS.replace("mask=None", "mask"))
+
+    assert report.outcome == "passed"
+
+
+def test_a_mask_by_a_short_name_is_one(shared_engine):
+    report = graded(shared_engine, ALWAYS.replace("mask=None", "src_msk").replace("(mask ==", "(src_msk =="))
+
+    assert report.outcome == "passed"
+    assert any(flag.startswith("call=") and "src_msk=mask" in flag for flag in report.reading["flags"])
