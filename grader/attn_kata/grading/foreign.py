@@ -157,6 +157,8 @@ class Read:
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
         of_a_guess |= set(ids) <= set(own_exceptions.IDS) and not diagnosed.reproduced
+        # None may be what the reading gives for a mask that must be given.
+        of_a_guess |= set(ids) <= {"mask.none"} and self.chosen.without_mask is None
         # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
         of_a_guess |= set(ids) <= diagnosed.in_part and not any(
             id.startswith(_sure_in_part(diagnosed, self.chosen.reading)) for id in ids
