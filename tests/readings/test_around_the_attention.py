@@ -297,3 +297,13 @@ def test_what_raises_in_every_call_by_its_own_mistake_is_named(kata, text, id, s
     report = shared_engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert told(report) == {id}, report.ungraded_because
+
+
+def test_a_dropout_that_is_forgotten_is_said_where_the_kata_has_none(shared_engine):
+    text = UNNAMED.replace("self.h = n_heads", "self.h, self.drop = n_heads, nn.Dropout(0.1)").replace(
+        "        return self.o(", "        dropped = self.drop(weights)\n        return self.o("
+    )
+    report = shared_engine.grade("cross_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert any("dropout.never" in note for note in report.reading["notes"])

@@ -136,7 +136,9 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, about))
         elif parameter.default == "True" and re.search(r"flash|sdpa|fused|efficient", name.lower()):
             pairs.append((name, "False"))  # another path, which calls what is ready-made
-        elif "p" not in contract.inputs and _is_callers_dropout(parameter, definition):
+        elif ("p" not in contract.inputs and _is_callers_dropout(parameter, definition)) or (
+            "drop" in name.lower() and re.search(r"Module|Dropout", parameter.annotation) and parameter.default is None
+        ):
             pairs.append((name, "nothing_dropped"))
         elif not contract.is_module and _splits_heads(name, definition):
             pairs.append((name, "H"))

@@ -191,8 +191,9 @@ def _is_never_set(name: str, attribute: str, text: str, structure: Structure) ->
     of_others = (
         r"(?<!args\.)(?<!config\.)(?<!cfg\.)(?<!params\.)(?<!hparams\.)"  # what is set there is not the module's
     )
-    sets = rf"{of_others}\b{own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|setattr"
-    return known and not _is_method(attribute, text) and re.search(sets, code_of(text)) is None
+    of_class = r"^(?: {1,4}|\t)"  # not a local name in a method
+    sets = rf"(?:{of_others}(?<=\.)|{of_class}){own}\b\s*(?::[^=\n]+)?=(?!=)|[\"']{own}[\"']|setattr"
+    return known and not _is_method(attribute, text) and re.search(sets, code_of(text), re.MULTILINE) is None
 
 
 def _is_method(name: str, text: str) -> bool:

@@ -154,6 +154,8 @@ class DefinitionSearch:
         if self.contract.is_cross and all(one.causal for one in readings):
             self._refuse(" always hides later keys, and the kata's cross-attention hides none by itself")
             return None
+        if self.contract.is_cross:
+            readings = [one for one in readings if not one.causal]
         lacking = self._lacking(readings[:1])
         if lacking:
             self._refuse(f" needs {lacking}, which {advice.NOT_IMPORTED}")
@@ -401,6 +403,9 @@ class DefinitionSearch:
             return ranked
         before = {*ranked.reading.build, *ranked.reading.call}
         switched = [pair for pair in (*on.build, *on.call) if pair not in before]
+        if self.contract.mask == "keys":  # which hides keys for all queries alike
+            self.switch_untried = tuple(name for name, _ in switched)
+            return ranked
         may_be_square = self.contract.takes_qkv or not self.contract.is_module
         ways = [on, replace(on, square=True)] if may_be_square else [on]
         if "L" in dict((*on.build, *on.globals)).values():  # a triangle of one length, which is not cut

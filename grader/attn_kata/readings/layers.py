@@ -57,7 +57,7 @@ def with_layers(
         if kind:
             fused[path] = kind
             continue
-        role = vocabulary.role_of(_bare(path))
+        role = None if _is_of_a_list(path, groups) else vocabulary.role_of(_bare(path))
         if role in wanted and role not in named:
             named[role] = path
         elif role is None or role in named:
@@ -229,6 +229,13 @@ def _groups(weights: Shapes, heads: int, *, may_be_wide: bool) -> Shapes:
     for path, shape in weights.items():
         groups[together.get(path, path)] = shape
     return groups
+
+
+def _is_of_a_list(path: str, groups: Shapes) -> bool:
+    """Whether it is one of three or more layers in one list, whose name then says nothing of the output: `linear.0`."""
+    name, _, number = _bare(path).rpartition(".")
+    beside = [other for other in groups if re.fullmatch(rf"{re.escape(name)}\.\d+(?:\.weight)?", other)]
+    return number.isdecimal() and len(beside) > 2 and vocabulary.role_of(name) == "o"
 
 
 def _bare(path: str) -> str:

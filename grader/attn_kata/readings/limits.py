@@ -231,6 +231,9 @@ class Limits:
             if self.reading.hides_queries and self.place is not None:
                 mask = given[skipped + self.place] if len(given) > skipped + self.place else None
                 state.kept_queries = kept_queries(self.narrowed(mask)) if isinstance(mask, Tensor) else None
+            if self.without_weights:  # as the adapter gives them, whatever shape the code's have
+                queries, keys = given[skipped : skipped + 2]
+                state.no_weights = queries.new_zeros(queries.shape[0], state.H, queries.shape[-2], keys.shape[-2])
             return state
 
         if self.without_weights:
@@ -331,8 +334,8 @@ class Limits:
 
 
 def _no_weights(state: State) -> None:
-    out, weights = state.out
-    state.out = (out, torch.zeros_like(weights))
+    out, _ = state.out
+    state.out = (out, state.no_weights)
 
 
 def _first(mask: Tensor, dim: int) -> Tensor:
