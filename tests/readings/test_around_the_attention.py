@@ -277,6 +277,10 @@ def attend(q, k, v):
     scores = q.bmm(k.transpose(1, 2)) / torch.sqrt(k.size(2))
     return scores.softmax(-1).bmm(v)
 """
+# A local name of another method is no attribute.
+LOCAL_NAME = ATTEND.replace("self.h, self.d = n_heads,", "self.h, d = n_heads,").replace(
+    "    def forward", "    def size(self):\n        d = 1\n        return d\n\n    def forward"
+)
 LOCAL_FUNCTION = ATTEND.replace(
     "        B, T, E = x.shape\n",
     "        B, T, E = x.shape\n\n        def joined(self, heads):\n"
@@ -290,6 +294,7 @@ MISSPELT = ATTEND.replace("F.softmax(scores, dim=-1)", "torch.sofmax(scores, dim
     [
         ("sdpa", ROOT_OF_A_SIZE, "numerics.root_of_number"),
         ("mha", LOCAL_FUNCTION, "python.undefined_name"),
+        ("mha", LOCAL_NAME, "python.undefined_name"),
         ("mha", MISSPELT, "python.undefined_name"),
     ],
 )
@@ -307,3 +312,65 @@ def test_a_dropout_that_is_forgotten_is_said_where_the_kata_has_none(shared_engi
 
     assert report.outcome == "passed"
     assert any("dropout.never" in note for note in report.reading["notes"])
+
+
+BEHIND_TOKENS = """
+class Heads(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.linear = nn.ModuleList([nn.Linear(width, width) for _ in range(4)])
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            layer(one).unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for layer, one in zip(self.linear, (query, key, value))
+        )
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        out = F.softmax(scores, dim=-1) @ v
+        return self.linear[-1](out.transpose(1, 2).flatten(2))
+"""
+
+
+def test_weights_of_another_shape_that_nobody_returns_hide_no_mistake(shared_engine):
+    wrong = BEHIND_TOKENS.replace("(self.h, -1)).transpose(1, 2)", "(self.h, -1))").replace(
+        "out.transpose(1, 2).flatten", "out.flatten"
+    )
+    right_one, wrong_one = (
+        shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (BEHIND_TOKENS, wrong)
+    )
+
+    assert right_one.outcome == "passed", right_one.ungraded_because
+    assert told(wrong_one) == {"split.order"}, wrong_one.ungraded_because
+
+
+DROPS_BY_A_MODULE = """
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor, dropout: nn.Module):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    return dropout(torch.softmax(scores, dim=-1)) @ v
+"""
+IN_A_DECODER = UNNAMED.replace("n_heads):", "n_heads, in_decoder=False):").replace(
+    "self.h = n_heads", "self.h, self.in_decoder = n_heads, in_decoder"
+)
+IN_A_DECODER = IN_A_DECODER.replace("sensors, images)", "sensors, images, images_lengths)").replace(
+    "        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)",
+    "        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
+    "        hidden = torch.arange(k.shape[2])[None] >= images_lengths[:, None]\n"
+    "        scores = scores.masked_fill(hidden[:, None, None], float('-inf'))\n"
+    "        if self.in_decoder:\n"
+    "            later = torch.ones(q.shape[2], k.shape[2]).tril().bool()\n"
+    "            scores = scores.masked_fill(later, float('-inf'))\n"
+    "        weights = torch.softmax(scores, dim=-1)",
+)
+
+
+@pytest.mark.parametrize(("kata", "text"), [("sdpa", DROPS_BY_A_MODULE), ("cross_attention", IN_A_DECODER)])
+def test_it_is_read_with_what_it_is_given(kata, text, shared_engine):
+    report = shared_engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because

@@ -185,7 +185,7 @@ class Read:
             return replace(read, left_out=read.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
         about = [name for name in self.source.contract.left_out.get("dropout", ()) if name != _EVAL]
         if not about and forgets_what_it_drops(self._text.encode()):
-            note = "It drops something and does not use the result (dropout.never). The kata has no dropout, so this is not graded"
+            note = "It drops something and does not use the result (dropout.never). The kata has none, so this is not graded"
             read = replace(read, notes=(*read.notes, note))
         failed = next((name for name in about if name in failures), None)
         if failed is not None and failures[failed].message.endswith(_NOT_REACHED):
