@@ -362,7 +362,7 @@ IN_A_DECODER = IN_A_DECODER.replace("sensors, images)", "sensors, images, images
     "        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
     "        hidden = torch.arange(k.shape[2])[None] >= images_lengths[:, None]\n"
     "        scores = scores.masked_fill(hidden[:, None, None], float('-inf'))\n"
-    "        if self.in_decoder:\n"
+    "        if self.in_decoder and torch.equal(sensors, images):\n"
     "            later = torch.ones(q.shape[2], k.shape[2]).tril().bool()\n"
     "            scores = scores.masked_fill(later, float('-inf'))\n"
     "        weights = torch.softmax(scores, dim=-1)",
