@@ -281,6 +281,7 @@ def attend(q, k, v):
 LOCAL_NAME = ATTEND.replace("self.h, self.d = n_heads,", "self.h, d = n_heads,").replace(
     "    def forward", "    def size(self):\n        d = 1\n        return d\n\n    def forward"
 )
+OTHER_NAME = ATTEND.replace("mask=None", "attn_mask=None").replace("if mask is", "if attn_mask is")
 LOCAL_FUNCTION = ATTEND.replace(
     "        B, T, E = x.shape\n",
     "        B, T, E = x.shape\n\n        def joined(self, heads):\n"
@@ -295,6 +296,7 @@ MISSPELT = ATTEND.replace("F.softmax(scores, dim=-1)", "torch.sofmax(scores, dim
         ("sdpa", ROOT_OF_A_SIZE, "numerics.root_of_number"),
         ("mha", LOCAL_FUNCTION, "python.undefined_name"),
         ("mha", LOCAL_NAME, "python.undefined_name"),
+        ("mha", OTHER_NAME, "python.undefined_name"),
         ("mha", MISSPELT, "python.undefined_name"),
     ],
 )

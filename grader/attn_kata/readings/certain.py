@@ -83,9 +83,19 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
 
 
 def _is_never_imported(raised: Raised, structure: Structure) -> bool:
-    """Whether a usual name of torch or Python is imported by nothing; any other name may be another file's."""
+    """Whether a usual name of torch or Python is imported by nothing, or it is a part of an argument's name: `mask` of
+    `attn_mask`. Any other name may be another file's.
+    """
     found = own_exceptions.UNDEFINED.search(raised.text)
-    return found is not None and found[1] in _USUAL and found[1] not in structure.imports
+    if found is None or found[1] in structure.imports:
+        return False
+    line, function = raised.frames[-1]
+    around = _around(line, structure)
+    inside = [] if around is None else ast.walk(ast.parse(textwrap.dedent(around.text)))
+    called = function.rpartition(".")[2]
+    named = [one for one in inside if isinstance(one, ast.FunctionDef) and one.name == called]
+    taken = {argument.arg for one in named for argument in (*one.args.args, *one.args.kwonlyargs)}
+    return found[1] in _USUAL or any(found[1] in name.split("_") for name in taken)
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
