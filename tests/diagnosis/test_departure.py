@@ -273,17 +273,6 @@ def test_which_layer_makes_what_is_named_beside_another_mistake(shared_engine, e
     assert named(graded(shared_engine, edited(PLAIN, *edits))) == ids
 
 
-def test_a_split_of_some_that_is_right_is_not_named(shared_engine):
-    """Where the right heads are computed too, it may be something else that uses the others."""
-    beside = (
-        "        scores = q @ k.transpose(-2, -1)\n",
-        "        scores = q @ k.roll(1, 2).transpose(-2, -1)\n        k.reshape(B, T, E).view(B, self.H, T, self.D)\n",
-    )
-    report = graded(shared_engine, edited(PLAIN, beside))
-
-    assert named(report) == set()
-
-
 def test_what_is_read_from_a_forged_reply_is_no_more_than_its_numbers():
     def reply(*texts: str) -> wire.Reply:
         part = wire.TensorReply(

@@ -306,6 +306,16 @@ def test_what_raises_in_every_call_by_its_own_mistake_is_named(kata, text, id, s
     assert told(report) == {id}, report.ungraded_because
 
 
+def test_a_method_that_only_sets_a_dropout_forgets_nothing(shared_engine):
+    text = ATTEND.replace("width, n_heads):", "width, n_heads, p):").replace(
+        "self.h, self.d = n_heads,", "self.set_dropout(p)\n        self.h, self.d = n_heads,"
+    )
+    text = text.replace("    def forward", "    def set_dropout(self, p):\n        self.p = p\n\n    def forward")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+
+
 def test_a_dropout_that_is_forgotten_is_said_where_the_kata_has_none(shared_engine):
     text = UNNAMED.replace("self.h = n_heads", "self.h, self.drop = n_heads, nn.Dropout(0.1)").replace(
         "        return self.o(", "        dropped = self.drop(weights)\n        return self.o("

@@ -37,8 +37,25 @@ def test_it_is_named_with_its_line(kata, text, shared_engine):
 def test_another_mistake_is_named_beside_it(shared_engine):
     report = graded(shared_engine, ALWAYS.replace(" / math.sqrt(self.d)", ""))
 
-    assert "scale.missing" in told(report)
-    assert report.outcome == "failed"
+    assert told(report) == {"mask.none", "scale.missing"}
+
+
+NONE_ELSEWHERE = {
+    "a_helper_that_returns_nothing": (
+        "scores = scores.masked_fill(mask == 0",
+        "scores = None and scores.masked_fill(mask == 0",
+    ),
+    "a_table_that_is_not_there": ("scores = q @", "self.table = None\n        scores = self.table + q @"),
+}
+
+
+@pytest.mark.parametrize("name", NONE_ELSEWHERE)
+def test_none_in_the_place_of_something_else_is_no_mask(name, shared_engine):
+    old, new = NONE_ELSEWHERE[name]
+    assert old in ATTEND
+    report = graded(shared_engine, ATTEND.replace(old, new, 1))
+
+    assert "mask.none" not in told(report)
 
 
 def test_a_mask_that_must_be_given_is_no_mistake(shared_engine):

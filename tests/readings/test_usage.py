@@ -53,6 +53,11 @@ UNTYPED = UNTYPED.replace("return self.attend(GIVEN)", "m = memory\n        retu
     [
         (UNTYPED, "x, m, m", {"context.query_length"}),
         (UNTYPED, "x, x, x", set()),
+        (
+            UNTYPED.replace("m = memory", "m = x") + "\n    def other(self, memory):\n        m = memory\n",
+            "x, m, m",
+            set(),
+        ),
         (USER, "x, memory, memory", {"context.query_length"}),
         (USER, "self.norm(x), memory, memory", {"context.query_length"}),
         (HANDED_IN, "x, memory, memory", {"context.query_length"}),

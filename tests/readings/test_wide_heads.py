@@ -130,6 +130,12 @@ def test_wide_heads_of_one_layer_are_read(text, old, new, mistake, shared_engine
     assert [one.id for found in report.diagnosis for one in found.mistakes] == [mistake] * bool(mistake)
 
 
+def test_heads_of_twice_the_width_are_read(shared_engine):
+    twice = FIXED.replace("64 * n_heads", "2 * dim").replace("64**-0.5", "q.shape[-1] ** -0.5")
+
+    assert graded(twice, shared_engine).outcome == "passed"
+
+
 def test_a_width_that_is_a_number_is_typed_back(shared_engine):
     by_width = FIXED.replace("64**-0.5", "x.shape[-1] ** -0.5")
     report = graded(by_width, shared_engine)

@@ -104,8 +104,11 @@ def diagnose(
     finite = _finite_fill(code)
     asked = [ask(pipeline, attempt, reference) for pipeline in pipelines]
     fixed_rank = any(one.fixed_rank() for one in asked)
-    causes = (asks_for_truth, is_of_none)  # of a mask, or of none: what is answered shows the other mistakes
-    asked = [one.without_raised() if one.fixed_rank() or any(map(one.raised_for, causes)) else one for one in asked]
+    needs_mask = any(one.raised_without_mask(is_of_none) for one in asked)
+    asked = [  # what it answers shows its other mistakes
+        one.without_raised() if one.fixed_rank() or one.raised_for(asks_for_truth) or needs_mask else one
+        for one in asked
+    ]
     if lines.squeezes_all(source):  # a size of 1 is lost there, and nothing else is told from its numbers
         asked = [one.without_ones() for one in asked]
     sets = [_explain(pipeline, one, finite, source) for pipeline, one in zip(pipelines, asked, strict=True)]
@@ -129,6 +132,7 @@ def diagnose(
         explained=explained,
         found=frozenset(id for one in sets if len(one) == 1 for id in one[0]),
         fixed_rank=fixed_rank,
+        needs_mask=needs_mask,
     )
     shown: dict[str, int | None] = {}
     for symptom in (*symptoms, *EVERYWHERE):

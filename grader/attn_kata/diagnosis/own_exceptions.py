@@ -67,9 +67,8 @@ def misspelt(attribute: str) -> bool:
 def lacks_in_torch(text: str) -> bool:
     """Whether it is nearly the name of something that torch has. A name that is not may be of another version."""
     found = OF_TORCH.search(text)
-    return found is not None and bool(
-        difflib.get_close_matches(found[1], [*dir(torch), *dir(torch.nn.functional)], 1, 0.8)
-    )
+    known = [*dir(torch), *dir(torch.nn), *dir(torch.nn.functional)]
+    return found is not None and bool(difflib.get_close_matches(found[1], known, 1, 0.8))
 
 
 def mistake(raised: Raised, code: str) -> str | None:

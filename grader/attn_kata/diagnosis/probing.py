@@ -63,6 +63,17 @@ class ProbeResults:
         raised = [answer.raised for answer in self.answers if answer.output is None]
         return 0 < len(raised) < len(self.answers) and all(map(cause, raised))
 
+    def raised_without_mask(self, cause: Callable[[str], bool]) -> bool:
+        """Whether every probe without one of its inputs raised for this cause, and every other one was answered."""
+        told = [
+            (any(one is None for one in call.probe.args), answer)
+            for call, answer in zip(self.calls, self.answers, strict=True)
+        ]
+        without = [answer for is_left_out, answer in told if is_left_out]
+        given = [answer for is_left_out, answer in told if not is_left_out]
+        answered = bool(given) and all(one.output is not None for one in given)
+        return answered and bool(without) and all(one.output is None and cause(one.raised) for one in without)
+
     def without_raised(self) -> ProbeResults:
         """The probes that were answered."""
         return self._only([answer.output is not None for answer in self.answers])

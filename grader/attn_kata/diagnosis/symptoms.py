@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from attn_kata.diagnosis import lines, own_exceptions
 from attn_kata.diagnosis.outcomes import about_shapes
-from attn_kata.properties.failures import NAN_ON_BOTH_SIDES, AttemptRaised, PropertyFailed, Raised
+from attn_kata.properties.failures import NAN_ON_BOTH_SIDES, AttemptRaised, PropertyFailed, Raised, RaisedWithoutMask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class Evidence:
     nan_where_masked: bool = False  # all probes with a masked key gave only NaN
     explained: bool = False  # sets of mistakes give all its values, or they are right
     found: frozenset[str] = frozenset()  # mistakes that reproduce the values of an entry point
+    needs_mask: bool = False  # every probe without a mask raised about None, and those with one were answered
     fixed_rank: bool = False  # all probes with one number of dimensions were answered, and no others
 
     def all_raised(self) -> tuple[Raised, ...]:
@@ -134,9 +135,9 @@ def asks_for_truth(message: str) -> bool:
 
 # masked_fill(None == 0, …) is given a bool that is no tensor.
 _OF_NONE = re.compile(
-    r"NoneType|(?:masked_fill|where)\w*\(\) received an invalid combination of arguments - got \([^()]*\bbool\b"
+    r"NoneType|(?:masked_fill|where)\w*\(\) received an invalid combination of arguments - got \([^()=]*\bbool\b"
 )
-_OF_A_MASK = re.compile(r"(?i)mask|msk|pad|keep|valid|allowed|bias|len")
+_OF_A_MASK = re.compile(r"(?i)mask|msk|keep|valid|allowed")
 
 
 def is_of_none(message: str) -> bool:
@@ -145,9 +146,12 @@ def is_of_none(message: str) -> bool:
 
 
 def _no_mask(evidence: Evidence) -> int | None:
-    """It raises for the mask that is not given, in a line about masks."""
-    told = (raised for raised in evidence.all_raised() if is_of_none(raised.text))
-    return next((one.line for one in told if _OF_A_MASK.search(evidence.line_text(one.line))), None)
+    """It raises for the mask that is not given: in every call without one, and in a line about masks."""
+    for failure in evidence.failures.values():
+        if isinstance(failure, RaisedWithoutMask):
+            return failure.raised.line or 0
+    told = (raised for raised in evidence.raised if evidence.needs_mask and is_of_none(raised.text))
+    return next((one.line or 0 for one in told if _OF_A_MASK.search(evidence.line_text(one.line))), None)
 
 
 def _bool_arithmetic(evidence: Evidence) -> int | None:

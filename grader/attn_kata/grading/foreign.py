@@ -20,7 +20,7 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.cases import Drawn, Sizes
-from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, ReadyMade
+from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, RaisedWithoutMask, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.readings import (
     advice,
@@ -157,8 +157,6 @@ class Read:
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
         of_a_guess |= set(ids) <= set(own_exceptions.IDS) and not diagnosed.reproduced
-        # None may be what the reading gives for a mask that must be given.
-        of_a_guess |= set(ids) <= {"mask.none"} and self.chosen.without_mask is None
         # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
         of_a_guess |= set(ids) <= diagnosed.in_part and not any(
             id.startswith(_sure_in_part(diagnosed, self.chosen.reading)) for id in ids
@@ -269,13 +267,13 @@ class Read:
     def _with_no_mask(
         self, findings: list[Finding], failures: dict[str, PropertyFailed]
     ) -> tuple[list[Finding], dict[str, PropertyFailed]]:
-        """The findings; and that one fails which asks without a mask, where the code takes that for None and raises."""
+        """The findings; where the code raises without a mask, because it uses None as a tensor, one that asks so fails."""
         raised = self.chosen.without_mask
-        held = {one.property for one in findings if one.tier == "core" and one.outcome == "passed"}
-        name = next((one for one in ("values", *sorted(held)) if one in held), None)
-        if raised is None or not is_of_none(raised.text) or name is None:
+        held = {one.property for one in findings if one.outcome == "passed"}
+        name = next((one for one in ("values", "output_shape") if one in held), "")
+        if raised is None or not is_of_none(raised.text) or not name:
             return findings, failures
-        failure = AttemptRaised(raised)
+        failure = RaisedWithoutMask(raised)
         changed = [
             replace(one, outcome="failed", message=failure.message) if one.property == name else one for one in findings
         ]

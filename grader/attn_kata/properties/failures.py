@@ -94,6 +94,10 @@ class AttemptRaised(NoAnswer):
         return self.raised.types[0] == "NotImplementedError" and "is not written yet" in self.raised.text
 
 
+class RaisedWithoutMask(AttemptRaised):
+    """The attempt raised where it was called without a mask, which its call allows to leave out."""
+
+
 class RaisedAnother(PropertyFailed):
     """The property needs an exception of one type, and the attempt raised one of another type."""
 

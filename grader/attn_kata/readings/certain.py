@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 
 from attn_kata.diagnosis import own_exceptions
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import Search
-from attn_kata.readings.structure import Definition, Structure, code_of
+from attn_kata.readings.structure import Definition, Structure, code_of, tree_of
 
 # About strides and views, and about how a function of the source is called: no input has a part in them.
 _OF_THE_CODE = re.compile(
@@ -37,7 +36,7 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
 def returns_nothing(definition: Definition) -> bool:
     """Whether the call of a definition never returns a value nor keeps one; what another class gives it is not known."""
     name = "forward" if definition.is_class else definition.name
-    trees = ast.walk(ast.parse(textwrap.dedent(definition.text)))
+    trees = ast.walk(tree_of(definition.text))
     called = [one for one in trees if isinstance(one, ast.FunctionDef) and one.name == name]
     answers = [one for each in called for one in ast.walk(each) if isinstance(one, (ast.Return, ast.Raise))]
     inside = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Attribute)]
@@ -83,19 +82,26 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
 
 
 def _is_never_imported(raised: Raised, structure: Structure) -> bool:
-    """Whether a usual name of torch or Python is imported by nothing, or it is a part of an argument's name: `mask` of
-    `attn_mask`. Any other name may be another file's.
+    """Whether nothing imports a usual name of torch or Python, or a mask has another name: `mask`, and `attn_mask` is taken.
+
+    Any other name may be another file's, or come with a `*`.
     """
     found = own_exceptions.UNDEFINED.search(raised.text)
     if found is None or found[1] in structure.imports:
         return False
+    return found[1] in _USUAL or ("*" not in structure.imports and _is_a_taken_mask(found[1], raised, structure))
+
+
+def _is_a_taken_mask(name: str, raised: Raised, structure: Structure) -> bool:
+    """Whether it is a part of the name of a mask that the function takes, and is no function itself."""
     line, function = raised.frames[-1]
     around = _around(line, structure)
-    inside = [] if around is None else ast.walk(ast.parse(textwrap.dedent(around.text)))
+    if around is None or "mask" not in name.lower() or re.search(rf"\b{name}\(", around.text):
+        return False
     called = function.rpartition(".")[2]
-    named = [one for one in inside if isinstance(one, ast.FunctionDef) and one.name == called]
-    taken = {argument.arg for one in named for argument in (*one.args.args, *one.args.kwonlyargs)}
-    return found[1] in _USUAL or any(found[1] in name.split("_") for name in taken)
+    named = [one for one in ast.walk(tree_of(around.text)) if isinstance(one, ast.FunctionDef) and one.name == called]
+    taken = {each.arg for one in named for each in (*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs)}
+    return any(name in each.split("_") for each in taken)
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
@@ -106,7 +112,7 @@ def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
     if found is None or around is None:
         return False
     first = around.lines[0] - 1  # of the source, before the definition
-    for function in ast.walk(ast.parse(textwrap.dedent(around.text))):
+    for function in ast.walk(tree_of(around.text)):
         if isinstance(function, ast.FunctionDef) and function.lineno <= line - first <= (function.end_lineno or 0):
             inside = [one for one in ast.walk(function) if isinstance(one, ast.stmt)]
             loops = [one for one in inside if isinstance(one, (ast.For, ast.While))]

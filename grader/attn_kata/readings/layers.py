@@ -115,7 +115,7 @@ def with_layers(
 
 def _beside_x(reading: Reading, shapes: Shapes) -> list[Reading]:
     """The reading; of an output layer that is given x beside the heads' result, once for each order of the two."""
-    if shapes.get(reading.o.weight) != (LOOK["E"], 2 * LOOK["E"]):
+    if shapes.get(reading.o.weight) != (LOOK["E"], 2 * LOOK["E"]) or reading.o.layout == "wide":
         return [reading]
     return [replace(reading, o=replace(reading.o, layout=layout)) for layout in ("left", "right")]
 

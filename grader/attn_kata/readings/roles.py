@@ -45,9 +45,9 @@ def call_inputs(definition: Definition) -> dict[str, str]:
     of_x = [name for name, what in found.items() if what != "mask"]
     if len(open_) == 1 and [found[name] for name in of_x] == ["x"]:  # two inputs, and their names say nothing
         takes = _layers_that_take(open_[0], definition.reached)
-        if takes and takes <= {"k", "v"}:
+        if takes == {"k", "v"}:
             found[open_[0]] = "context"
-        elif takes == {"q"} and "q" not in _layers_that_take(of_x[0], definition.reached):
+        elif takes == {"q"} and _layers_that_take(of_x[0], definition.reached) == {"k", "v"}:
             found |= {open_[0]: "x", of_x[0]: "context"}
     if [what for what in found.values() if what != "mask"] == ["context"] and not open_:
         found = {name: "x" if what == "context" else what for name, what in found.items()}  # forward(self, z)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from dataclasses import dataclass, field
 
 from attn_kata.readings import vocabulary
@@ -131,6 +133,14 @@ class Structure:
 def code_of(text: str) -> str:
     """The text without comments and docstrings: `1 / n_heads of it` in a comment makes no heads."""
     return re.sub(r"(?s)(?:^|(?<=\n))\s*[rR]?(\"{3}|'{3}).*?\1|#[^\n]*", "", text)
+
+
+def tree_of(text: str) -> ast.Module:
+    """A definition as a tree; an empty one where it cannot be parsed by itself, as with text at the first column."""
+    try:
+        return ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
 
 
 def without_log_softmax(text: str) -> str:

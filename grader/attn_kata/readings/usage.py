@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator
 
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings.structure import Definition, Structure, tree_of
 
 _ATTENTION = re.compile(r"att", re.IGNORECASE)
 _ANOTHER_LENGTH = re.compile(r"enc|mem|src|source|context|cond|^e_", re.IGNORECASE)
@@ -26,8 +25,10 @@ def _calls(definition: Definition, other: Definition, structure: Structure) -> l
     held |= {one.name for one in other.build if re.search(rf"\b{re.escape(definition.name)}\b", one.annotation)}
     if not _has_another(definition, structure):  # DecoderLayer(size, self_attn, src_attn), which is given nothing else
         held |= {one.name for one in other.build if _ATTENTION.search(one.name)}
-    tree = ast.parse(textwrap.dedent(other.text))
-    _Renamed(dict(_renamed(tree))).visit(tree)
+    tree = tree_of(other.text)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            _Renamed(dict(_renamed(function))).visit(function)
     return [
         one
         for one in ast.walk(tree)
@@ -44,11 +45,15 @@ def _has_another(definition: Definition, structure: Structure) -> bool:
     return any(one.is_class and one is not definition and _ATTENTION.search(one.name) for one in structure.definitions)
 
 
-def _renamed(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The local names that are other names for something: `m = memory`."""
-    for one in ast.walk(tree):
+def _renamed(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """The local names that are set once, to another name: `m = memory`."""
+    inside = list(ast.walk(function))
+    stored = [one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    for one in inside:
         if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and isinstance(one.value, ast.Name):
-            yield one.targets[0].id, one.value.id
+            name, value = one.targets[0].id, one.value.id
+            if stored.count(name) == 1 and value not in stored:
+                yield name, value
 
 
 class _Renamed(ast.NodeTransformer):

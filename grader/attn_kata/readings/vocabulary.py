@@ -292,6 +292,8 @@ def _is_width_of_a_head(own: str, text: str) -> bool:
 
 def _is_width_of_x(own: str, name: str, text: str) -> bool:
     """Whether a layer takes as many inputs and makes all heads, `Linear(k, heads * k)`, or one: `Linear(h_dim, head_size)`."""
+    if re.search(rf"Linear\(\s*(?!{own}\s*,)[\w.]+\s*,[^()\n]*{own}", text):
+        return False  # it is made of something wider
     made = re.findall(rf"Linear\(\s*{own}\s*,\s*([^()\n,]+)", text)
     heads = r"\b(?:num_?|n_?)?heads?\b"
     others = (re.fullmatch(r"(?:\w+\.)*(\w+)", size.strip()) for size in made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
@@ -105,9 +106,24 @@ def never(program: Program) -> int | None:
 
 def forgotten(program: Program) -> list[ast.Call]:
     """The live calls of something that drops, also by its name alone, whose result nobody uses."""
-    named = [call for call in program.calls() if "drop" in callee(call)]
-    called = [call for call in (*_applied(program), *named) if call in program.parents]
-    return [call for call in called if goes_nowhere(program, program.parents[call])]
+    named = [call for call in program.calls() if _DROPS.fullmatch(callee(call))]
+    called = [
+        call for call in (*_applied(program), *named) if call in program.parents and _DROPS.fullmatch(callee(call))
+    ]
+    return [call for call in called if goes_nowhere(program, program.parents[call]) and not _is_in_place(program, call)]
+
+
+# Not set_dropout, which drops nothing, nor dropout_, which changes what it is given.
+_DROPS = re.compile(
+    r"_?(?:(?:attn|attention|weights?|apply|do)_)?drop(?:out)?(?:_?(?:layer|module|attn|attention|weights|\d))?"
+)
+
+
+def _is_in_place(program: Program, call: ast.Call) -> bool:
+    """Whether what is dropped changes in its place: F.dropout(x, inplace=True), or a layer that is made so."""
+    made = program.value(call.func)
+    given = [keyword(one, "inplace") for one in (call, made) if isinstance(one, ast.Call)]
+    return any(isinstance(one, ast.Constant) and one.value is True for one in given)
 
 
 def renormalised(program: Program) -> int | None:
