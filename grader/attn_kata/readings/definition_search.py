@@ -234,7 +234,7 @@ class DefinitionSearch:
         if reading.returns_weights and (after := scores.layers_after(self.definition)):
             said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
         if raised := self.without_mask(reading, answers=answers):
-            why = f": {raised.text.partition(chr(10))[0][:100]}" if raised.text else ""
+            why = f": {raised.text.partition(' - got')[0][:100]}" if raised.text else ""
             said.append(
                 f"Without its mask, which its call allows to leave out, it raises {raised.types[0]}{why}. "
                 "All else is graded with a mask in every call"

@@ -107,16 +107,13 @@ def never(program: Program) -> int | None:
 def forgotten(program: Program) -> list[ast.Call]:
     """The live calls of something that drops, also by its name alone, whose result nobody uses."""
     named = [call for call in program.calls() if _DROPS.fullmatch(callee(call))]
-    called = [
-        call for call in (*_applied(program), *named) if call in program.parents and _DROPS.fullmatch(callee(call))
-    ]
+    random = [call for call in _applied(program) if callee(call) in _RANDOM]
+    called = [call for call in (*named, *random) if call in program.parents]
     return [call for call in called if goes_nowhere(program, program.parents[call]) and not _is_in_place(program, call)]
 
 
 # Not set_dropout, which drops nothing, nor dropout_, which changes what it is given.
-_DROPS = re.compile(
-    r"_?(?:(?:attn|attention|weights?|apply|do)_)?drop(?:out)?(?:_?(?:layer|module|attn|attention|weights|\d))?"
-)
+_DROPS = re.compile(r"(?!_*(?:set|reset|init|make|build|get|update|enable|disable)_)\w*drop\w*(?<!_)")
 
 
 def _is_in_place(program: Program, call: ast.Call) -> bool:
