@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ import pytest
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 gc.disable()  # until everything is collected: importing the tests and torch leaves almost no garbage, as in the engine
+
+os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""  # as in the engine: see its server.py
 
 # A run that was started in the background may have inherited an ignored SIGINT, and would hand it on to what it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -3,7 +3,7 @@
 attempts/<kata>/<theme>/<name>.py is one attack. Its header says, after what it does:
     # outcome: passed | failed | ungraded     the verdict; "not passed" where it is not said
     # fails: PROPERTY                         one that fails
-    # says: TEXT                              part of some finding's message, or of why it was not graded
+    # says: TEXT | TEXT                       part of some finding's message, or of why it was not graded; one of these
     # seconds: NUMBER                         for one call, where it needs more than others
     # open: CONFIGURATION, ...                where it gets through; there it prints BREACH, and nowhere else
 In the text @ROOT@ is where the katas are, @CANARY@ a folder of the person's, @SECRET@ what its files and environment hold.
@@ -190,7 +190,7 @@ def assert_honest(attack: Attack, report: Report) -> None:
         assert report.outcome != "passed"
     else:
         assert report.outcome == attack.outcome, said
-    assert any(attack.says in text for text in said), said
+    assert any(says in text for says in attack.says.split(" | ") for text in said), said
     if attack.fails is not None:
         assert {finding.property: finding.outcome for finding in report.findings}[attack.fails] == "failed", said
 

@@ -373,6 +373,17 @@ def test_a_spawning_engine_cancels_tells_faults_and_grades_on(spawning, referenc
 
 
 @linux
+def test_a_spawning_engine_goes_on_after_a_grading_that_was_cancelled_while_torch_was_loading(reference):
+    with Engine(_role="spawning") as engine:
+        threading.Timer(0.2, engine.cancel).start()
+        with pytest.raises(GradingCancelled):
+            grade(engine, reference)
+        assert not engine._ready  # it was cancelled before the first grader had loaded torch
+
+        assert [grade(engine, reference, properties=("values",)).outcome for _ in range(2)] == ["passed"] * 2
+
+
+@linux
 @pytest.mark.usefixtures("ready_engines")
 @pytest.mark.parametrize("role", ["engine", "spawning"])
 def test_an_engine_that_is_killed_is_a_fault_and_its_children_go_with_it(role, gone):

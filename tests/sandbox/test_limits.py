@@ -93,3 +93,11 @@ def test_nothing_is_left_of_the_environment(in_child, tmp_path, monkeypatch):
 
     assert "SECRET_TOKEN" not in outcome.value[0]
     assert outcome.value[0]["HOME"] == outcome.value[1] == str(tmp_path)
+
+
+def test_a_gpu_is_not_seen(in_child, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+
+    seen = in_child(lambda: dict(os.environ)).value
+
+    assert (seen["CUDA_VISIBLE_DEVICES"], seen["HIP_VISIBLE_DEVICES"]) == ("", "")

@@ -21,6 +21,7 @@ import torch
 from attn_kata import sandbox
 from attn_kata.attempt.compile_off import disable_compile
 from attn_kata.attempt.executor import Executor, Tensors
+from attn_kata.attempt.gpus_off import hide_gpus
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Load
 
@@ -111,6 +112,7 @@ def _redirect(output: int | None) -> None:
 def _serve(stream: Stream) -> None:
     executor = Executor()
     disable_compile()
+    hide_gpus()
     _hide_package()
 
     arrived = bytearray()

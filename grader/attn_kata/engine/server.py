@@ -15,6 +15,8 @@ import traceback
 
 # Set before torch is imported: OpenMP reads it once. A child forked after a parallel operation would hang in its next one.
 os.environ["OMP_NUM_THREADS"] = "1"
+# The same for GPUs: a grading has none. With one, a process that is forked after a backward pass could make none itself.
+os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
 
 
 def main() -> None:
@@ -62,6 +64,8 @@ def _import_torch() -> None:
     import torch
 
     torch.set_num_threads(1)
+    # torch asks the driver once and keeps the answer. A sandbox refuses the question, and torch would warn of that there.
+    torch.cuda.is_available()
 
 
 class _exit_with_face:

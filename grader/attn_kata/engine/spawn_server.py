@@ -39,6 +39,7 @@ class SpawnServer:
         self._grader: _SpawnedGrader | None = None
         self._spare: _SpawnedAttempt | None = None
         self._attempt: _SpawnedAttempt | None = None
+        self._ready = False  # whether the face knows that torch is loaded: a grading may be cancelled before that
 
     def serve(self) -> None:
         """Answer requests until the face is gone."""
@@ -47,17 +48,14 @@ class SpawnServer:
         threading.Thread(target=_forward_messages, args=(self._requests, self, self._events), daemon=True).start()
         try:
             self._start_missing_children()
-            ready = False
             while True:
                 sender, message = self._events.get()
-                if sender is self._grader and isinstance(message, messages.Ready) and not ready:
-                    channel.send(self._reports, messages.Ready())
-                    ready = True
-                elif sender is self._grader and message is None and not ready:
+                if sender is self._grader and isinstance(message, messages.Ready):
+                    self._tell_ready()
+                elif sender is self._grader and message is None and not self._ready:
                     raise RuntimeError("the grader process did not start")
                 elif sender is self and isinstance(message, messages.Grade):
-                    self._grade(message, self._next_request(), ready=ready)
-                    ready = True
+                    self._grade(message, self._next_request())
                     self._start_missing_children()
                 elif sender is self and message is None:
                     return
@@ -67,6 +65,11 @@ class SpawnServer:
             for child in (self._grader, self._attempt, self._spare):
                 if child is not None:
                     child.end()
+
+    def _tell_ready(self) -> None:
+        if not self._ready:
+            channel.send(self._reports, messages.Ready())
+            self._ready = True
 
     def _start_missing_children(self) -> None:
         """Start a grader and a spare attempt process where they are missing. Both begin to import torch."""
@@ -84,21 +87,21 @@ class SpawnServer:
                 return message
             self._events.put((sender, message))  # a Ready of the grader: keep it for later
 
-    def _grade(self, asked: messages.Grade, source: Message, *, ready: bool) -> None:
+    def _grade(self, asked: messages.Grade, source: Message) -> None:
         grader = self._grader
         assert grader is not None
         try:
             with contextlib.suppress(channel.ChannelClosed):  # its end will arrive as an event
                 channel.send(grader.requests, asked)
                 channel.send(grader.requests, source)
-            message = self._serve_grader(grader, ready=ready)
+            message = self._serve_grader(grader)
         finally:
             self._grader = None
             grader.end()
             self._end_attempt()
         channel.send(self._reports, message)
 
-    def _serve_grader(self, grader: _SpawnedGrader, *, ready: bool) -> Message:
+    def _serve_grader(self, grader: _SpawnedGrader) -> Message:
         """Serve the grader's requests for attempt processes. Return the message for the face when the grading is over."""
         while True:
             sender, message = self._events.get()
@@ -114,8 +117,7 @@ class SpawnServer:
                 if message is None:
                     return messages.Fault(text="the grader process ended without a report")
                 if isinstance(message, messages.Ready):
-                    if not ready:
-                        channel.send(self._reports, message)
+                    self._tell_ready()
                 elif isinstance(message, messages.NewAttempt):
                     self._end_attempt()
                     self._attempt, self._spare = self._spare or _SpawnedAttempt(self._folders), None

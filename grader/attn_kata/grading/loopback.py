@@ -12,6 +12,7 @@ import torch
 from attn_kata.attempt import child
 from attn_kata.attempt.compile_off import disable_compile
 from attn_kata.attempt.executor import Executor
+from attn_kata.attempt.gpus_off import hide_gpus
 from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.grading.connection import Connection, Ended
 from attn_kata.grading.grade import Loaded, grade
@@ -26,6 +27,7 @@ SECONDS = 240.0  # no attempt of our own is made to be slow, and a machine may b
 def grade_here(source: bytes, *, attempt: str, loaded: Loaded) -> Report:
     """Grade an attempt of our own in this process. `attempt` is the name that the report shows."""
     disable_compile()
+    hide_gpus()
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)  # whatever the attempt before has set
     torch.set_grad_enabled(True)

@@ -23,6 +23,9 @@ def enter(folder: str) -> None:
         PATH="",
         OMP_NUM_THREADS="1",
         MKL_NUM_THREADS="1",
+        # The inputs are on the processor. Code that asks whether there is a GPU is told that there is none.
+        CUDA_VISIBLE_DEVICES="",
+        HIP_VISIBLE_DEVICES="",
         # Parts of torch create these folders when they are imported. This one exists already.
         TORCHINDUCTOR_CACHE_DIR=folder,
         TRITON_CACHE_DIR=folder,

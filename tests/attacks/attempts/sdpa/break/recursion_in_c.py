@@ -1,6 +1,6 @@
-# Recursion without end in C, past the limit that Python would set.
+# Recursion without end in C, past the limit that Python would set. Python 3.12 has a limit of its own there.
 # outcome: failed
-# says: it crashed (SIGSEGV)
+# says: it crashed (SIGSEGV) | raised RecursionError
 import sys
 
 sys.setrecursionlimit(10**9)
