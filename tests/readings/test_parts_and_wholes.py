@@ -9,7 +9,7 @@ import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
-from attn_kata.readings import inference
+from attn_kata.readings import inference, structure, syntax
 
 # What is around the attention and cannot be built: it wants a checkpoint.
 WRAPPER = """
@@ -204,3 +204,62 @@ def test_a_static_method_is_graded_and_its_mistake_named_at_its_line(tmp_path, f
     assert "scale.no_sqrt" in failed.stdout
     assert "> 10  scores = query @ key" in failed.stdout
     assert graded_as_a_person_does(adapted, "--kata", "sdpa", "--strict").returncode == 0
+
+
+STEPS = """
+class OneHead(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(d_in, d_out, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).transpose(1, 2)
+        return torch.softmax(scores / self.key(x).shape[-1] ** 0.5, dim=1) @ self.value(x)
+
+
+class MultiHeadWrapper(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.heads = nn.ModuleList([OneHead(d_in, d_out) for _ in range(num_heads)])
+
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.heads], dim=-1)
+"""
+ALL_HEADS = """
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, d_out // num_heads
+        self.query, self.key, self.value = (nn.Linear(d_in, d_out, bias=False) for _ in range(3))
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q, k, v = (f(x).view(b, n, self.num_heads, -1).transpose(1, 2) for f in (self.query, self.key, self.value))
+        context = torch.softmax(q @ k.transpose(2, 3) / self.head_dim**0.5, dim=-1) @ v
+        return self.out_proj(context.transpose(1, 2).reshape(b, n, -1))
+"""
+AROUND = """
+
+class HeadsWithFFN(nn.Module):
+    def __init__(self, vocab_size, width):
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, width)
+        self.attention_heads = MultiHeadWrapper(width, width // 4, 4)
+        self.net = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, vocab_size))
+
+    def forward(self, idx):
+        return self.net(self.attention_heads(self.tokens(idx)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [(STEPS, "MultiHeadWrapper"), (STEPS + ALL_HEADS, "MultiHeadAttention"), (STEPS + AROUND, "MultiHeadWrapper")],
+    ids=["a_list_of_heads", "beside_all_heads_in_one", "in_a_model"],
+)
+def test_a_list_of_heads_is_meant_unless_all_heads_are_in_one_class(source, name):
+    found = structure.attention_like(syntax.of_source((HEAD + source).encode()))
+
+    assert found[0].name == name

@@ -136,7 +136,10 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     if definition.is_class and not layered and _is_plain_product(definition, text):
         return ["multiplicative_attention"]
     if not definition.is_class or not layered:
-        return ["sdpa"]
+        # What splits and joins heads is more than a product of q, k and v, which one head alone would not show.
+        splits = definition.is_class and "H" in [vocabulary.size_in(one.name, text) for one in definition.build]
+        splits = splits and re.search(r"view\(|reshape\(|rearrange\(|chunk\(|split\(|unflatten\(", text) is not None
+        return ["qkv_attention", "sdpa"] if splits else ["sdpa"]
     if _scores(definition, text):
         return _scores(definition, text)
     sizes = [vocabulary.size_in(one.name, text) for one in definition.build]

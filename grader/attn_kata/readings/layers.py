@@ -26,8 +26,9 @@ def with_layers(
         for path, shape in shapes.items()
         if len(shape) > 1 and not _in_bypassed(path, reading) and not _is_bias(path, shapes)
     }
-    if not weights:
-        return []
+    if not weights:  # who calls it makes q, k and v, and what becomes of the result
+        splits = contract.takes_qkv and "H" in {value for _, value in reading.build}
+        return [replace(reading, alike=contract.has_own_sizes)] if splits else []
     groups = _groups(weights, int(LOOK["H"]), may_be_wide=contract.has_heads)
     wanted = [
         role for role in ("q", "k", "v", "o") if role in contract.layers or ("qkv" in contract.layers and role != "o")

@@ -175,7 +175,7 @@ class Limits:
             lacking = ["k"] * (not reading.k.weight)
         else:
             lacking = [role for role in ("q", "k", "v") if role in layers and not reading.layer(role).weight]
-            few = len(lacking) == 1 or (len(lacking) == 3 and bool(reading.o.weight))
+            few = len(lacking) == 1 or (len(lacking) == 3 and (bool(reading.o.weight) or self.contract.takes_qkv))
             lacking = lacking if few and ".*." not in layers[lacking[0]].name else []
         return frozenset(f"{layers[role].name}.{part}" for role in lacking for part in ("weight", "bias"))
 

@@ -149,14 +149,17 @@ def without_log_softmax(text: str) -> str:
 
 
 def is_model(one: Definition) -> bool:
-    """Whether a definition is a whole model, or a block, around an attention: by its name, or by recurrent layers.
+    """Whether a definition is a whole model, or a block, around an attention: by its name, or by layers of tokens or steps.
 
     A MultiHeadAttentionBlock that has the layers for q and k itself, or joins the heads, is the attention.
     """
     attends = _ATTENTION.search(one.name) is not None and _makes_q_and_k(one)
     joins = _JOINS.search(one.name) is not None and _AROUND.search(code_of(one.text)) is None
     named = _WHOLE.search(one.name) is not None and not attends and not joins
-    return named or not _RECURRENT.isdisjoint(one.layers.values())
+    embeds = "Embedding" in one.layers.values() and not _makes_q_and_k(
+        one
+    )  # an attention may have positions of its own
+    return named or embeds or not _RECURRENT.isdisjoint(one.layers.values())
 
 
 def stands_alone(part: Definition, whole: Definition) -> bool:
@@ -178,6 +181,18 @@ def _makes_q_and_k(one: Definition) -> bool:
     names = [name for name, made in one.layers.items() if not made.endswith("Norm")]
     roles = {vocabulary.role_of(name) for name in names}
     return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in names)
+
+
+def _has_several_heads(one: Definition) -> bool:
+    """Whether a class, and no whole model, makes q and k for several heads in its own layers, and has one for the output."""
+    named = _JOINS.search(one.name) is not None and not is_model(one)
+    return named and _makes_q_and_k(one) and "o" in map(vocabulary.role_of, one.layers)
+
+
+def _joins_single_heads(one: Definition) -> bool:
+    """Whether a class only lays side by side what others give: a list of heads, and no layer for the output."""
+    is_list = re.search(r"ModuleList\(", one.text) is not None and _PRODUCTS.search(code_of(one.text)) is None
+    return is_list and "o" not in map(vocabulary.role_of, one.layers)
 
 
 def _is_other_path(one: Definition, base: Definition) -> bool:
@@ -214,12 +229,18 @@ def attention_like(structure: Structure) -> list[Definition]:
         score -= 6 * (not one.is_class and re.search(r"softmax|\.exp\(|scaled_dot_product|sigmoid", whole) is None)
         score -= 8 * any(_is_other_path(one, base) for base in structure.definitions)
         found.append((-score, place, one))
-    # Whoever uses another one is meant rather than the part; a whole model is not.
+    several = [one for _, _, one in found if _has_several_heads(one)]
+    # Whoever uses another one is meant rather than the part; a whole model is not. Beside an attention with several heads in
+    # its own layers, one that lays single heads side by side is a step on the way there.
     for place, (score, at, one) in enumerate(found):
         around = [
             other for other, _, each in found if each.uses(one) and not is_model(each) and not _is_other_path(each, one)
         ]
         inside = [other for other, _, each in found if is_model(one) and one.uses(each)]
+        if _joins_single_heads(one):
+            inside += [
+                other for other, _, each in found if each in several and not each.uses(one) and not one.uses(each)
+            ]
         found[place] = (
             max(score, *(other + 1 for other in (*around, *inside))) if around or inside else score,
             at,
