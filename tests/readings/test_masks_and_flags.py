@@ -103,7 +103,18 @@ class Attend(nn.Module):
         weights = self.dropout(torch.softmax(scores / math.sqrt(E), dim=-1))
         return torch.einsum("bhls,bshd->blhd", weights, values).contiguous(), None
 """
+CUT_OUT_OF_THE_MASK = ATTEND.replace(
+    "if mask is not None:\n",
+    "if mask is None:\n            mask = torch.ones_like(scores)\n        mask = mask.tril()\n        if True:\n",
+)
 PAIRS = {
+    "a_triangle_that_is_cut_out_of_the_mask": (
+        "mha",
+        CUT_OUT_OF_THE_MASK,
+        "mask.tril()",
+        "mask.tril(1)",
+        {"mask.shifted"},
+    ),
     "a_mask_that_is_a_flag": ("mha", MASK_THAT_IS_A_FLAG, ".triu(1)", ".triu(2)", {"mask.shifted", "mask.off_by_one"}),
     "a_triangle_in_place_of_a_mask": (
         "sdpa",

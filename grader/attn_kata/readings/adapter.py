@@ -139,7 +139,9 @@ class _Config:
 
     @property
     def __class__(self):  # of code that asks isinstance(config, ModelConfig)
-        return self._class if isinstance(self._class, type) else _Config
+        # A class whose base is not installed here stands on a module, and a module in an attribute is a layer.
+        is_plain = isinstance(self._class, type) and not issubclass(self._class, _nn.Module)
+        return self._class if is_plain else _Config
 
     def __getattr__(self, name):
         if not name.startswith("_") and callable(getattr(self._class, name, None)):
@@ -202,7 +204,7 @@ def source_of(reading: Reading, contract: Contract) -> str:
 
 
 def _has_config(reading: Reading) -> bool:
-    return any("." in name for name, _ in (*reading.build, *reading.globals))
+    return any("." in name for name, _ in reading.sizes)
 
 
 def builder(reading: Reading) -> str:

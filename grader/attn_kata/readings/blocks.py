@@ -106,7 +106,7 @@ def with_layers(
     if len(places) != 4:
         return f"the shapes of its mlp do not say which layer is the first ({', '.join(mlp)})"
     wide, width = max(side for path in mlp for side in shapes[path][:2]), int(LOOK["E"])
-    if "M" not in {value for _, value in (*reading.build, *reading.globals)} and wide % width == 0:
+    if "M" not in {value for _, value in reading.sizes} and wide % width == 0:
         reading = replace(reading, mlp_ratio=wide // width)
     taken = {path.rpartition(".")[0] for path in (*(weight for weight, _ in norms.values()), *mlp)}
     rest = {path: shape for path, shape in shapes.items() if path.rpartition(".")[0] not in taken}

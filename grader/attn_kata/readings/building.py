@@ -67,6 +67,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         elif parameter.default is None:
             unknown.append(parameter.name)
     symbols = [value for _, value in known]
+    constants = _constants(definition, {*symbols, *(value for _, value in globals_)}, contract)
+    common = replace(common, constants=constants)
+    symbols += [value for _, value in constants]
     missing = [symbol for symbol in ("E", "H") if symbol not in symbols and (symbol == "E" or contract.has_heads)]
     guesses: list[tuple[str, ...]] = []
     if unknown:
@@ -75,12 +78,12 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
-        headless = "H" not in {value for _, value in (*whole, *globals_)} and not _tells_of_heads(text)
+        headless = "H" not in {value for _, value in (*whole, *common.sizes)} and not _tells_of_heads(text)
         common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
         if contract.has_own_sizes and is_one_head(text):
             common = replace(common, globals=_as_one_of_heads(globals_))
             whole = [*_as_one_of_heads(tuple(whole))]
-        values = {value for _, value in (*whole, *globals_)}
+        values = {value for _, value in (*whole, *common.sizes)}
         configured = "I" in [symbol for symbol, _ in contract.arguments]
         if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
             if not one_group(text):
@@ -91,10 +94,24 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
                 common, build=_in_order(definition, [(name, "E" if value == "D" else value) for name, value in whole])
             )
         yield replace(common, build=_in_order(definition, whole))
+        if "H" in symbols and "H" in dict(globals_).values():  # that at module level may be another number
+            others = tuple((name, "1" if value == "H" else value) for name, value in globals_)
+            yield replace(common, build=_in_order(definition, whole), globals=others)
         of_one_width = [[(name, "E" if value == "C" else value) for name, value in whole]] * contract.is_cross
         of_one_width += [[(name, "D" if value == "I" else value) for name, value in whole]] * contract.has_own_sizes
         for other in (*_otherwise(whole, of_one_head="ModuleList" in text), *_with_words(whole, text), *of_one_width):
             yield replace(common, build=_in_order(definition, other))
+
+
+_NUMBERS = re.compile(r"^[ \t]+self\.(\w+)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*\d+[ \t]*$", re.MULTILINE)
+
+
+def _constants(definition: Definition, known: set[str], contract: Contract) -> Pairs:
+    """The number of heads, or the width, where the constructor sets it to a number and gets it from nowhere."""
+    if not contract.has_heads:
+        return ()
+    found = [(name, vocabulary.size_of(name)) for name in _NUMBERS.findall(code_of(definition.text))]
+    return tuple((name, symbol) for name, symbol in found if symbol in ("E", "H") and symbol not in known)
 
 
 def of_one_sample(reading: Reading, definition: Definition, structure: Structure) -> Reading:
@@ -404,8 +421,9 @@ def _config_value(name: str, names: list[str], text: str, contract: Contract) ->
     symbol = vocabulary.size_in(name, text)
     if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
         return "10000.0"
-    if symbol is None and re.search(rf"\.{re.escape(name)}\s*(?:[<>]=?|//|%)\s*\d", text):
-        return "1"  # a number, as config.pretraining_tp > 1
+    is_number = rf"\.{re.escape(name)}\s*(?:[<>]=?|//|%)\s*\d|\b(?:int|float)\((?:\w+\.)+{re.escape(name)}\)"
+    if symbol is None and re.search(is_number, text):
+        return "1"  # as config.pretraining_tp > 1
     if symbol is None:
         return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
     others = names if "I" in [each for each, _ in contract.arguments] else []

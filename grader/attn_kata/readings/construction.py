@@ -18,7 +18,18 @@ from attn_kata.readings.structure import Definition
 
 OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement", "head_width")
-_OF_BUILD = ("build", "globals", "off", "bypassed", "processor", "full_precision", "lazy", "unrounded", "unturned")
+_OF_BUILD = (
+    "build",
+    "globals",
+    "constants",
+    "off",
+    "bypassed",
+    "processor",
+    "full_precision",
+    "lazy",
+    "unrounded",
+    "unturned",
+)
 
 
 MOST_OF_A_REASON = 200  # characters of what an exception says

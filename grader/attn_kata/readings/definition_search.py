@@ -368,7 +368,7 @@ class DefinitionSearch:
 
     def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether all raises, and what it raises is about the length that the code was built with."""
-        built = [value for one in readings[:1] for _, value in (*one.build, *one.globals)]
+        built = [value for one in readings[:1] for _, value in one.sizes]
         if (ranked is not None and ranked.answers) or "L" not in built or "one_length" in self.given:
             return False
         raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
@@ -409,7 +409,7 @@ class DefinitionSearch:
             return ranked
         may_be_square = self.contract.takes_qkv or not self.contract.is_module
         ways = [on, replace(on, square=True)] if may_be_square else [on]
-        if "L" in dict((*on.build, *on.globals)).values():  # a triangle of one length, which is not cut
+        if "L" in dict(on.sizes).values():  # a triangle of one length, which is not cut
             ways.append(replace(on, one_length=True, square=may_be_square))
         for way in ways:
             asked = self.search.unmasked(way)

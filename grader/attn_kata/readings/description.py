@@ -147,7 +147,8 @@ def _arguments(reading: Reading, *, of_first: bool) -> str:
 
 def _lines(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
     lines = []
-    built = ", ".join(f"{name} = {value}" for name, value in (*reading.build, *reading.globals))
+    pairs = (*reading.build, *reading.globals, *((f"self.{name}", value) for name, value in reading.constants))
+    built = ", ".join(f"{name} = {value}" for name, value in pairs)
     if reading.is_class:
         lines.append(("built with", built or "no argument"))
     lines += _layers(reading, contract)
@@ -259,6 +260,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
         return found + _rotates(reading)
     found += ["takes a config"] * any("." in name for name, _ in reading.build)
     found += ["sizes at module level"] * bool(reading.globals)
+    found += [f"self.{name} is a number" for name, _ in reading.constants]
     # One input hides which of the three goes to which layer.
     found += ["query, key and value are all x: --kata qkv_attention tries them apart"] * (
         contract.kata == "mha" and [value for _, value in reading.call].count("x") == 3

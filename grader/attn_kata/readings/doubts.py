@@ -61,7 +61,7 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
     one_width = one.contract.is_cross and one.has_one_width(ranked.reading)
     if one_width and partly(one.search.unmasked(ranked.reading)):  # the kata's context has a width of its own
         return f"it has one width for x and context, and raises{one.search.why([ranked.reading])}"
-    built = {value for _, value in (*ranked.reading.build, *ranked.reading.globals)}
+    built = {value for _, value in ranked.reading.sizes}
     may_split = not ranked.reading.one_head or _SPLITS.search(one.code) is not None
     if one.contract.has_heads and "H" not in built and may_split:
         return "nothing that it is built with says how many heads it has"

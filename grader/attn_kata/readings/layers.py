@@ -187,7 +187,7 @@ def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
             return False
         if role == "q" and "I" not in symbols and ".*" not in layer.weight and shape[1] == LOOK["D"]:
             return False  # x is wider than one head
-        built = {value for _, value in (*reading.build, *reading.globals)}
+        built = {value for _, value in reading.sizes}
         if role == "q" and "I" in built and shape[1] == LOOK["D"]:
             return False  # x is no wider than its queries: what has another size has no part in it
     of_output = shapes.get(reading.o.weight, ())

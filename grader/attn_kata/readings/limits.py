@@ -156,7 +156,7 @@ class Limits:
     @property
     def has_one_width(self) -> bool:
         """Whether a learned score is built with one size, which is that of query, keys and what it compares."""
-        widths = {value for _, value in (*self.reading.build, *self.reading.globals)} & {"I", "C", "D", "V"}
+        widths = {value for _, value in self.reading.sizes} & {"I", "C", "D", "V"}
         return self.reading.alike and self.contract.has_score and len(widths) == 1
 
     @property

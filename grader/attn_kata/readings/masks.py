@@ -201,6 +201,8 @@ def _shapes(text: str, name: str) -> list[str]:
     if added == 0 and "pad" in name.lower():
         likely = ["(B, T)", "any"]
     every = [*likely, *(shape for shape in SHAPES if shape not in likely)]
+    if re.search(rf"\b{re.escape(name)}\.tri[lu]_?\(|\btri[lu]\(\s*{re.escape(name)}\b", text):
+        every = [shape for shape in every if "T, T" in shape]  # a triangle is cut out of it: one for each query
     # A mask of another number of dimensions than those that the source asks for may be passed over.
     own = re.escape(name)
     asked = re.finditer(rf"(?:\b{own}\.(?:dim\(\)|ndim)|len\({own}\.shape\))\s*==\s*(\d)", text)

@@ -37,6 +37,10 @@ def builder(reading: Reading) -> str:
         before.append("norm, _nn.GroupNorm = _nn.GroupNorm, lambda *given, **named: _nn.Identity()")
         after.append("_nn.GroupNorm = norm")
     made = f"theirs = _theirs({arguments})"
+    if reading.constants:  # what the constructor sets these attributes to is ignored
+        sizes = ", ".join(f"{name}=property(lambda self: {value}, _ignored)" for name, value in reading.constants)
+        lines.append("    def _ignored(self, number): pass")
+        made = f"theirs = type(_theirs.__name__, (_theirs,), dict({sizes}))({arguments})"
     lines += [f"    {line}" for line in before]
     lines += ["    try:", f"        {made}", "    finally:"] if before else [f"    {made}"]
     lines += [f"        {line}" for line in after]

@@ -3,6 +3,7 @@
     entry         the class or function                                  entry=CausalSelfAttention
     build         the constructor's arguments, by symbol                 build=d_model=E,num_heads=H,config.n_embd=E
     globals       names at module level that it reads                    globals=n_embd=E,Config.d_k=D
+    constants     attributes that its constructor sets to a number       constants=num_heads=H
     q k v o       where the parameters of a layer are, and their layout q=W_q:columns
     norm1 norm2 mlp_in mlp_out
                   those of a transformer block                           norm1=ln_1.weight
@@ -169,6 +170,7 @@ class Reading:
     is_class: bool
     build: Pairs = ()
     globals: Pairs = ()
+    constants: Pairs = ()
     q: Layer = Layer()
     k: Layer = Layer()
     v: Layer = Layer()
@@ -256,14 +258,19 @@ class Reading:
         return self.is_class and is_learned and "k" in given and "v" not in given and not self.returns_weights
 
     @property
+    def sizes(self) -> Pairs:
+        """All that it is built with: arguments, names at module level, and numbers of its own."""
+        return (*self.build, *self.globals, *self.constants)
+
+    @property
     def drops(self) -> bool:
         """Whether the constructor takes the dropout probability."""
-        return bool(self.rates) or any(value == "p" for _, value in (*self.build, *self.globals))
+        return bool(self.rates) or any(value == "p" for _, value in self.sizes)
 
     @property
     def is_one_of_heads(self) -> bool:
         """Whether it is one head of several that share a width: its keys are as wide as x // heads."""
-        return any(value == "I//D" for _, value in (*self.build, *self.globals))
+        return any(value == "I//D" for _, value in self.sizes)
 
     @property
     def replaces_turns(self) -> bool:
@@ -334,7 +341,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         if sorted(parts) not in (["k", "q", "v"], ["k", "v"], ["k", "q"]):
             raise ValueError("it is an order of q, k and v, such as k,q,v")
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
-    if key in ("build", "globals", "call", "table_build", "table_call"):
+    if key in ("build", "globals", "constants", "call", "table_build", "table_call"):
         return {key: _pairs(text)}
     if key in ("bypassed", "off", "rates", "unturned", "angles", "registered", "caches", "conventions", "before"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,70 @@
+"""Numbers in the place of sizes: of heads in the constructor, at module level beside a config, and asked of a config."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+
+TWELVE = (
+    ATTEND.replace(
+        "self.h, self.d = n_heads, width // n_heads",
+        "self.num_heads = 12  # as in ViT-Base\n        self.d = width // self.num_heads",
+    )
+    .replace("width, n_heads", "width")
+    .replace("self.h,", "self.num_heads,")
+)
+TWO_NUMBERS = TWELVE.replace("self, width", "self").replace(
+    "        self.num_heads = 12", "        self.embed_dim: int = 768\n        self.num_heads = 12"
+)
+TWO_NUMBERS = TWO_NUMBERS.replace("nn.Linear(width, width)", "nn.Linear(self.embed_dim, self.embed_dim)").replace(
+    "width //", "self.embed_dim //"
+)
+TIMES = "heads = 1\n" + ATTEND.replace("width, n_heads", "config").replace(
+    "self.h, self.d = n_heads, width // n_heads",
+    'self.h = config.parts["num_heads"]\n        width = config.hidden_size\n        self.d = heads * int(width / self.h)',
+).replace("nn.Linear(width, width)", "nn.Linear(width, self.h * self.d)")
+ASKED = ATTEND.replace("width, n_heads", "config").replace(
+    "self.h, self.d = n_heads, width // n_heads",
+    "width, self.h = config.n_embd, config.n_head\n        self.d = width // self.h\n"
+    "        more = int(bool(config.num_props)) + int(config.scaffold_maxlen)\n        self.room = torch.zeros(8 + more)",
+)
+OF_A_CLASS = (
+    "from pydantic_not_here import BaseModel\n\nclass Sizes(BaseModel):\n    width: int\n    n_heads: int\n\n"
+    + ATTEND.replace("width, n_heads", "c: Sizes").replace(
+        "self.h, self.d = n_heads, width // n_heads",
+        "self.c, width = c, c.width\n        self.h, self.d = c.n_heads, width // c.n_heads",
+    )
+)
+CODE = {
+    "heads": (TWELVE, "self.num_heads is a number"),
+    "heads_and_width": (TWO_NUMBERS, "self.embed_dim is a number"),
+    "as_many_times_as_wide": (TIMES, "sizes at module level"),
+    "a_number_of_a_config": (ASKED, "takes a config"),
+    "a_config_of_a_class_whose_base_is_not_here": (OF_A_CLASS, "takes a config"),
+}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_it_is_read_and_hides_no_mistake(name, shared_engine):
+    text, departure = CODE[name]
+    mixed = text.replace("/ math.sqrt(self.d)", "/ math.sqrt(E)")
+    assert mixed != text
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True) for each in (text, mixed)
+    )
+    flags = tuple(right.reading["flags"])
+    typed_back = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert departure in right.reading["departures"]
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["scale.embed_dim"]
+    assert (typed_back.outcome, typed_back.reading["flags"]) == ("passed", list(flags))
+
+
+def test_a_number_that_a_parameter_can_choose_is_no_size(shared_engine):
+    chosen = ATTEND.replace("self.h, self.d = n_heads", "self.heads = 4\n        self.h, self.d = n_heads")
+    report = shared_engine.grade("mha", (HEAD + chosen).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert not [flag for flag in report.reading["flags"] if flag.startswith("constants")]
