@@ -207,7 +207,7 @@ def test_a_static_method_is_graded_and_its_mistake_named_at_its_line(tmp_path, f
 
 
 STEPS = """
-class OneHead(nn.Module):
+class CausalAttention(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
         self.query, self.key, self.value = (nn.Linear(d_in, d_out, bias=False) for _ in range(3))
@@ -217,10 +217,10 @@ class OneHead(nn.Module):
         return torch.softmax(scores / self.key(x).shape[-1] ** 0.5, dim=1) @ self.value(x)
 
 
-class MultiHeadWrapper(nn.Module):
+class MultiHeadAttentionWrapper(nn.Module):
     def __init__(self, d_in, d_out, num_heads):
         super().__init__()
-        self.heads = nn.ModuleList([OneHead(d_in, d_out) for _ in range(num_heads)])
+        self.heads = nn.ModuleList([CausalAttention(d_in, d_out) for _ in range(num_heads)])
 
     def forward(self, x):
         return torch.cat([head(x) for head in self.heads], dim=-1)
@@ -246,7 +246,7 @@ class HeadsWithFFN(nn.Module):
     def __init__(self, vocab_size, width):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, width)
-        self.attention_heads = MultiHeadWrapper(width, width // 4, 4)
+        self.attention_heads = MultiHeadAttentionWrapper(width, width // 4, 4)
         self.net = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, vocab_size))
 
     def forward(self, idx):
@@ -256,10 +256,15 @@ class HeadsWithFFN(nn.Module):
 
 @pytest.mark.parametrize(
     ("source", "name"),
-    [(STEPS, "MultiHeadWrapper"), (STEPS + ALL_HEADS, "MultiHeadAttention"), (STEPS + AROUND, "MultiHeadWrapper")],
+    [
+        (STEPS, "MultiHeadAttentionWrapper"),
+        (STEPS + ALL_HEADS, "MultiHeadAttention"),
+        (STEPS + AROUND, "MultiHeadAttentionWrapper"),
+    ],
     ids=["a_list_of_heads", "beside_all_heads_in_one", "in_a_model"],
 )
 def test_a_list_of_heads_is_meant_unless_all_heads_are_in_one_class(source, name):
-    found = structure.attention_like(syntax.of_source((HEAD + source).encode()))
+    found = [one.name for one in structure.attention_like(syntax.of_source((HEAD + source).encode()))]
 
-    assert found[0].name == name
+    assert found[0] == name
+    assert found.index("MultiHeadAttentionWrapper") < found.index("CausalAttention")

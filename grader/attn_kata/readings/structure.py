@@ -228,19 +228,20 @@ def attention_like(structure: Structure) -> list[Definition]:
         # What has no softmax may make q, k and v only; or it is an attention that lacks it.
         score -= 6 * (not one.is_class and re.search(r"softmax|\.exp\(|scaled_dot_product|sigmoid", whole) is None)
         score -= 8 * any(_is_other_path(one, base) for base in structure.definitions)
+        score -= 2 * (_OTHER_PATH.search(one.name) is not None)  # of another kind: the plain one beside it is meant
         found.append((-score, place, one))
-    several = [one for _, _, one in found if _has_several_heads(one)]
-    # Whoever uses another one is meant rather than the part; a whole model is not. Beside an attention with several heads in
-    # its own layers, one that lays single heads side by side is a step on the way there.
+    # Beside an attention with several heads in its own layers, one that lays single heads side by side is a step on the way.
+    several = [(score, one) for score, _, one in found if _has_several_heads(one)]
+    for place, (score, at, one) in enumerate(found):
+        beside = [other for other, each in several if not each.uses(one) and not one.uses(each)]
+        if beside and _joins_single_heads(one):
+            found[place] = max(score, *(other + 1 for other in beside)), at, one
+    # Whoever uses another one is meant rather than the part; a whole model is not.
     for place, (score, at, one) in enumerate(found):
         around = [
             other for other, _, each in found if each.uses(one) and not is_model(each) and not _is_other_path(each, one)
         ]
         inside = [other for other, _, each in found if is_model(one) and one.uses(each)]
-        if _joins_single_heads(one):
-            inside += [
-                other for other, _, each in found if each in several and not each.uses(one) and not one.uses(each)
-            ]
         found[place] = (
             max(score, *(other + 1 for other in (*around, *inside))) if around or inside else score,
             at,
