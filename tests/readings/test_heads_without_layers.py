@@ -67,10 +67,24 @@ def test_the_heads_are_graded_and_no_mistake_is_hidden(name, shared_engine):
     assert (typed_back.outcome, typed_back.reading["flags"]) == (report.outcome, list(flags))
 
 
-def test_what_gets_heads_and_splits_nothing_is_a_product_of_q_k_and_v(shared_engine):
-    source = (HEAD + OF_HEADS).encode()
-    told = inference.kata_of(source)
-    report = shared_engine.grade("sdpa", source, attempt="mine.py", reads=True)
+VIEWS = {
+    "of_nothing": ("", ""),
+    "of_a_mask": (
+        "if mask is not None:\n",
+        "if mask is not None:\n            mask = mask.view(-1, 1, *mask.shape[-2:])\n",
+    ),
+    "of_scores": (
+        "mask == 0, -1e9)\n",
+        "mask == 0, -1e9).view(-1, self.n_heads, *scores.shape[-2:]).view_as(scores)\n",
+    ),
+}
 
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_gets_heads_and_splits_nothing_is_a_product_of_q_k_and_v(name):
+    text = OF_HEADS.replace(*VIEWS[name])
+    told = inference.kata_of((HEAD + text).encode())
+
+    assert ("view(" in text) == (name != "of_nothing")
     assert told is not None
-    assert (told[0], report.outcome) == ("sdpa", "passed")
+    assert told[0] == "sdpa"

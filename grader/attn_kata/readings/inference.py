@@ -126,6 +126,18 @@ def _is_plain_product(definition: Definition, text: str) -> bool:
     return takes_two and "softmax" in text and re.search(r"sqrt|\*\*|scale|temperature", text) is None
 
 
+_A_SPLIT = re.compile(
+    r"(\w+)\.(?:view|reshape|unflatten|chunk|split)\([^\n]*?\b(?:self\.)?\w*(?:heads?|\bn?h\b)|(rearrange)\(",
+    re.IGNORECASE,
+)
+_OF_SCORES = re.compile(r"mask|scor|att|weight|energ|prob|sim|dots|logits|^[saw]$", re.IGNORECASE)
+
+
+def _splits_heads(text: str) -> bool:
+    """Whether something that is no mask and no score is viewed with a number of heads."""
+    return any(split[2] or not _OF_SCORES.search(split[1]) for split in _A_SPLIT.finditer(text))
+
+
 def _nearest(definition: Definition, found: Structure) -> list[str]:
     """The katas that it may be, the nearest first."""
     text = structure.without_log_softmax(structure.code_of(found.text(definition)))
@@ -138,7 +150,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     if not definition.is_class or not layered:
         # What splits and joins heads is more than a product of q, k and v, which one head alone would not show.
         splits = definition.is_class and "H" in [vocabulary.size_in(one.name, text) for one in definition.build]
-        splits = splits and re.search(r"view\(|reshape\(|rearrange\(|chunk\(|split\(|unflatten\(", text) is not None
+        splits = splits and _splits_heads(text)
         return ["qkv_attention", "sdpa"] if splits else ["sdpa"]
     if _scores(definition, text):
         return _scores(definition, text)
