@@ -68,3 +68,20 @@ def test_a_number_that_a_parameter_can_choose_is_no_size(shared_engine):
 
     assert report.outcome == "passed"
     assert not [flag for flag in report.reading["flags"] if flag.startswith("constants")]
+
+
+@pytest.mark.parametrize(
+    "line", ["self.num_heads = 1\n        ", "self.num_heads = 4\n        "], ids=["one", "unread"]
+)
+def test_a_number_of_one_head_and_one_that_nothing_reads_are_no_sizes(line, shared_engine):
+    one_head = ATTEND.replace("width, n_heads", "width").replace(
+        "self.h, self.d = n_heads, width // n_heads", f"{line}self.d = width"
+    )
+    one_head = one_head.replace(".view(B, T, self.h, -1).transpose(1, 2)", "").replace(
+        ".transpose(1, 2).reshape(B, T, E)", ""
+    )
+    report = shared_engine.grade("mha", (HEAD + one_head).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "says how many heads it has" in report.ungraded_because
+    assert not [flag for flag in report.reading["flags"] if flag.startswith("constants")]

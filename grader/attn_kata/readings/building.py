@@ -103,14 +103,16 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             yield replace(common, build=_in_order(definition, other))
 
 
-_NUMBERS = re.compile(r"^[ \t]+self\.(\w+)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*\d+[ \t]*$", re.MULTILINE)
+_NUMBERS = re.compile(r"^[ \t]+self\.(\w+)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*(?!1\b)\d+[ \t]*$", re.MULTILINE)
 
 
 def _constants(definition: Definition, known: set[str], contract: Contract) -> Pairs:
     """The number of heads, or the width, where the constructor sets it to a number and gets it from nowhere."""
     if not contract.has_heads:
         return ()
-    found = [(name, vocabulary.size_of(name)) for name in _NUMBERS.findall(code_of(definition.text))]
+    code = code_of(definition.text)
+    read = [name for name in _NUMBERS.findall(code) if len(re.findall(rf"\bself\.{name}\b", code)) > 1]
+    found = [(name, vocabulary.size_of(name)) for name in read]
     return tuple((name, symbol) for name, symbol in found if symbol in ("E", "H") and symbol not in known)
 
 
