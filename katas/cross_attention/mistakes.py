@@ -3,7 +3,7 @@
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import LAYERS, OUTPUTS, SPLITS, WEIGHTS
+from attn_kata.diagnosis.families import LAYERS, ONE_LAYER, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, heads_first
@@ -98,7 +98,7 @@ PIPELINES = (
             *variants("project.missing", {"project": s.project(q=None)}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}, {"score": s.score_swapped}),
             *LAYERS,
-            *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
+            *ONE_LAYER,
             *SPLITS,
             *variants(
                 "merge.wrong_transpose",

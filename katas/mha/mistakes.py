@@ -5,7 +5,7 @@ import re
 import torch
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import EXCHANGED, LAYERS, OUTPUTS, SPLITS, WEIGHTS
+from attn_kata.diagnosis.families import EXCHANGED, LAYERS, ONE_LAYER, OUTPUTS, SPLITS, WEIGHTS
 from attn_kata.diagnosis.pictures import of_heads, of_layout
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
@@ -80,7 +80,7 @@ PIPELINES = (
         variants=(
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
-            *variants("project.query_for_key", {"project": s.project(k="q_proj")}, {"project": s.project(q="k_proj")}),
+            *ONE_LAYER,
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.value_for_query", {"project": s.project(q="v_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),

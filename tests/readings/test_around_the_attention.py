@@ -287,6 +287,10 @@ LOCAL_FUNCTION = ATTEND.replace(
     "        B, T, E = x.shape\n\n        def joined(self, heads):\n"
     "            return heads.transpose(1, 2).reshape(B, T, E)\n\n",
 ).replace("(weights @ v).transpose(1, 2).reshape(B, T, E)", "self.joined(weights @ v)")
+NO_INPUT = ATTEND.replace("x, mask=None", "inputs, mask=None")
+NEARLY_TAKEN = (
+    ATTEND.replace("x, mask=None", "tokens, mask=None").replace("x.shape", "token.shape").replace("w(x)", "w(tokens)")
+)
 MISSPELT = ATTEND.replace("F.softmax(scores, dim=-1)", "torch.sofmax(scores, dim=-1)")
 
 
@@ -297,6 +301,8 @@ MISSPELT = ATTEND.replace("F.softmax(scores, dim=-1)", "torch.sofmax(scores, dim
         ("mha", LOCAL_FUNCTION, "python.undefined_name"),
         ("mha", LOCAL_NAME, "python.undefined_name"),
         ("mha", OTHER_NAME, "python.undefined_name"),
+        ("mha", NO_INPUT, "python.undefined_name"),
+        ("mha", NEARLY_TAKEN, "python.undefined_name"),
         ("mha", MISSPELT, "python.undefined_name"),
     ],
 )
@@ -304,6 +310,14 @@ def test_what_raises_in_every_call_by_its_own_mistake_is_named(kata, text, id, s
     report = shared_engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert told(report) == {id}, report.ungraded_because
+
+
+@pytest.mark.parametrize("sets", ["for x in range(3):\n    print(x)\n", "from elsewhere import *\n"])
+def test_a_name_that_other_code_may_set_is_no_verdict(sets, shared_engine):
+    report = shared_engine.grade("mha", (HEAD + sets + NO_INPUT).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "name 'x' is not defined" in report.ungraded_because
 
 
 def test_a_method_that_only_sets_a_dropout_forgets_nothing(shared_engine):

@@ -70,6 +70,19 @@ ORDERS = (
 )
 EXCHANGED = variants("project.exchanged", *({"project": s.project(*order)} for order in ORDERS))
 
+# One layer for two of them, or for all three.
+ONE_LAYER = variants(
+    "project.query_for_key",
+    *(
+        {"project": s.project(*layers)}
+        for layers in (
+            ("q_proj", "q_proj", "v_proj"),
+            ("k_proj", "k_proj", "v_proj"),
+            *((name,) * 3 for name in ("q_proj", "k_proj", "v_proj")),
+        )
+    ),
+)
+
 # score
 SCORES: tuple[Variant, ...] = (
     *variants("score.reshaped", {"score": s.score_reshaped}),

@@ -64,7 +64,9 @@ def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) 
         if set(variant.stages) <= before
         and all(map(partial(_shows_inputs, pipeline, _made(pipeline, (variant,))), asked.begun, followed))
     ]
-    if len(_ids(shown)) > 1:  # which of the layers is taken twice: the scores tell
+    made_once = [seen(one.pipeline, asked.begun[0]) for one in shown]
+    # Which of the layers is taken twice the scores tell, and whether what is made once is meant for q and for k.
+    if len(_ids(shown)) > 1 or any("k" in one and _like(one["q"])((one["k"],)) for one in made_once):
         shown = [one for one in shown if all(map(_has_scores, again(one.pipeline, asked, followed)))]
     return shown[0] if len(_ids(shown)) == 1 else None
 

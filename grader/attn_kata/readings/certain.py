@@ -7,6 +7,7 @@ nothing has transposed, layers before `super().__init__()`.
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 
 from attn_kata.diagnosis import own_exceptions
@@ -82,26 +83,32 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
 
 
 def _is_never_imported(raised: Raised, structure: Structure) -> bool:
-    """Whether nothing imports a usual name of torch or Python, or a mask has another name: `mask`, and `attn_mask` is taken.
+    """Whether nothing sets a name that no other file would: a usual one of torch or Python, or one of an input.
 
     Any other name may be another file's, or come with a `*`.
     """
     found = own_exceptions.UNDEFINED.search(raised.text)
     if found is None or found[1] in structure.imports:
         return False
-    return found[1] in _USUAL or ("*" not in structure.imports and _is_a_taken_mask(found[1], raised, structure))
+    return found[1] in _USUAL or ("*" not in structure.imports and _is_of_an_input(found[1], raised, structure))
 
 
-def _is_a_taken_mask(name: str, raised: Raised, structure: Structure) -> bool:
-    """Whether it is a part of the name of a mask that the function takes, and is no function itself."""
+_INPUTS = frozenset(("x", "q", "k", "v", "Q", "K", "V", "query", "key", "value", "queries", "keys", "values"))
+
+
+def _is_of_an_input(name: str, raised: Raised, structure: Structure) -> bool:
+    """Whether it is that of an input, or nearly one that the function takes: `mask` of `attn_mask`; and no function itself."""
     line, function = raised.frames[-1]
     around = _around(line, structure)
-    if around is None or "mask" not in name.lower() or re.search(rf"\b{name}\(", around.text):
+    if around is None or re.search(rf"\b{name}\(", around.text):
         return False
     called = function.rpartition(".")[2]
     named = [one for one in ast.walk(tree_of(around.text)) if isinstance(one, ast.FunctionDef) and one.name == called]
     taken = {each.arg for one in named for each in (*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs)}
-    return any(name in each.split("_") for each in taken)
+    if "mask" in name.lower() and any(name in each.split("_") for each in taken):
+        return True
+    near = len(name) > 3 and not name.isupper() and difflib.get_close_matches(name, taken, 1, 0.8)
+    return name in structure.unset and (name in _INPUTS or bool(near))
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:

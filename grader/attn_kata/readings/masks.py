@@ -63,6 +63,7 @@ _MINUS = (
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?{_NOTE}\s*(?:or|and|/|,)\s*{_LEAST}|{_LEAST}{_NOTE}\s*(?:or|and|/|,)\s*0(?:\.0)?\b"
     rf"|{_LEAST} (?:for|where|at)\b[^\n]{{0,30}}\b0(?:\.0)? (?:for|where|at|else|otherwise)\b"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s*(?:=|:|->|means)\s*[^\n.;]{{0,30}}?{_LEAST}"
+    rf"|\bwith (?:a )?0(?:\.0)?\b[^\n.;=]{{0,40}}? with (?:an? )?(?:very )?{_LEAST}"
     r"|precomputed for all layers"
 )
 

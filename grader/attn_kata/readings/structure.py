@@ -11,7 +11,7 @@ from attn_kata.readings import vocabulary
 
 _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
 _WHOLE = re.compile(
-    r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layer$", re.IGNORECASE
+    r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layers?$", re.IGNORECASE
 )
 _ATTENTION = re.compile(r"att[en]|mhs?a", re.IGNORECASE)
 _JOINS = re.compile(r"multi_?head|mhs?a", re.IGNORECASE)
@@ -75,6 +75,7 @@ class Structure:
 
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()
+    unset: frozenset[str] = frozenset()  # names that functions read, and that nothing sets or imports
     imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from
     makers: dict[str, str] = field(default_factory=dict)  # name -> its line: Norm = partial(nn.LayerNorm, eps=1e-6)
     assumed: tuple[str, ...] = ()  # usual names, as torch and nn, that a source without any import uses

@@ -89,6 +89,7 @@ def of_source(source: bytes) -> Structure:
     return Structure(
         definitions=every,
         globals=sizes,
+        unset=frozenset(unset),
         imports=imports,
         makers=_makers(statements),
         assumed=assumed,
