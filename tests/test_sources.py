@@ -143,6 +143,19 @@ def test_a_cell_that_is_no_python_and_defines_nothing_is_left_out_and_said(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("name", "beside", "left_out"),
+    [("show_samples", "class A: pass", True), ("show_samples", "x = 1", False), ("mask_of", "class A: pass", False)],
+)
+def test_functions_of_a_cell_that_is_no_python_are_left_out_beside_a_class_unless_they_may_be_meant(
+    name: str, beside: str, left_out: bool, tmp_path: Path
+) -> None:
+    source = sources.read(written(tmp_path, code(beside), code(f"def {name}(x):\n    print(f'{{'a' + x)")))
+
+    assert (f"def {name}" not in source.code.decode()) == left_out
+    assert bool(source.notes) == left_out
+
+
+@pytest.mark.parametrize(
     "old",
     [
         {

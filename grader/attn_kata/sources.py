@@ -133,12 +133,25 @@ def of_notebook(data: bytes, name: str) -> Source:
     return replace(source, notes=(*source.notes, *notes))
 
 
+# A definition that may be an attempt, or a part of one: any class, and functions by their names.
+_MAY_BE_MEANT = re.compile(
+    r"^\s*(?:class |(?:async )?def \w*"
+    r"(?:att|head|mask|soft|rop|rot|norm|split|merge|score|cache|emb|enc|proj|qkv|pos|forward))",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
 def _without_broken_cells(parts: list[Part]) -> tuple[list[Part], list[str]]:
-    """The cells without those that are no Python and define nothing, such as a demo for a newer Python; and a note for each."""
+    """The cells without those that are no Python and define nothing that may be meant; and a note for each.
+
+    Such as a demo for a newer Python. Functions of one are left out only where another cell has a class.
+    """
     kept, notes = [], []
+    classes = any(re.search(r"^class ", part.text, re.MULTILINE) for part in parts)
+    meant = _MAY_BE_MEANT if classes else re.compile(r"^\s*(?:class|def|async def) ", re.MULTILINE)
     for part in parts:
         lines = re.sub(rf"(?m)^(?={_OF_FUTURE})", "# ", python(part.text)[0]).split("\n")
-        wrong = None if re.search(r"^\s*(?:class|def|async def) ", part.text, re.MULTILINE) else _wrong(lines)
+        wrong = None if meant.search(part.text) else _wrong(lines)
         if wrong is None:
             kept.append(part)
         else:

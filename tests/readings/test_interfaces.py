@@ -758,6 +758,24 @@ def test_parameters_that_the_kata_does_not_have_are_no_mistake(shared_engine):
     assert "it computes with mix, which the kata does not have" in str(report.ungraded_because)
 
 
+def test_layers_that_only_a_comment_uses_are_no_part_of_the_attention(shared_engine):
+    text = ATTEND.replace(
+        "        self.w_v,",
+        "        self.heads = nn.ModuleList(nn.Linear(width, 7) for _ in range(2))\n        self.w_v,",
+    )
+    text = text.replace(
+        "        return out", "        # out = torch.cat([h(x) for h in self.heads], dim=-1)\n        return out"
+    )
+    drops = text.replace("weights = F.softmax(scores, dim=-1)", "weights = F.dropout(F.softmax(scores, dim=-1))")
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True) for each in (text, drops)
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert wrong.outcome == "failed", wrong.ungraded_because
+    assert [one.id for found in wrong.diagnosis for one in found.mistakes] == ["dropout.fixed"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -14,7 +14,7 @@ from attn_kata.readings import adapter, blocks, building, certain, layers, posit
 from attn_kata.readings.own_code import BUILDER
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.search import Search
-from attn_kata.readings.structure import Definition
+from attn_kata.readings.structure import Definition, code_of
 
 OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement", "head_width")
@@ -131,12 +131,13 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
     """The parameters that are no part of a layer of the contract, and that more than the constructor names."""
     places = [reading.layer(role) for role in ROLES]
     placed = {path for layer in places for path in (layer.weight, layer.bias) if path}
+    code = code_of(definition.text)
     return tuple(
         path
         for path in shapes
         if re.sub(r"\.\d+(?=\.|$)", ".*", path) not in placed
         and path not in placed
-        and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", definition.text)) > 1
+        and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", code)) > 1
     )
 
 

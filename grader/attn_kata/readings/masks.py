@@ -56,11 +56,12 @@ _LEAST = (
 )
 # (batch, Tq, Tk): three sizes, the first of which is that of the batch.
 _OF_SAMPLES = re.compile(r"(?i)[\[(]\s*(?:b|n|bs|bsz|batch\w*|batch size)\s*[,x×]\s*[\w* ]+[,x×]\s*[\w* ]+\s*[\])]")
+_OR = r"(?:or|and|/|,|或|和|、)"
 _NOTE = r"(?:\s*\([^()\n]{0,40}\))?"
 # What is added: numbers that are 0 and -inf, or what another method has made of a mask before.
 _MINUS = (
     r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
-    rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?{_NOTE}\s*(?:or|and|/|,)\s*{_LEAST}|{_LEAST}{_NOTE}\s*(?:or|and|/|,)\s*0(?:\.0)?\b"
+    rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?{_NOTE}\s*{_OR}\s*{_LEAST}|{_LEAST}{_NOTE}\s*{_OR}\s*0(?:\.0)?\b"
     rf"|{_LEAST} (?:for|where|at)\b[^\n]{{0,30}}\b0(?:\.0)? (?:for|where|at|else|otherwise)\b"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s*(?:=|:|->|means)\s*[^\n.;]{{0,30}}?{_LEAST}"
     rf"|\bwith (?:a )?0(?:\.0)?\b[^\n.;=]{{0,40}}? with (?:an? )?(?:very )?{_LEAST}"
