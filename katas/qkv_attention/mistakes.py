@@ -147,7 +147,7 @@ PIPELINES = (
                 "project.query_for_key",
                 {"project": project(k="q_proj")},
                 {"project": project(q="k_proj")},
-                *({"project": project(name, name, name)} for name in ("q_proj", "k_proj", "v_proj")),
+                *({"project": project(name, name, name)} for name in ("q_proj", "k_proj")),
             ),
             *variants("project.query_for_value", {"project": project(v="q_proj")}),
             *variants("project.value_for_query", {"project": project(q="v_proj")}),

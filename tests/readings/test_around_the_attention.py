@@ -249,6 +249,14 @@ def test_a_dropout_whose_result_is_forgotten_is_named(shared_engine):
     assert told(forgotten) == {"dropout.never"}
 
 
+def test_one_layer_for_all_three_is_named_beside_another_mistake(shared_engine):
+    text = ATTEND.replace("for w in (self.w_q, self.w_k, self.w_v))", "for w in (self.w_q, self.w_q, self.w_q))")
+    text = text.replace("F.softmax(scores, dim=-1)", "F.softmax(scores, dim=-2)")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"project.query_for_key", "softmax.query_axis"}, report.ungraded_because
+
+
 UNNAMED = """
 class Cross(nn.Module):
     def __init__(self, d_model, n_heads):

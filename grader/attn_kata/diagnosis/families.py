@@ -70,7 +70,7 @@ ORDERS = (
 )
 EXCHANGED = variants("project.exchanged", *({"project": s.project(*order)} for order in ORDERS))
 
-# One layer for two of them, or for all three.
+# One layer for q and k, or for all three.
 ONE_LAYER = variants(
     "project.query_for_key",
     *(
@@ -78,7 +78,7 @@ ONE_LAYER = variants(
         for layers in (
             ("q_proj", "q_proj", "v_proj"),
             ("k_proj", "k_proj", "v_proj"),
-            *((name,) * 3 for name in ("q_proj", "k_proj", "v_proj")),
+            *((name,) * 3 for name in ("q_proj", "k_proj")),
         )
     ),
 )
