@@ -320,6 +320,14 @@ def test_what_raises_in_every_call_by_its_own_mistake_is_named(kata, text, id, s
     assert told(report) == {id}, report.ungraded_because
 
 
+def test_a_function_that_takes_no_input_may_be_a_piece_of_a_script(shared_engine):
+    text = "def attend(W_q, W_k, W_v):\n    q, k, v = x @ W_q, x @ W_k, x @ W_v\n"
+    text += "    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1]), dim=-1) @ v\n"
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+
+
 @pytest.mark.parametrize("sets", ["for x in range(3):\n    print(x)\n", "from elsewhere import *\n"])
 def test_a_name_that_other_code_may_set_is_no_verdict(sets, shared_engine):
     report = shared_engine.grade("mha", (HEAD + sets + NO_INPUT).encode(), attempt="mine.py", reads=True)

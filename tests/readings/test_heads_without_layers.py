@@ -67,6 +67,27 @@ def test_the_heads_are_graded_and_no_mistake_is_hidden(name, shared_engine):
     assert (typed_back.outcome, typed_back.reading["flags"]) == (report.outcome, list(flags))
 
 
+STYLES = {
+    "in_several_lines": (
+        "t.view(b, n, self.h, width // self.h)",
+        "t.view(\n            b, n, self.h, width // self.h\n        )",
+    ),
+    "of_what_is_contiguous": ("t.view(b", "t.contiguous().view(b"),
+    "by_a_shape": (
+        "return t.view(b, n, self.h, width // self.h)",
+        "new_shape = (b, n, self.h, width // self.h)\n        return t.view(*new_shape)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_split_in_any_style_is_one(name):
+    assert SPLITS.count(STYLES[name][0]) == 1
+    assert [slug for slug, _, _ in inference.katas_of((HEAD + SPLITS.replace(*STYLES[name])).encode())] == [
+        "qkv_attention"
+    ]
+
+
 VIEWS = {
     "of_nothing": ("", ""),
     "of_a_mask": (

@@ -236,6 +236,8 @@ def test_code_that_no_known_mistake_explains_is_graded_as_an_attempt_with_its_ad
     [
         ("# mask: 0 = attend, large negative = block", "additive"),
         ("# mask: 0 或 -inf", "additive"),
+        ("# entries of the mask with 0 are masked and padded with -inf", "keep"),
+        ("# mask: positions with 0 are masked out with -1e9", "keep"),
         ("# in the mask real tokens come with 0 and padding tokens with a large negative number", "additive"),
         ("# mask: 0 means visible, -inf means hidden", "additive"),
         ("# mask: 0 = hidden, 1 = visible", "keep"),

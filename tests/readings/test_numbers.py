@@ -85,3 +85,21 @@ def test_a_number_of_one_head_and_one_that_nothing_reads_are_no_sizes(line, shar
     assert report.outcome == "ungraded"
     assert "says how many heads it has" in report.ungraded_because
     assert not [flag for flag in report.reading["flags"] if flag.startswith("constants")]
+
+
+HEAD_BY_HEAD = "self.d = width // self.num_heads"
+SAME_SIZES = {
+    "a_number_for_the_same": (HEAD_BY_HEAD, "self.d = width // 12"),
+    "a_root_of_a_number": ("math.sqrt(self.d)", "math.sqrt(64)"),
+    "a_local_name": (HEAD_BY_HEAD, "heads = 12\n        self.d = width // heads"),
+    "set_again": (HEAD_BY_HEAD, "self.d = 64\n        self.num_heads = width // self.d"),
+}
+
+
+@pytest.mark.parametrize("name", SAME_SIZES)
+def test_other_numbers_that_may_be_the_same_sizes_make_no_verdict(name, shared_engine):
+    old, new = SAME_SIZES[name]
+    assert TWELVE.count(old) == 1
+    report = shared_engine.grade("mha", (HEAD + TWELVE.replace(old, new)).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"

@@ -254,6 +254,40 @@ class HeadsWithFFN(nn.Module):
 """
 
 
+WARM_UP = """
+class SelfAttention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x):
+        return torch.softmax(self.query(x) @ self.key(x).transpose(1, 2) / x.shape[-1] ** 0.5, dim=-1) @ self.value(x)
+"""
+HELPER = """
+def attention(q, k, v):
+    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1) @ v
+
+
+class MultiHeadedAttention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.h, self.linears = heads, nn.ModuleList([nn.Linear(width, width) for _ in range(4)])
+        self.pos = nn.Embedding(512, width)
+
+    def forward(self, query, key, value):
+        q, k, v = (f(x).view(x.shape[0], self.h, x.shape[1], -1) for f, x in zip(self.linears, (query, key, value)))
+        return self.linears[-1](attention(q, k, v).transpose(1, 2).reshape(query.shape))
+"""
+
+
+def test_an_attention_of_another_kind_and_one_with_positions_are_meant_before_a_single_head_and_a_helper():
+    windowed = WARM_UP + ALL_HEADS.replace("MultiHead", "WindowedMultiHead")
+    found, placed = (structure.attention_like(syntax.of_source((HEAD + one).encode())) for one in (windowed, HELPER))
+
+    assert found[0].name == "WindowedMultiHeadAttention"
+    assert placed[0].name == "MultiHeadedAttention"
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [

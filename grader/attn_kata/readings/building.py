@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from dataclasses import replace
 from attn_kata.readings import positions, scores, unregistered, vocabulary
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
-from attn_kata.readings.structure import Definition, Parameter, Structure, code_of
+from attn_kata.readings.structure import Definition, Parameter, Structure, code_of, tree_of
 
 # The sizes for looking at parameters: all different, so that a shape says which is which. Rotations want an even D.
 LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, "G": 2, "M": 44}
@@ -111,9 +112,32 @@ def _constants(definition: Definition, known: set[str], contract: Contract) -> P
     if not contract.has_heads:
         return ()
     code = code_of(definition.text)
-    read = [name for name in _NUMBERS.findall(code) if len(re.findall(rf"\bself\.{name}\b", code)) > 1]
+    set_once = [
+        name for name in _NUMBERS.findall(code) if len(re.findall(rf"\bself\.{name}\b[^=\n]*=(?!=)", code)) == 1
+    ]
+    read = [name for name in set_once if len(re.findall(rf"\bself\.{name}\b", code)) > 1]
+    if _has_other_numbers(definition, read):  # which may be the same sizes: math.sqrt(64), width // 8
+        return ()
     found = [(name, vocabulary.size_of(name)) for name in read]
     return tuple((name, symbol) for name, symbol in found if symbol in ("E", "H") and symbol not in known)
+
+
+def _has_other_numbers(definition: Definition, names: list[str]) -> bool:
+    """Whether its text has numbers above those of dimensions, beside those that it sets these attributes to."""
+    tree = tree_of(definition.text)
+    allowed: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if node.value is not None and any(isinstance(one, ast.Attribute) and one.attr in names for one in targets):
+                allowed |= {id(part) for part in ast.walk(node.value)}
+        elif isinstance(node, ast.arguments):
+            allowed |= {id(part) for one in node.defaults for part in ast.walk(one)}
+    found = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in allowed]
+    return any(isinstance(value, int) and value > _MOST_DIMENSIONS for value in found)
+
+
+_MOST_DIMENSIONS = 4
 
 
 def of_one_sample(reading: Reading, definition: Definition, structure: Structure) -> Reading:

@@ -107,6 +107,8 @@ def _is_of_an_input(name: str, raised: Raised, structure: Structure) -> bool:
     taken = {each.arg for one in named for each in (*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs)}
     if "mask" in name.lower() and any(name in each.split("_") for each in taken):
         return True
+    if not around.is_class:
+        return False  # a piece of a script, which may set its inputs elsewhere
     near = len(name) > 3 and not name.isupper() and difflib.get_close_matches(name, taken, 1, 0.8)
     return name in structure.unset and (name in _INPUTS or bool(near))
 

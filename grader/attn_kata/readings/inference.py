@@ -126,8 +126,10 @@ def _is_plain_product(definition: Definition, text: str) -> bool:
     return takes_two and "softmax" in text and re.search(r"sqrt|\*\*|scale|temperature", text) is None
 
 
+# A view of something with a number of heads, its arguments in one line or several: `q.contiguous().view(B, T, self.heads, -1)`.
 _A_SPLIT = re.compile(
-    r"(\w+)\.(?:view|reshape|unflatten|chunk|split)\([^\n]*?\b(?:self\.)?\w*(?:heads?|\bn?h\b)|(rearrange)\(",
+    r"(\w+)(?:\.\w+\(\))*\.(?:view|reshape|unflatten|chunk|split)"
+    r"\((?:[^()]|\([^()]*\))*?(?:\b(?:self\.)?(?:\w*heads?\w*|n?h)\b|\*new_\w*shape)|(rearrange)\(",
     re.IGNORECASE,
 )
 _OF_SCORES = re.compile(r"mask|scor|att|weight|energ|prob|sim|dots|logits|^[saw]$", re.IGNORECASE)
@@ -151,7 +153,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         # What splits and joins heads is more than a product of q, k and v, which one head alone would not show.
         splits = definition.is_class and "H" in [vocabulary.size_in(one.name, text) for one in definition.build]
         splits = splits and _splits_heads(text)
-        return ["qkv_attention", "sdpa"] if splits else ["sdpa"]
+        return ["qkv_attention"] if splits else ["sdpa"]
     if _scores(definition, text):
         return _scores(definition, text)
     sizes = [vocabulary.size_in(one.name, text) for one in definition.build]

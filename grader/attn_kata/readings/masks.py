@@ -58,13 +58,16 @@ _LEAST = (
 _OF_SAMPLES = re.compile(r"(?i)[\[(]\s*(?:b|n|bs|bsz|batch\w*|batch size)\s*[,x×]\s*[\w* ]+[,x×]\s*[\w* ]+\s*[\])]")
 _OR = r"(?:or|and|/|,|或|和|、)"
 _NOTE = r"(?:\s*\([^()\n]{0,40}\))?"
+_OTHERS = (
+    r"(?:(?!mask|hid|fill|set\b|ignor|replac|get)[^\n.;=]){0,30}?"  # what has the other number; nothing that is done
+)
 # What is added: numbers that are 0 and -inf, or what another method has made of a mask before.
 _MINUS = (
     r"\b0(?:\.0)? (?:where|for|at|is)[^\n]*(?:-inf|negative|-1e)"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?{_NOTE}\s*{_OR}\s*{_LEAST}|{_LEAST}{_NOTE}\s*{_OR}\s*0(?:\.0)?\b"
     rf"|{_LEAST} (?:for|where|at)\b[^\n]{{0,30}}\b0(?:\.0)? (?:for|where|at|else|otherwise)\b"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s*(?:=|:|->|means)\s*[^\n.;]{{0,30}}?{_LEAST}"
-    rf"|\bwith (?:a )?0(?:\.0)?\b[^\n.;=]{{0,40}}? with (?:an? )?(?:very )?{_LEAST}"
+    rf"|\bwith (?:a )?0(?:\.0)? and {_OTHERS} with (?:an? )?(?:very )?{_LEAST}"
     r"|precomputed for all layers"
 )
 
@@ -124,10 +127,11 @@ def _is_taken_from_1(text: str, name: str) -> bool:
 
 
 def _is_compared(text: str, name: str) -> bool:
-    """Whether the code asks where the mask is 0 or 1: of flags, never of what is added to the scores."""
-    return (
-        re.search(rf"\b{re.escape(name)}\s*==\s*(?:0|1|False|True)\b|~{re.escape(name)}\b", code_of(text)) is not None
-    )
+    """Whether the code asks where the mask is 0 or 1, or fills by it: of flags, never of what is added to the scores."""
+    own = rf"\b{re.escape(name)}(?:\[[^\]\n]*\]|\.(?!logical|eq\b|bool\b)\w+\([^()\n]*\))*"
+    asks = rf"{own}\s*[=!]=\s*(?:0|1|False|True)\b|~\s*{own}|{own}\.(?:logical_not|eq|bool)\("
+    fills = rf"\b(?:masked_fill_?|where)\(\s*{own}\s*,"
+    return re.search(f"{asks}|{fills}", code_of(text)) is not None
 
 
 def _meaning(words: str) -> str | None:
@@ -203,7 +207,8 @@ def _shapes(text: str, name: str) -> list[str]:
     if added == 0 and "pad" in name.lower():
         likely = ["(B, T)", "any"]
     every = [*likely, *(shape for shape in SHAPES if shape not in likely)]
-    if re.search(rf"\b{re.escape(name)}\.tri[lu]_?\(|\btri[lu]\(\s*{re.escape(name)}\b", text):
+    is_cut = re.search(rf"\b{re.escape(name)}\.tri[lu]_?\(|\btri[lu]\(\s*{re.escape(name)}\b", text)
+    if is_cut and not re.search(r"[,x×]\s*1\s*[,x×]\s*\w+\s*[\])]", text):  # nothing says that it is (B, 1, T)
         every = [shape for shape in every if "T, T" in shape]  # a triangle is cut out of it: one for each query
     # A mask of another number of dimensions than those that the source asks for may be passed over.
     own = re.escape(name)

@@ -11,7 +11,8 @@ from attn_kata.readings import vocabulary
 
 _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
 _WHOLE = re.compile(
-    r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layers?$", re.IGNORECASE
+    r"(?:block|decoder|encoder|transformer|model|gpt|bert|vit|net|network|config|dataset|lm)$|layers?$|with_?(?:ffn?|mlp|feed)",
+    re.IGNORECASE,
 )
 _ATTENTION = re.compile(r"att[en]|mhs?a", re.IGNORECASE)
 _JOINS = re.compile(r"multi_?head|mhs?a", re.IGNORECASE)
@@ -157,9 +158,11 @@ def is_model(one: Definition) -> bool:
     attends = _ATTENTION.search(one.name) is not None and _makes_q_and_k(one)
     joins = _JOINS.search(one.name) is not None and _AROUND.search(code_of(one.text)) is None
     named = _WHOLE.search(one.name) is not None and not attends and not joins
-    embeds = "Embedding" in one.layers.values() and not _makes_q_and_k(
-        one
-    )  # an attention may have positions of its own
+    if one.name.lower().endswith("layers") and "ModuleList" not in one.text:
+        named = False  # one attention, by its layers
+    embeds = (
+        "Embedding" in one.layers.values() and _ATTENTION.search(one.name) is None
+    )  # or it has positions of its own
     return named or embeds or not _RECURRENT.isdisjoint(one.layers.values())
 
 
@@ -229,8 +232,12 @@ def attention_like(structure: Structure) -> list[Definition]:
         # What has no softmax may make q, k and v only; or it is an attention that lacks it.
         score -= 6 * (not one.is_class and re.search(r"softmax|\.exp\(|scaled_dot_product|sigmoid", whole) is None)
         score -= 8 * any(_is_other_path(one, base) for base in structure.definitions)
-        score -= 2 * (_OTHER_PATH.search(one.name) is not None)  # of another kind: the plain one beside it is meant
         found.append((-score, place, one))
+    # Of several with all heads in their own layers, the plain one is meant, and no other kind.
+    plain = [score for score, _, one in found if _has_several_heads(one) and not _OTHER_PATH.search(one.name)]
+    for place, (score, at, one) in enumerate(found):
+        if plain and _has_several_heads(one) and _OTHER_PATH.search(one.name):
+            found[place] = max(score, min(plain) + 1), at, one
     # Beside an attention with several heads in its own layers, one that lays single heads side by side is a step on the way.
     several = [(score, one) for score, _, one in found if _has_several_heads(one)]
     for place, (score, at, one) in enumerate(found):
