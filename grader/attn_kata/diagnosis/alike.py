@@ -12,8 +12,21 @@ HIDDEN = 1e4  # a score at least as far from 0 is a masked one
 
 
 def same(got: tuple[Tensor, ...], wanted: Tensor) -> bool:
-    """Whether it is one tensor, with the numbers of the other one and laid out as that."""
-    return len(got) == 1 and got[0].shape == wanted.shape and _near(_told(got[0]), _told(wanted))
+    """Whether it is the other tensor (..., Tq, Tk): laid out alike, with heads in the batch, or one head after another."""
+    return any(one.shape == wanted.shape and _near(_told(one), _told(wanted)) for one in _in_full(got, wanted))
+
+
+def _in_full(got: tuple[Tensor, ...], wanted: Tensor) -> list[Tensor]:
+    """The tensors as one with the dimensions of `wanted`, in each way that heads are laid out."""
+    alike = len({one.shape for one in got}) == 1 and sum(one.numel() for one in got) == wanted.numel()
+    if not alike or got[0].shape[-2:] != wanted.shape[-2:]:
+        return []
+    if wanted.dim() != 4:
+        return [one.reshape(wanted.shape) for one in got[: len(got) == 1]]
+    samples, heads, *rest = wanted.shape
+    if len(got) > 1:
+        return [torch.stack(got, dim=1)] if len(got) == heads and got[0].dim() == 3 else []
+    return [got[0].reshape(wanted.shape), got[0].reshape(heads, samples, *rest).transpose(0, 1)]
 
 
 def has_numbers(right: Tensor, candidate: tuple[Tensor, ...]) -> bool:

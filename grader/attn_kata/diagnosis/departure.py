@@ -35,6 +35,7 @@ MOST_IN_TURN = 3  # results that one operation of a loop gives in turn: q, k and
 
 SCORES, WEIGHTS, CONTEXT, MERGED, OUTPUT = "the scores", "the weights", "the context", "the merged heads", "the output"
 RESULT = "the result"  # what is returned, where all of these are right
+SCALED = "the scores before the mask"
 _AFTER_SCORES = (WEIGHTS, "v", "the heads of v", CONTEXT, MERGED, OUTPUT, RESULT)
 _IN_ORDER = ("q", "k", "v", SCORES, WEIGHTS, CONTEXT, MERGED, OUTPUT)
 _MIXES = ("matmul", "mm", "bmm", "einsum", "__matmul__", "__rmatmul__")
@@ -160,13 +161,13 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
     reached = [place for place in places if place is not None]
     if not reached:
         return None
-    right = {one.name for one, place in zip(passed, places, strict=True) if place is not None}
+    reached_names = {one.name for one, place in zip(passed, places, strict=True) if place is not None}
     wrong = next(number for number in range(len(passed)) if _is_open(passed, places, number))
     last, first_wrong = max(reached), passed[wrong]
     ends = answer.output is None
     mixes = first_wrong.name in (CONTEXT, MERGED)
     departure = Departure(
-        right=tuple(name for name in _IN_ORDER if name in right),
+        right=tuple(name for name in _IN_ORDER if name in reached_names),
         line=steps[last].line,
         wrong=first_wrong.name,
         wrong_line=_line_instead(steps, first_wrong, last, reached),
@@ -174,10 +175,13 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
         mixes=mixes and _end_at(steps, seen(pipeline, begun)[WEIGHTS]),
         ends=ends,
     )
-    scores = seen(pipeline, begun)[SCORES]
-    if first_wrong.name != SCORES or (ends and not _mixes(steps, scores)):  # they may be scaled after that
+    right = seen(pipeline, begun)
+    if first_wrong.name != SCORES or (ends and not _mixes(steps, right[SCORES])):  # they may be scaled after that
         return departure
-    return _with_factor(departure, steps, scores)
+    with_factor = _with_factor(departure, steps, right[SCORES])
+    if with_factor.factor is None and SCALED in right:  # what a mask does to them may be wrong, too
+        return _with_factor(departure, steps, right[SCALED])
+    return with_factor
 
 
 def _mixes(steps: list[Step], weights: Tensor) -> bool:
@@ -213,7 +217,10 @@ def _with_factor(departure: Departure, steps: list[Step], scores: Tensor) -> Dep
     line = departure.wrong_line
     in_turn = ([number] for number in range(len(steps)))
     for rounds in sorted([*in_turn, *_loops(steps)], key=max, reverse=True):
-        found = factor_between([steps[number].value for number in rounds], scores)
+        values = tuple(steps[number].value for number in rounds)
+        if factor is None and has_numbers(scores, values):
+            return departure  # they are scaled, and wrong in another way
+        found = factor_between([*values], scores)
         # The last factor counts: until they are scaled, right ones are too large as well. And the first line that has it.
         if found is not None and (factor is None or abs(found - factor) <= ALIKE * abs(factor)):
             factor, line = found, steps[rounds[-1]].line
@@ -287,6 +294,8 @@ def seen(pipeline: Pipeline, begun: State) -> dict[str, Tensor]:
             seen.update({name: now[name] for name in ("q", "k", "v") if name in now})
         elif "weights" not in now:
             seen[SCORES] = now["scores"]
+            if stage == "scale":
+                seen[SCALED] = now["scores"]
         elif "out" not in now:
             seen[WEIGHTS] = now["weights"]
         elif CONTEXT not in seen:

@@ -6,6 +6,7 @@ weights that the attempt computes on its way may still be those of a known mista
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,7 @@ from attn_kata.diagnosis.outcomes import outcome, outcomes
 from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
 from attn_kata.diagnosis.probing import ProbeResults
 
-MOST = 2  # mistakes in the weights
+MOST = 2  # mistakes in one part of the computation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> 
 
 
 def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
-    """The one mistake in how q, k and v are made and split into heads, where every probe shows what it makes."""
+    """The one mistake in how q, k and v are made and split into heads, or two, where every probe shows what they make."""
     names = list(pipeline.stages)
     if "score" not in names:
         return None
@@ -58,17 +59,27 @@ def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) 
     if all(is_computed(followed[0].steps, one) for one in made):
         return None  # so for most attempts
     before = set(names[: names.index("score")])
-    shown = [
-        _with(pipeline, (variant,), asked, None)
-        for variant in pipeline.variants
-        if set(variant.stages) <= before
-        and all(map(partial(_shows_inputs, pipeline, _made(pipeline, (variant,))), asked.begun, followed))
-    ]
+    single = [variant for variant in pipeline.variants if set(variant.stages) <= before]
+    shown: list[InPart] = []
+    for count in range(1, MOST + 1):
+        sets = [one for one in itertools.combinations(single, count) if _are_apart(one)]
+        shown = [
+            _with(pipeline, chosen, asked, None)
+            for chosen in sets
+            if all(map(partial(_shows_inputs, pipeline, _made(pipeline, chosen)), asked.begun, followed))
+        ]
+        if shown:
+            break
     made_once = [seen(one.pipeline, asked.begun[0]) for one in shown]
     # Which of the layers is taken twice the scores tell, and whether what is made once is meant for q and for k.
     if len(_ids(shown)) > 1 or any("k" in one and _like(one["q"])((one["k"],)) for one in made_once):
         shown = [one for one in shown if all(map(_has_scores, again(one.pipeline, asked, followed)))]
     return shown[0] if len(_ids(shown)) == 1 else None
+
+
+def _are_apart(chosen: tuple[Variant, ...]) -> bool:
+    """Whether these mistakes are made in different stages."""
+    return len({stage for one in chosen for stage in one.stages}) == sum(len(one.stages) for one in chosen)
 
 
 def _shows_inputs(pipeline: Pipeline, made: Pipeline, begun: State, one: Traced) -> bool:

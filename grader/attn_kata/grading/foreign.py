@@ -46,6 +46,7 @@ from attn_kata.readings.search import Search
 from attn_kata.report.model import Finding
 
 _SURE_IN_PART = ("scale.", "softmax.")
+_AS_CONDITION = "mask.as_condition"
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
 _DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
@@ -80,6 +81,12 @@ class Source:
     def names(self) -> tuple[str, ...]:
         """What it defines."""
         return tuple(one.name for one in self.structure.definitions)[:50]
+
+    def wrong_anyway(self, entry: str = "") -> list[str]:
+        """Notes about what is wrong however the code is read: in `entry`, or in what looks most like an attention."""
+        likely = structure.attention_like(self.structure)
+        definition = self.structure.find(entry) or next(iter(likely), None)
+        return unread.wrong_anyway(self.text, self.structure, definition)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +132,8 @@ class Read:
         mixes = any(one.mixes for one in seen) and all(one.mixes or one.factor == 1 for one in seen)
         if mixes and (not doubt or doubt.startswith(doubts.RAISES)):
             return None  # its weights are right, so it is read right, and what it does with them is not
+        if not doubt and _is_right_up_to_k(findings, failures, diagnosed):
+            return None
         if not doubt:
             return self._fails_unexplained(findings, failures, "".join(f" {one}." for one in seen[:1]))
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)
@@ -156,7 +165,8 @@ class Read:
         # That it wants float32 says nothing of numbers that nothing explains in float32 either.
         of_a_guess |= bool(self.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
         # An exception may come of how it was read; whether it is the code's own is looked at apart.
-        of_a_guess |= set(ids) <= set(own_exceptions.IDS) and not diagnosed.reproduced
+        of_exceptions = {*own_exceptions.IDS} | ({_AS_CONDITION} if self.chosen.reading.mask == "none" else set())
+        of_a_guess |= set(ids) <= of_exceptions and not diagnosed.reproduced
         # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
         of_a_guess |= set(ids) <= diagnosed.in_part and not any(
             id.startswith(_sure_in_part(diagnosed, self.chosen.reading)) for id in ids
@@ -410,6 +420,20 @@ def read(
         tests=tests,
         mistakes=asked,
         left_out=left_out,
+    )
+
+
+def _is_right_up_to_k(findings: list[Finding], failures: dict[str, PropertyFailed], diagnosed: Diagnosed) -> bool:
+    """Whether the values fail without a mask, and q and k are right on every probe, so that the code is read right.
+
+    With a mask, its form may be read wrong.
+    """
+    first = next((one.property for one in findings if one.tier == "core" and one.property in failures), "")
+    return (
+        first == "values"
+        and not isinstance(failures[first], NoAnswer)
+        and bool(diagnosed.departures)
+        and all({"q", "k"} <= set(one.right) for one in diagnosed.departures)
     )
 
 

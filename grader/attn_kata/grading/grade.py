@@ -155,7 +155,7 @@ class _Grading:
             except AttemptDied as death:
                 return self._ungraded(f"while it was read: {death.reason}. {advice.on(death.reason)}")
             if isinstance(read, str):
-                return self._ungraded(read)
+                return self._ungraded(read, notes=self._to_read.wrong_anyway())
             self._read = read
             self._seconds["reading"] = time.perf_counter() - started
             started = time.perf_counter()
@@ -214,7 +214,11 @@ class _Grading:
         if self._read is not None and outcome == "failed" and not not_written and self._job.diagnose:
             doubt = None if self._read.explains(diagnosed) else self._read.no_verdict(findings, failures, diagnosed)
             if doubt is not None:
-                return self._ungraded(doubt)
+                entry = self._read.chosen.reading.entry
+                return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry))
+            if not diagnosed.diagnoses:
+                anyway = self._read.source.wrong_anyway(self._read.chosen.reading.entry)
+                diagnosed = replace(diagnosed, notes=[*diagnosed.notes, *anyway])
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:
@@ -250,8 +254,8 @@ class _Grading:
             self._loaded.answers.begin(case)
             self.attempt.prefetch(self._loaded.prefetch.requests_from(case))
 
-    def _ungraded(self, because: str) -> Report:
-        return self._report("ungraded", because=because)
+    def _ungraded(self, because: str, *, notes: list[str] | None = None) -> Report:
+        return self._report("ungraded", because=because, diagnosed=Diagnosed(notes=notes or []))
 
     def _report(
         self,

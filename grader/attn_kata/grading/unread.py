@@ -5,18 +5,24 @@ from __future__ import annotations
 import difflib
 import importlib.util
 
+from attn_kata.diagnosis import lines
 from attn_kata.protocol.usual_names import USUAL_LAYERS
 from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.structure import Structure
+from attn_kata.readings.structure import Definition, Structure
 
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 
 UNEXPLAINED = (
     "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} It may be read wrong. "
     "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is read right, add --read sure=yes"
+)
+MOST_LINES = 3  # that are named for one reason
+NO_EFFECT = "However the code is read: line {line} has no effect. `{text}` gives a new tensor, and nothing uses it"
+ALMOST_NOTHING = (
+    "However the code is read: line {line} gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)"
 )
 IF_SURE = ". If it is read right, add --read sure=yes"
 
@@ -37,6 +43,18 @@ def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: 
         return said
     none_of_it = say_missing([contract.entry], names)
     return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
+
+
+def wrong_anyway(source: bytes, structure: Structure, definition: Definition | None) -> list[str]:
+    """What is wrong in the code of a definition however it is read, as far as its lines show it; notes for the report."""
+    used = [] if definition is None else [one.lines for one in structure.reach(definition)]
+    texts = source.decode("utf-8", "replace").splitlines()
+
+    def among(found: list[int]) -> list[int]:
+        return [line for line in found if any(first <= line <= last for first, last in used)][:MOST_LINES]
+
+    said = [NO_EFFECT.format(line=line, text=texts[line - 1].strip()) for line in among(lines.have_no_effect(source))]
+    return said + [ALMOST_NOTHING.format(line=line) for line in among(lines.fill_with_almost_nothing(source))]
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:

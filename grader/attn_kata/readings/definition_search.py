@@ -15,6 +15,7 @@ from attn_kata.readings import (
     certain,
     construction,
     conventions,
+    doubts,
     masks,
     positions,
     roles,
@@ -66,6 +67,7 @@ class DefinitionSearch:
     said: tuple[str, ...] = field(default=(), init=False)  # of one of several masks, and of one sequence
     right_beside: tuple[str, ...] = field(default=(), init=False)  # other masks that were tried, each by itself
     further: tuple[str, ...] = field(default=(), init=False)  # parameters that are none of the contract's
+    masked_raises: str = field(default="", init=False)  # what it raises with every mask, where it is read without one
 
     @property
     def contract(self) -> Contract:
@@ -187,8 +189,10 @@ class DefinitionSearch:
             masked = self._in_place_of_its_own(readings) or masked
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
-        alone = 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
-        alone = alone and (ranked.reading.causal or not masked.answers)
+        alone = ranked.reading.causal and 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
+        if ranked.mistakes and ranked.answers and not masked.answers and "mask" not in self.given:
+            self.masked_raises = f"{doubts.RAISES_WITH_MASK}{self.search.why([masked.reading], self.search.masked)}"
+            return ranked
         return ranked if alone and "mask" not in self.given else masked
 
     def has_one_width(self, reading: Reading) -> bool:

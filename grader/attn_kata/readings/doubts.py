@@ -54,6 +54,8 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
         return f"{RAISES_WITH_MASK if masked else RAISES}{why}"
+    if one.masked_raises and ranked.reading.mask == "none":
+        return one.masked_raises
     roles = () if one.contract.has_score else ("q", "k", "v")
     lacking = [role for role in roles if role in one.contract.layers and not ranked.reading.layer(role).weight]
     if lacking:

@@ -23,6 +23,7 @@ from attn_kata.diagnosis.lines import (
     scores,
     tensors,
     triangles,
+    without_effect,
 )
 from attn_kata.diagnosis.lines.program import Program
 
@@ -60,6 +61,16 @@ def softmax_without_dim(source: bytes) -> bool:
 def mask_adds_almost_nothing(source: bytes) -> bool:
     """Whether the live part of `source` adds a mask times a tiny number to the scores."""
     return _any(masks.tiny_terms, source)
+
+
+def fill_with_almost_nothing(source: bytes) -> list[int]:
+    """The lines where the live part of `source` gives hidden keys a tiny number, as -1e-9, in place of a large one."""
+    return _lines_of(masks.tiny_terms, source)
+
+
+def have_no_effect(source: bytes) -> list[int]:
+    """The lines where the live part of `source` makes a new tensor that nothing takes."""
+    return _lines_of(without_effect.dropped, source)
 
 
 def masks_queries(source: bytes) -> bool:
@@ -156,6 +167,15 @@ def _any(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> bool:
         return program is not None and bool(nodes(program))
     except (RecursionError, MemoryError):
         return False
+
+
+def _lines_of(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> list[int]:
+    try:
+        program = _program(source)
+        found = [] if program is None else [getattr(node, "lineno", 0) for node in nodes(program)]
+        return sorted(set(found))
+    except (RecursionError, MemoryError):
+        return []
 
 
 @lru_cache(maxsize=4)
