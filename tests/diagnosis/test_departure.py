@@ -232,6 +232,63 @@ def test_two_known_mistakes_beside_an_unknown_one_are_named(shared_engine):
     assert named(report) == {"scale.no_sqrt", "softmax.head_axis"}
 
 
+def test_a_scale_is_seen_through_a_mask_that_is_wrong_too(shared_engine):
+    report = graded(
+        shared_engine,
+        edited(PLAIN, (SCALE, "scores / math.sqrt(E)"), (MASK, "1e-9"), (MIX, "context = weights @ v.cumsum(2)")),
+    )
+
+    assert named(report) == {"scale.embed_dim", "mask.zero_fill"}
+    assert not report.explained
+
+
+def test_scores_that_are_scaled_and_then_moved_name_no_scale(shared_engine):
+    report = graded(shared_engine, edited(PLAIN, ("k.transpose(-2, -1)", "k.roll(1, 2).transpose(-2, -1)")))
+
+    assert named(report) == set()
+
+
+def test_of_what_is_never_made_no_layer_is_named(shared_engine):
+    text = edited(PLAIN, ("        v = self.v_proj(x)", "        k = k.view(B, T + 1, E)\n        v = self.v_proj(x)"))
+
+    assert named(graded(shared_engine, text)) == set()
+
+
+def test_a_result_that_nothing_uses_is_named_with_its_line(shared_engine):
+    text = edited(PLAIN, (MIX, "context = weights @ v.cumsum(2)\n        context.flatten(2)"))
+
+    report = graded(shared_engine, text)
+
+    assert named(report) == {"python.unused_result"}
+    assert report.diagnosis[0].mistakes[0].line == line_of(text, "context.flatten(2)")
+
+
+def test_what_other_mistakes_explain_leaves_no_result_to_be_named(shared_engine):
+    text = edited(PLAIN, (SCALE, "scores / math.sqrt(E)\n        scores.flatten(2)"))
+
+    assert named(graded(shared_engine, text)) == {"scale.embed_dim"}
+
+
+def test_two_mistakes_in_the_inputs_are_named_beside_an_unknown_one(shared_engine):
+    report = graded(shared_engine, edited(PLAIN, *AS_IT_LIES, ("self.v_proj(x)", "self.k_proj(x)"), (OUTPUT, TWICE)))
+
+    assert named(report) == {"split.no_transpose", "project.key_for_value"}
+    assert not report.explained
+
+
+def test_two_mistakes_in_the_weights_of_heads_in_a_loop_are_named_beside_an_unknown_one(shared_engine):
+    text = edited(
+        EACH_HEAD,
+        ("scores = scores.masked_fill(~keep", "scores.masked_fill(~keep"),
+        ("scores.softmax(dim=-1)", "scores.softmax(dim=-2)"),
+        (OUTPUT, TWICE),
+    )
+
+    report = graded(shared_engine, text)
+
+    assert named(report) == {"mask.lost", "softmax.query_axis"}
+
+
 AS_IT_LIES = [
     (f"self.{one}_proj(x).view(B, T, self.H, self.D).transpose(1, 2)", f"self.{one}_proj(x).view(B, self.H, T, self.D)")
     for one in "qkv"

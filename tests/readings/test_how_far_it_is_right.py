@@ -149,3 +149,99 @@ def test_layers_by_name_in_another_order_are_named_beside_a_result_of_another_sh
 
     assert told(report) == {"project.exchanged"}, report.ungraded_because
     assert any("apart from what is named, all is right up to the output" in note for note in report.notes)
+
+
+ONE_FOR_ALL = ("for w in (self.w_q, self.w_k, self.w_v))", "for w in (self.w_q, self.w_q, self.w_k))")
+
+
+def test_a_known_mistake_beside_an_unknown_one_fails_where_q_and_k_are_right(shared_engine):
+    report = graded(shared_engine, ONE_FOR_ALL)
+
+    assert report.outcome == "failed"
+    assert told(report) == {"project.query_for_key"}
+    assert any("v is the first that is wrong" in note for note in report.notes), report.notes
+
+
+LINES = [
+    ("x.transpose(0, 1)", "line {line} has no effect. `x.transpose(0, 1)` gives a new tensor, and nothing uses it"),
+    ("torch.transpose(x, 0, 1)", "line {line} has no effect. `torch.transpose(x, 0, 1)` gives"),
+    ("x = x.masked_fill(x == 0, -1e-9)", "line {line} gives hidden keys a score of almost 0"),
+]
+CONSTRUCTOR = ("self.h, self.d =", "self.table = torch.load('weights.pt')\n        self.h, self.d =")
+
+
+def with_line(line: str, *edits: tuple[str, str]) -> str:
+    text = HEAD + ATTEND
+    for old, new in (("x.shape\n", f"x.shape\n        {line}\n"), *edits):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(("line", "said"), LINES)
+def test_of_code_that_cannot_be_read_it_is_said_what_is_wrong_anyway(shared_engine, line, said):
+    text = with_line(line, CONSTRUCTOR)
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    number = 1 + text[: text.index(line)].count("\n")
+    assert any(said.format(line=number) in note for note in report.notes), report.notes
+
+
+@pytest.mark.parametrize(
+    "line", ["x.transpose_(0, 1)", "y = x.transpose(0, 1)", "print(x.transpose(0, 1))", "x.size()"]
+)
+def test_what_has_an_effect_is_not_said(shared_engine, line):
+    text = with_line(line, CONSTRUCTOR)
+    other = "\n\nclass Other(nn.Module):\n    def forward(self, x):\n        x.flatten()\n        return x\n"
+
+    report = shared_engine.grade("mha", (text + other).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert not report.notes
+
+
+@pytest.mark.parametrize(("line", "id"), [(LINES[0][0], "python.unused_result"), (LINES[2][0], "mask.zero_fill")])
+def test_of_code_that_fails_without_a_known_mistake_such_a_line_is_named(shared_engine, line, id):
+    report = shared_engine.grade(
+        "mha", with_line(line, (SCALE, SCALE + " - torch.arange(T) / 9")).encode(), attempt="mine.py", reads=True
+    )
+
+    assert told(report) == {id}, report.ungraded_because
+
+
+WITH_MASK = """
+class Attend(nn.Module):
+    def __init__(self, width, size):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (nn.Linear(width, size) for _ in range(3))
+
+    def forward(self, x, mask):
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, 1e-6)
+        weights = scores.softmax(dim=-1)
+        return weights @ v
+"""
+
+
+def test_such_a_line_is_said_where_the_reading_leaves_the_mask_out(shared_engine):
+    report = shared_engine.grade("self_attention", (HEAD + WITH_MASK).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed
+    assert any("gives hidden keys a score of almost 0" in note for note in report.notes), report.notes
+
+
+def test_weights_that_are_almost_0_are_no_scores(shared_engine):
+    text = WITH_MASK.replace("        if mask", "        weights = scores.softmax(dim=-1)\n        if mask")
+    text = text.replace("scores = scores.masked_fill", "weights = weights.masked_fill").replace(
+        "6)\n        weights = scores.softmax(dim=-1)", "6)"
+    )
+    assert text.count("softmax") == 1
+
+    report = shared_engine.grade("self_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed
+    assert not report.notes

@@ -69,3 +69,28 @@ def test_a_mask_by_a_short_name_is_one(shared_engine):
 
     assert report.outcome == "passed"
     assert any(flag.startswith("call=") and "src_msk=mask" in flag for flag in report.reading["flags"])
+
+
+RAISES_WITH_MASK = ATTEND.replace("mask == 0", "int(mask) == 0")
+
+
+def test_where_every_mask_raises_mistakes_that_show_without_one_are_named(shared_engine):
+    three = RAISES_WITH_MASK.replace(" / math.sqrt(self.d)", "").replace("dim=-1", "dim=-2")
+    assert three.count("dim=-2") == 1
+
+    report = graded(shared_engine, three)
+
+    assert told(report) == {"scale.missing", "softmax.query_axis"}
+
+
+def test_where_every_mask_raises_right_code_gets_no_verdict(shared_engine):
+    report = graded(shared_engine, RAISES_WITH_MASK)
+
+    assert report.outcome == "ungraded"
+
+
+def test_where_every_mask_raises_what_nothing_explains_gets_no_verdict(shared_engine):
+    report = graded(shared_engine, RAISES_WITH_MASK.replace("q @ k", "(q + 1) @ k"))
+
+    assert report.outcome == "ungraded"
+    assert "every call that was tried with a mask raises" in (report.ungraded_because or "")

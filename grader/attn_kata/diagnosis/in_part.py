@@ -39,7 +39,7 @@ def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> 
     if not followed or len(followed) < len(asked.calls):
         return None
     found: InPart | None = None
-    for step in (_of_inputs, _of_scale, _of_weights):
+    for step in (_of_inputs, _of_inputs, _of_scale, _of_weights):  # what is left of q, k and v beside a first mistake
         more = step(pipeline, asked, followed)
         if more is None:
             continue
@@ -60,21 +60,36 @@ def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) 
         return None  # so for most attempts
     before = set(names[: names.index("score")])
     single = [variant for variant in pipeline.variants if set(variant.stages) <= before]
-    shown: list[InPart] = []
     for count in range(1, MOST + 1):
-        sets = [one for one in itertools.combinations(single, count) if _are_apart(one)]
         shown = [
             _with(pipeline, chosen, asked, None)
-            for chosen in sets
-            if all(map(partial(_shows_inputs, pipeline, _made(pipeline, chosen)), asked.begun, followed))
+            for chosen in itertools.combinations(single, count)
+            if _are_apart(chosen)
+            and all(map(partial(_shows_inputs, pipeline, _made(pipeline, chosen)), asked.begun, followed))
         ]
+        shown = _told_by_what_follows(shown, asked, followed)
         if shown:
-            break
-    made_once = [seen(one.pipeline, asked.begun[0]) for one in shown]
-    # Which of the layers is taken twice the scores tell, and whether what is made once is meant for q and for k.
-    if len(_ids(shown)) > 1 or any("k" in one and _like(one["q"])((one["k"],)) for one in made_once):
-        shown = [one for one in shown if all(map(_has_scores, again(one.pipeline, asked, followed)))]
-    return shown[0] if len(_ids(shown)) == 1 else None
+            return shown[0] if len(_ids(shown)) == 1 else None
+    return None
+
+
+def _told_by_what_follows(shown: list[InPart], asked: ProbeResults, followed: list[Traced]) -> list[InPart]:
+    """Those after which the scores are right, and then the context, where the inputs alone do not tell.
+
+    Which of the layers is taken twice the scores tell, and whether what is made once is meant for q and for k.
+    """
+    made = [seen(one.pipeline, asked.begun[0]) for one in shown]
+    if len(_ids(shown)) == 1 and not any("k" in one and _like(one["q"])((one["k"],)) for one in made):
+        return shown
+    after = {id(one): again(one.pipeline, asked, followed) for one in shown}
+    shown = [one for one in shown if all(map(_has_scores, after[id(one)]))]
+    if len(_ids(shown)) > 1:  # of the layers that v may be made by
+        shown = [one for one in shown if all(map(_has_context, after[id(one)]))]
+    return shown
+
+
+def _has_context(one: Traced) -> bool:
+    return one.departure is not None and CONTEXT in one.departure.right
 
 
 def _are_apart(chosen: tuple[Variant, ...]) -> bool:
@@ -90,6 +105,9 @@ def _shows_inputs(pipeline: Pipeline, made: Pipeline, begun: State, one: Traced)
         return False
     names = [name for name in ("q", "k", "v") if name in wrong and name in right]
     differ = [name for name in names if not _like(right[name])((wrong[name],))]
+    ends = one.departure is None or one.departure.ends
+    if ends and any(_like(wrong[name])((wrong[other],)) for name in differ for other in names if other != name):
+        return False  # what is made once may have one use, where the code does not reach the other
     return (
         bool(differ)
         and not any(is_computed(one.steps, _like(right[name])) for name in differ)

@@ -365,6 +365,18 @@ def _raises(id: str) -> Callable[[Evidence], int | None]:
     return shows
 
 
+def _by_its_lines(lines_of: Callable[[bytes], list[int]]) -> Callable[[Evidence], int | None]:
+    """The first line that is wrong whatever the code is meant to do, where its numbers are not explained."""
+
+    def shows(evidence: Evidence) -> int | None:
+        source = evidence.source.encode()
+        told = {lines.find("mask.lost", source)} if "mask.lost" in evidence.found else set()
+        found = [] if evidence.explained or evidence.values_right else lines_of(source)
+        return next((line for line in found if line not in told), None)
+
+    return shows
+
+
 ZERO_TIMES_INF = "mask.zero_times_inf"
 FIXED_RANK = "layout.fixed_rank"
 
@@ -401,5 +413,7 @@ EVERYWHERE = (
     Symptom(id="project.slices", shows=_blocks_of_heads),
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
     Symptom(id="dropout.always", shows=_dropout_always),
+    Symptom(id="python.unused_result", shows=_by_its_lines(lines.have_no_effect)),
+    Symptom(id="mask.zero_fill", shows=_by_its_lines(lines.fill_with_almost_nothing)),
     *(Symptom(id=id, shows=_raises(id)) for id in own_exceptions.IDS),
 )

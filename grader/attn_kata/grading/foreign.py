@@ -132,8 +132,8 @@ class Read:
         mixes = any(one.mixes for one in seen) and all(one.mixes or one.factor == 1 for one in seen)
         if mixes and (not doubt or doubt.startswith(doubts.RAISES)):
             return None  # its weights are right, so it is read right, and what it does with them is not
-        if not doubt and _is_right_up_to_k(findings, failures, diagnosed):
-            return None
+        if not doubt and diagnosed.diagnoses and _is_right_up_to_k(findings, failures, diagnosed):
+            return None  # beside something unknown, which without a known mistake could be another kind of attention
         if not doubt:
             return self._fails_unexplained(findings, failures, "".join(f" {one}." for one in seen[:1]))
         how = ", ".join(f"{name}={value}" for name, value in self.chosen.reading.build)

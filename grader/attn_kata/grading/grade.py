@@ -211,14 +211,13 @@ class _Grading:
             self._seconds["diagnosis"] = time.perf_counter() - started
         elif outcome == "passed" and self._read is None and len(self._source) <= MAX_SOURCE_FOR_LINES:
             diagnosed = Diagnosed(notes=beyond.notes(failures, self._source))
+        elif outcome == "passed" and self._read is not None:  # of what the reading does not ask
+            diagnosed = Diagnosed(notes=self._read.source.wrong_anyway(self._read.chosen.reading.entry))
         if self._read is not None and outcome == "failed" and not not_written and self._job.diagnose:
             doubt = None if self._read.explains(diagnosed) else self._read.no_verdict(findings, failures, diagnosed)
             if doubt is not None:
                 entry = self._read.chosen.reading.entry
                 return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry))
-            if not diagnosed.diagnoses:
-                anyway = self._read.source.wrong_anyway(self._read.chosen.reading.entry)
-                diagnosed = replace(diagnosed, notes=[*diagnosed.notes, *anyway])
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:

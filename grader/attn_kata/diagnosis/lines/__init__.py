@@ -65,7 +65,7 @@ def mask_adds_almost_nothing(source: bytes) -> bool:
 
 def fill_with_almost_nothing(source: bytes) -> list[int]:
     """The lines where the live part of `source` gives hidden keys a tiny number, as -1e-9, in place of a large one."""
-    return _lines_of(masks.tiny_terms, source)
+    return _lines_of(masks.tiny_scores, source)
 
 
 def have_no_effect(source: bytes) -> list[int]:
@@ -319,6 +319,7 @@ FINDERS: dict[str, Finder] = {
     "paged.off_by_one": groups.compared_with_length,
     "paged.each_page_cut": groups.cut_at_length,
     "paged.table_transposed": groups.reshaped_table,
+    "python.unused_result": without_effect.first,
     "rope.exponent": positions.only(positions.is_power_of_base),
     "rope.exponent_sign": positions.only(positions.is_power_of_base),
     "rope.frequencies_from_one": positions.only(positions.is_power_of_base),

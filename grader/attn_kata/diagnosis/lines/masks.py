@@ -149,6 +149,19 @@ def tiny_terms(program: Program) -> list[ast.AST]:
     return found
 
 
+def tiny_scores(program: Program) -> list[ast.AST]:
+    """Those of them that no softmax comes before in their function: what is filled are scores, and no weights."""
+
+    def is_of_weights(node: ast.AST) -> bool:
+        around = program.scope(node)
+        return any(
+            "softmax" in callee(call).lower() and program.scope(call) is around and position(call) < position(node)
+            for call in program.calls()
+        )
+
+    return [node for node in tiny_terms(program) if not is_of_weights(node)]
+
+
 def _fills_tiny(program: Program, use: Use) -> bool:
     """Whether a number that a mask chooses or is multiplied by is tiny: 1e-9, or an epsilon."""
     chosen = [use.fill] if use.fill is not None else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword
+from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword, line
 
 # Functions of tensors that leave the tensor as it was.
 _MAKE_NEW = frozenset(
@@ -29,3 +29,8 @@ def dropped(program: Program) -> list[ast.AST]:
         and keyword(node.value, "out") is None
         and program.function(node) is not None
     ]
+
+
+def first(program: Program) -> int | None:
+    """The line of the first of them."""
+    return next((line(node) for node in dropped(program)), None)
