@@ -78,6 +78,16 @@ def squash(by):
     return stage
 
 
+def softmax_along(dim):
+    """The joined pairs through a softmax, which belongs to the scores."""
+    return squash(lambda joined: joined.softmax(dim))
+
+
+def relu_for_softmax(state):
+    """The scores without those below 0 as weights: they do not sum to 1."""
+    state.weights = state.scores.relu()
+
+
 def score(state):
     """score_proj of every pair."""
     state.scores = s.linear(state, "score_proj", state.pairs).squeeze(-1)
@@ -144,7 +154,11 @@ PIPELINES = (
             *variants("additive.no_tanh", {"squash": s.nothing}),
             *variants("additive.tanh_separately", {"join": pairs(tanh_of_each), "squash": s.nothing}),
             *variants("additive.tanh_last", {"squash": s.nothing, "score": score_squashed}, {"score": score_squashed}),
-            *variants("additive.activation", *({"squash": squash(by)} for by in ACTIVATIONS)),
+            *variants(
+                "additive.activation",
+                *({"squash": squash(by)} for by in ACTIVATIONS),
+                *({"squash": softmax_along(dim)} for dim in (-1, -2, 0)),
+            ),
             *variants("additive.product", {"join": pairs(torch.mul)}, {"join": pairs(torch.mul), "squash": s.nothing}),
             *variants("additive.difference", {"join": pairs(torch.sub)}),
             *variants("additive.no_score_proj", {"score": score_by_sum}, {"score": score_by_mean}),
@@ -179,7 +193,12 @@ PIPELINES = (
             *variants("softmax.head_axis", {"normalise": s.softmax_over(0)}),
             *variants("softmax.size_one", {"normalise": s.softmax_over_one}, {"normalise": s.softmax_ones}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
-            *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
+            *variants(
+                "softmax.missing",
+                {"normalise": s.softmax_missing},
+                {"normalise": s.softmax_missing_unmasked},
+                {"normalise": relu_for_softmax},
+            ),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *WEIGHTS,
             *variants("mix.keys", {"mix": mix_keys}, {"mix": mix_projected_keys}),

@@ -11,7 +11,7 @@ from attn_kata.readings.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.layers import Shapes
 from attn_kata.readings.reading import Layer, Reading, with_flags
-from attn_kata.readings.structure import Definition, Structure, attention_like, has_layers_of_attention
+from attn_kata.readings.structure import Definition, Structure, attention_like, code_of, has_layers_of_attention
 
 _ATTENDS = re.compile(r"softmax|scaled_dot_product|MultiheadAttention", re.IGNORECASE)
 _NAMED = re.compile(r"block|layer|transformer|encoder|decoder", re.IGNORECASE)
@@ -79,9 +79,11 @@ def around(structure: Structure, attention: str) -> list[str]:
 
 
 def norms_of(definition: Definition) -> int:
-    """How many norms a class makes itself; those of queries and keys are a part of an attention."""
+    """How many norms a class makes itself and uses; those of queries and keys are a part of an attention."""
     of_heads = re.compile(r"^(?:q|k|v|qk|query|key)_?(?:norm|ln|layer_?norm)|(?:norm|ln)_?(?:q|k|v|qk)$", re.IGNORECASE)
-    return sum(_is_norm(maker) for name, maker in definition.layers.items() if not of_heads.search(name))
+    code = code_of(definition.text)
+    used = [name for name in definition.layers if len(re.findall(rf"\bself\.{re.escape(name)}\b", code)) > 1]
+    return sum(_is_norm(definition.layers[name]) for name in used if not of_heads.search(name))
 
 
 def _is_norm(maker: str) -> bool:
