@@ -45,6 +45,31 @@ LAYS_OUT = re.compile(
 )
 
 
+# More dimensions than any tensor of an attention has.
+_NO_SUCH_DIMENSION = re.compile(r"Dimension out of range \(expected to be in range of \[-\d, \d\], but got (-?\d+)\)")
+# q @ k, matmul(query, key): a product with the keys themselves.
+_BY_KEYS = re.compile(r"\bq\w*(?:\.\w+)?\s*(?:@|,)\s*(?:self\.)?k(?:s|eys?)?(?:_\w+)?\s*(?:[)/*]|$|#)", re.IGNORECASE)
+_LAST_TWO = re.compile(
+    r"transpose\(\s*(?:-1|-2|2|3)\s*,\s*(?:-1|-2|2|3)\s*\)|transpose\(\w+,\s*(?:-1|-2|2|3)\s*,\s*(?:-1|-2|2|3)\s*\)|"
+    r"permute\(\s*[(\[]?\s*(?:0,\s*2,\s*3,\s*1|0,\s*1,\s*3,\s*2|0,\s*2,\s*1)\b|\.m?[TH]\b|einsum|rearrange|adjoint|swap|movedim|conv"
+)
+
+
+def no_such_dimension(text: str) -> bool:
+    """Whether a dimension was asked that no tensor of an attention has, with any layout of its inputs: softmax(dim=4)."""
+    found = _NO_SUCH_DIMENSION.search(text)
+    return found is not None and not -5 < int(found[1]) < 4
+
+
+def has_keys_as_they_come(text: str, line: str, code: str) -> bool:
+    """Whether the product of this line raises that is of queries and keys, and no line of the code lays keys out for it."""
+    return (
+        OF_A_PRODUCT.search(text) is not None
+        and _BY_KEYS.search(line.strip()) is not None
+        and _LAST_TWO.search(code) is None
+    )
+
+
 def lacks_a_tensor(text: str, code: str) -> bool:
     """Whether a function of torch was given a number that stands in the code, and no tensor before it."""
     found = NO_TENSOR.search(text)
@@ -71,8 +96,8 @@ def lacks_in_torch(text: str) -> bool:
     return found is not None and bool(difflib.get_close_matches(found[1], known, 1, 0.8))
 
 
-def mistake(raised: Raised, code: str) -> str | None:
-    """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments."""
+def mistake(raised: Raised, code: str, line: str = "") -> str | None:
+    """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments; `line` raised it."""
     if not raised.frames:
         return None
     kind, text = raised.types[0], raised.text
@@ -93,6 +118,10 @@ def mistake(raised: Raised, code: str) -> str | None:
     of_a_call = OF_A_CALL.search(text) or OF_A_FRACTION.search(text)
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
+    if no_such_dimension(text):
+        return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
+        return "score.not_transposed"
+    if has_keys_as_they_come(text, line, code):
         return "score.not_transposed"
     return None

@@ -359,8 +359,10 @@ def _raises(id: str) -> Callable[[Evidence], int | None]:
     """The line of the first exception that is this mistake by itself."""
 
     def shows(evidence: Evidence) -> int | None:
-        found = (one for one in evidence.all_raised() if own_exceptions.mistake(one, evidence.code) == id)
-        return next((one.line or 0 for one in found), None)
+        for one in evidence.all_raised():
+            if own_exceptions.mistake(one, evidence.code, evidence.line_text(one.line)) == id:
+                return one.line or 0
+        return None
 
     return shows
 
@@ -413,6 +415,7 @@ EVERYWHERE = (
     Symptom(id="project.slices", shows=_blocks_of_heads),
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
     Symptom(id="dropout.always", shows=_dropout_always),
+    Symptom(id="python.no_return", shows=_by_its_lines(lines.return_nothing)),
     Symptom(id="python.unused_result", shows=_by_its_lines(lines.have_no_effect)),
     Symptom(id="mask.zero_fill", shows=_by_its_lines(lines.fill_with_almost_nothing)),
     *(Symptom(id=id, shows=_raises(id)) for id in own_exceptions.IDS),

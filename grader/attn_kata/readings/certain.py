@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from dataclasses import replace
 
 from attn_kata.diagnosis import own_exceptions
 from attn_kata.properties.failures import Raised
@@ -28,10 +29,15 @@ _OF_BATCHES = re.compile(r"batch[12] must be a 3D tensor")
 
 def raises(reading: Reading, search: Search, definition: Definition) -> bool:
     """Whether all that the code raises under the reading is certainly its own mistake, in its own lines."""
-    found = search.exceptions(reading, search.unmasked)
-    found += search.exceptions(reading, search.masked) if reading.mask != "none" else []
     text = search.structure.text(definition)
-    return bool(found) and all(is_own_mistake(one, text, search.structure) for one in found)
+    # Code that takes only as many queries as keys raises for others before it comes to what it raises always.
+    alike = replace(reading, square=True) if search.contract.takes_qkv else reading
+    for one in dict.fromkeys((reading, alike)):
+        found = search.exceptions(one, search.unmasked)
+        found += search.exceptions(one, search.masked) if one.mask != "none" else []
+        if found and all(is_own_mistake(each, text, search.structure) for each in found):
+            return True
+    return False
 
 
 def returns_nothing(definition: Definition) -> bool:
@@ -39,7 +45,9 @@ def returns_nothing(definition: Definition) -> bool:
     name = "forward" if definition.is_class else definition.name
     trees = ast.walk(tree_of(definition.text))
     called = [one for one in trees if isinstance(one, ast.FunctionDef) and one.name == name]
-    answers = [one for each in called for one in ast.walk(each) if isinstance(one, (ast.Return, ast.Raise))]
+    answers = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Return)]
+    if any(isinstance(each.body[-1], ast.Raise) for each in called):
+        return False
     inside = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Attribute)]
     if any(isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self" for one in inside):
         return False  # self.context = …: its caller takes it from there
@@ -77,9 +85,17 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         if own_exceptions.OF_A_FRACTION.search(raised.text):  # that no rate was taken for a size, a division must say
             return _FRACTION.search(code_of(text)) is not None
         return root is not None and _is_of_sizes(root[1], text)
+    if own_exceptions.no_such_dimension(raised.text):
+        return True
     if raised.types[0] != "RuntimeError":
         return False
-    return _OF_THE_CODE.search(raised.text) is not None or _is_untransposed(raised, text) or _is_of_heads(raised, text)
+    line = structure.line(raised.frames[-1][0])
+    return (
+        _OF_THE_CODE.search(raised.text) is not None
+        or _is_untransposed(raised, text)
+        or ("Linear(" in text and own_exceptions.has_keys_as_they_come(raised.text, line, code_of(text)))
+        or _is_of_heads(raised, text)
+    )
 
 
 def _is_never_imported(raised: Raised, structure: Structure) -> bool:
@@ -90,7 +106,11 @@ def _is_never_imported(raised: Raised, structure: Structure) -> bool:
     found = own_exceptions.UNDEFINED.search(raised.text)
     if found is None or found[1] in structure.imports:
         return False
-    return found[1] in _USUAL or ("*" not in structure.imports and _is_of_an_input(found[1], raised, structure))
+    if found[1] in _USUAL:
+        return True
+    if "*" in structure.imports:
+        return False
+    return _is_of_an_input(found[1], raised, structure) or _is_meant_to_be_another(found[1], raised, structure)
 
 
 _INPUTS = frozenset(("x", "q", "k", "v", "Q", "K", "V", "query", "key", "value", "queries", "keys", "values"))
@@ -111,6 +131,30 @@ def _is_of_an_input(name: str, raised: Raised, structure: Structure) -> bool:
         return False  # a piece of a script, which may set its inputs elsewhere
     near = len(name) > 3 and not name.isupper() and difflib.get_close_matches(name, taken, 1, 0.8)
     return name in structure.unset and (name in _INPUTS or bool(near))
+
+
+_OF_A_FILE = frozenset(("device", "config", "cfg", "args", "opt", "params", "hparams"))  # what a script sets for all
+
+
+def _is_meant_to_be_another(name: str, raised: Raised, structure: Structure) -> bool:
+    """Whether it is the name of an attribute, without its `self.`, or a letter away from a name that the function has."""
+    line, function = raised.frames[-1]
+    around = _around(line, structure)
+    called = function.rpartition(".")[2]
+    if around is None or name not in structure.unset or name.isupper() or name in _OF_A_FILE or called == "__init__":
+        return False
+    if around.is_class and re.search(rf"\bself\.{re.escape(name)}\b[^=\n()]*=(?!=)", code_of(around.text)):
+        return True
+    first = around.lines[0] - 1  # of the source, before the definition
+    known: set[str] = set()
+    for one in ast.walk(tree_of(around.text)):
+        if isinstance(one, ast.FunctionDef) and one.lineno <= line - first <= (one.end_lineno or 0):
+            known |= {
+                each.id for each in ast.walk(one) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            }
+            known |= {each.arg for each in ast.walk(one.args) if isinstance(each, ast.arg)}
+    letters = len(name)
+    return letters > 2 and bool(difflib.get_close_matches(name, known, 1, (letters - 1) / letters - 0.01))
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:

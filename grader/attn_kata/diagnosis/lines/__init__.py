@@ -73,6 +73,11 @@ def have_no_effect(source: bytes) -> list[int]:
     return _lines_of(without_effect.dropped, source)
 
 
+def return_nothing(source: bytes) -> list[int]:
+    """The lines where each `forward` of `source` ends that gives no value."""
+    return _lines_of(without_effect.silent, source)
+
+
 def masks_queries(source: bytes) -> bool:
     """Whether the live part of `source` lays flags of keys on the queries of its scores."""
     return _any(axes.masked_queries, source)
@@ -320,6 +325,7 @@ FINDERS: dict[str, Finder] = {
     "paged.each_page_cut": groups.cut_at_length,
     "paged.table_transposed": groups.reshaped_table,
     "python.unused_result": without_effect.first,
+    "python.no_return": without_effect.first_silent,
     "rope.exponent": positions.only(positions.is_power_of_base),
     "rope.exponent_sign": positions.only(positions.is_power_of_base),
     "rope.frequencies_from_one": positions.only(positions.is_power_of_base),

@@ -1,4 +1,4 @@
-"""Statements that change nothing: a call makes a new tensor, and nothing takes it."""
+"""What changes nothing: a call makes a new tensor and nothing takes it, or a module is called and returns nothing."""
 
 from __future__ import annotations
 
@@ -34,3 +34,29 @@ def dropped(program: Program) -> list[ast.AST]:
 def first(program: Program) -> int | None:
     """The line of the first of them."""
     return next((line(node) for node in dropped(program)), None)
+
+
+def silent(program: Program) -> list[ast.AST]:
+    """The last statements of each live `forward` that neither returns nor keeps a value.
+
+    One that ends in an exception, that sets an attribute or that calls nothing is meant to be like that.
+    """
+    found: list[ast.AST] = []
+    for node in program.each(ast.FunctionDef):
+        if not isinstance(node, ast.FunctionDef) or node.name != "forward" or program.owner(node) is None:
+            continue
+        inside = [one for one in ast.walk(node) if one is not node]
+        gives = any(
+            isinstance(one, ast.Yield | ast.YieldFrom | ast.Global)
+            or (isinstance(one, ast.Return) and one.value is not None)
+            or (isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
+            for one in inside
+        )
+        if not gives and not isinstance(node.body[-1], ast.Raise) and any(isinstance(one, ast.Call) for one in inside):
+            found.append(node.body[-1])
+    return found
+
+
+def first_silent(program: Program) -> int | None:
+    """The line where the first of them ends."""
+    return next((line(node) for node in silent(program)), None)
