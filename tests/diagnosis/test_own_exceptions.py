@@ -43,6 +43,13 @@ CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        retur
             "score.not_transposed",
         ),
         ("RuntimeError", "The size of tensor a (5) must match the size of tensor b (2)", None),
+        (
+            "IndexError",
+            "Dimension out of range (expected to be in range of [-4, 3], but got 4)",
+            "python.arguments",
+        ),
+        ("IndexError", "Dimension out of range (expected to be in range of [-3, 2], but got 3)", None),  # without heads
+        ("IndexError", "Dimension out of range (expected to be in range of [-3, 2], but got -4)", None),
     ],
 )
 def test_it_is_named_by_its_type_and_words(kind, text, named):
@@ -64,3 +71,26 @@ def test_a_product_in_code_that_lays_keys_out_is_not_one_of_keys_as_they_come():
     raised = Raised(types=("RuntimeError",), text=text, frames=((3, "forward"),))
 
     assert own_exceptions.mistake(raised, CODE.replace("k @ v", "k.transpose(1, 2) @ v")) is None
+
+
+OF_A_PRODUCT = "Expected size for first two dimensions of batch2 tensor to be: [6, 7] but got: [6, 5]."
+SPLITS = "q, k, v = (w(x).view(B, T, H, D).transpose(1, 2) for w in layers)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "named"),
+    [
+        ("scores = q @ k / math.sqrt(D)", SPLITS, "score.not_transposed"),
+        ("scores = torch.matmul(query, key)", SPLITS, "score.not_transposed"),
+        ("scores = (Q @ K) * scale  # (B, H, T, T)", SPLITS, "score.not_transposed"),
+        ("out = weights @ v", SPLITS, None),
+        ("scores = q @ kernel", SPLITS, None),
+        ("scores = q @ k / math.sqrt(D)", "k = k.permute(0, 2, 3, 1)\n" + SPLITS, None),  # as minimal GPTs of 2018
+        ("scores = q @ k / math.sqrt(D)", "k = k.transpose(-2, -1)\n" + SPLITS, None),
+        ("scores = q @ k.transpose(-2, -1)", SPLITS, None),
+    ],
+)
+def test_keys_as_they_come_are_told_by_the_line_of_the_product(line, before, named):
+    raised = Raised(types=("RuntimeError",), text=OF_A_PRODUCT, frames=((3, "forward"),))
+
+    assert own_exceptions.mistake(raised, before + line, line) == named

@@ -302,9 +302,21 @@ NEARLY_TAKEN = (
 MISSPELT = ATTEND.replace("F.softmax(scores, dim=-1)", "torch.sofmax(scores, dim=-1)")
 
 
+NO_SELF = ATTEND.replace("out = self.w_o(", "out = w_o(")
+A_LETTER_OFF = ATTEND.replace("(weights @ v)", "(weigths @ v)")
+NO_SUCH_DIM = ATTEND.replace("F.softmax(scores, dim=-1)", "F.softmax(scores, dim=4)")
+KEYS_AS_THEY_COME = ATTEND.replace("q @ k.transpose(-2, -1)", "torch.matmul(q, k)")
+NO_RETURN = ATTEND.replace("        return ", "        out = ")
+
+
 @pytest.mark.parametrize(
     ("kata", "text", "id"),
     [
+        ("mha", NO_SELF, "python.undefined_name"),
+        ("mha", A_LETTER_OFF, "python.undefined_name"),
+        ("mha", NO_SUCH_DIM, "python.arguments"),
+        ("mha", KEYS_AS_THEY_COME, "score.not_transposed"),
+        ("mha", NO_RETURN, "python.no_return"),
         ("sdpa", ROOT_OF_A_SIZE, "numerics.root_of_number"),
         ("mha", LOCAL_FUNCTION, "python.undefined_name"),
         ("mha", LOCAL_NAME, "python.undefined_name"),
@@ -334,6 +346,15 @@ def test_a_name_that_other_code_may_set_is_no_verdict(sets, shared_engine):
 
     assert report.outcome == "ungraded"
     assert "name 'x' is not defined" in report.ungraded_because
+
+
+@pytest.mark.parametrize("name", ["device", "normaliser"])
+def test_a_name_that_is_like_none_of_the_code_is_no_verdict(name, shared_engine):
+    text = ATTEND.replace("        weights =", f"        scores = scores.to({name})\n        weights =")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert f"name '{name}' is not defined" in report.ungraded_because
 
 
 def test_a_method_that_only_sets_a_dropout_forgets_nothing(shared_engine):
