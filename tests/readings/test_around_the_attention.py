@@ -306,13 +306,15 @@ NO_SELF = ATTEND.replace("out = self.w_o(", "out = w_o(")
 A_LETTER_OFF = ATTEND.replace("(weights @ v)", "(weigths @ v)")
 NO_SUCH_DIM = ATTEND.replace("F.softmax(scores, dim=-1)", "F.softmax(scores, dim=4)")
 KEYS_AS_THEY_COME = ATTEND.replace("q @ k.transpose(-2, -1)", "torch.matmul(q, k)")
-NO_RETURN = ATTEND.replace("        return ", "        out = ")
+NO_RETURN = ATTEND.replace("        return ", "        self.weights = weights\n        out = ")
+NO_SELF_OF_A_SIZE = ATTEND.replace("math.sqrt(self.d)", "math.sqrt(d)")
 
 
 @pytest.mark.parametrize(
     ("kata", "text", "id"),
     [
         ("mha", NO_SELF, "python.undefined_name"),
+        ("mha", NO_SELF_OF_A_SIZE, "python.undefined_name"),
         ("mha", A_LETTER_OFF, "python.undefined_name"),
         ("mha", NO_SUCH_DIM, "python.arguments"),
         ("mha", KEYS_AS_THEY_COME, "score.not_transposed"),

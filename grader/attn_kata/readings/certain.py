@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 
 from attn_kata.diagnosis import own_exceptions
+from attn_kata.diagnosis.lines import without_effect
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.search import Search
@@ -49,7 +50,8 @@ def returns_nothing(definition: Definition) -> bool:
     if any(isinstance(each.body[-1], ast.Raise) for each in called):
         return False
     inside = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Attribute)]
-    if any(isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self" for one in inside):
+    kept = [one.attr for one in inside if isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"]
+    if not all(map(without_effect.is_beside, kept)):
         return False  # self.context = …: its caller takes it from there
     return bool(called) and all(isinstance(one, ast.Return) and one.value is None for one in answers)
 

@@ -80,7 +80,7 @@ def of_source(source: bytes) -> Structure:
     unset = _unset(source)
     imports = _imports(tree)
     assumed = () if imports else tuple(sorted(_unset(source, top=True) & USUAL_NAMES.keys()))
-    sizes = frozenset(assigned | unset - set(assumed) | _imported_sizes(tree))
+    sizes = frozenset(assigned | unset - set(assumed) - _meant_of_self(tree) | _imported_sizes(tree))
     also = _aliases(statements, found)
     modules = _modules(statements)
     found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
@@ -182,6 +182,29 @@ def _unset(source: bytes, *, top: bool = False) -> set[str]:
             symbol.get_name() for symbol in inner.get_symbols() if symbol.is_declared_global() and symbol.is_assigned()
         }
     return found - own - set(dir(builtins))
+
+
+def _meant_of_self(tree: ast.Module) -> set[str]:
+    """The names that a method reads alone and that its class has as attributes: `d_k` where `self.d_k` is meant.
+
+    What a constructor reads alone may be a number at module level, which it keeps.
+    """
+    found: set[str] = set()
+    for one in ast.walk(tree):
+        if not isinstance(one, ast.ClassDef):
+            continue
+        kept = {
+            node.attr
+            for node in ast.walk(one)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+        }
+        methods = [each for each in one.body if isinstance(each, ast.FunctionDef)]
+        alone = {
+            each.name: {node.id for node in ast.walk(each) if isinstance(node, ast.Name)} & kept for each in methods
+        }
+        in_constructor = alone.get("__init__", set())
+        found |= {name for method, names in alone.items() if method != "__init__" for name in names} - in_constructor
+    return found
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword, line
@@ -36,6 +37,14 @@ def first(program: Program) -> int | None:
     return next((line(node) for node in dropped(program)), None)
 
 
+_BESIDE = re.compile(r"at+n|att|score|weight|prob|alpha|cache|mask", re.IGNORECASE)
+
+
+def is_beside(attribute: str) -> bool:
+    """Whether what a module keeps by this name is no result, but what people look at or use again: its weights, a cache."""
+    return _BESIDE.search(attribute) is not None
+
+
 def silent(program: Program) -> list[ast.AST]:
     """The last statements of each live `forward` that neither returns nor keeps a value.
 
@@ -49,7 +58,7 @@ def silent(program: Program) -> list[ast.AST]:
         gives = any(
             isinstance(one, ast.Yield | ast.YieldFrom | ast.Global)
             or (isinstance(one, ast.Return) and one.value is not None)
-            or (isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
+            or (isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and not is_beside(one.attr))
             for one in inside
         )
         if not gives and not isinstance(node.body[-1], ast.Raise) and any(isinstance(one, ast.Call) for one in inside):
