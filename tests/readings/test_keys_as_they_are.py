@@ -106,3 +106,23 @@ def test_the_outputs_of_a_layer_are_keys_and_its_last_state_is_the_query(shared_
 
     assert reports[0].outcome == "passed", reports[0].ungraded_because
     assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["additive.no_tanh"]
+
+
+PROJECTED = """
+class AttentionContext(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.mlp_s = nn.Linear(hidden_size, hidden_size)
+        self.mlp_h = nn.Linear(hidden_size, hidden_size)
+
+    def forward(self, decoder_hidden, encoder_outputs):
+        s, h = self.mlp_s(decoder_hidden), self.mlp_h(encoder_outputs)
+        weights = torch.softmax(torch.bmm(h, s.unsqueeze(2)).squeeze(2), dim=1)
+        return torch.bmm(weights.unsqueeze(1), h).squeeze(1)
+"""
+
+
+def test_the_projected_keys_may_be_meant_for_values_that_it_does_not_take(shared_engine):
+    report = shared_engine.grade("multiplicative_attention", (HEAD + PROJECTED).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"

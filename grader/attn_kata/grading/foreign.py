@@ -171,6 +171,8 @@ class Read:
         of_a_guess |= set(ids) <= diagnosed.in_part and not any(
             id.startswith(_sure_in_part(diagnosed, self.chosen.reading)) for id in ids
         )
+        # What takes one input for keys and values may mean the projected keys for its values.
+        of_a_guess |= self.chosen.reading.keys_are_values and set(ids) == {"mix.keys"}
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 
