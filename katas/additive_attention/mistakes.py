@@ -157,7 +157,7 @@ PIPELINES = (
             *variants(
                 "additive.activation",
                 *({"squash": squash(by)} for by in ACTIVATIONS),
-                *({"squash": softmax_along(dim)} for dim in (-1, -2, 0)),
+                *({"squash": softmax_along(dim)} for dim in (-2, 0)),  # over the features, a sum would be 1
             ),
             *variants("additive.product", {"join": pairs(torch.mul)}, {"join": pairs(torch.mul), "squash": s.nothing}),
             *variants("additive.difference", {"join": pairs(torch.sub)}),

@@ -242,6 +242,11 @@ def test_a_scale_is_seen_through_a_mask_that_is_wrong_too(shared_engine):
     assert not report.explained
 
 
+@pytest.mark.parametrize("scaled", ["scores * 0", "scores.new_zeros(scores.shape)", "scores.cos()"])
+def test_scores_of_which_nothing_is_left_name_no_scale(shared_engine, scaled):
+    assert named(graded(shared_engine, edited(PLAIN, (SCALE, scaled)))) == set()
+
+
 def test_scores_that_are_scaled_and_then_moved_name_no_scale(shared_engine):
     report = graded(shared_engine, edited(PLAIN, ("k.transpose(-2, -1)", "k.roll(1, 2).transpose(-2, -1)")))
 

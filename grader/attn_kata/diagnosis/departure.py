@@ -31,6 +31,7 @@ from attn_kata.properties.failures import AttemptDied, PropertyFailed
 from attn_kata.properties.handle import Handle
 from attn_kata.properties.results import Step
 
+MANY = 0.2  # of the numbers of a step, in the next one
 MOST_IN_TURN = 3  # results that one operation of a loop gives in turn: q, k and v, say
 
 SCORES, WEIGHTS, CONTEXT, MERGED, OUTPUT = "the scores", "the weights", "the context", "the merged heads", "the output"
@@ -221,10 +222,25 @@ def _with_factor(departure: Departure, steps: list[Step], scores: Tensor) -> Dep
         if factor is None and has_numbers(scores, values):
             return departure  # they are scaled, and wrong in another way
         found = factor_between([*values], scores)
+        if found is not None and factor is None and not _is_kept(steps, max(rounds)):
+            return departure  # what comes of them has nothing of these numbers
         # The last factor counts: until they are scaled, right ones are too large as well. And the first line that has it.
         if found is not None and (factor is None or abs(found - factor) <= ALIKE * abs(factor)):
             factor, line = found, steps[rounds[-1]].line
     return replace(departure, factor=factor, wrong_line=line)
+
+
+def _is_kept(steps: list[Step], number: int) -> bool:
+    """Whether the next step of as many numbers as this one has many of them, as scores that are masked do, or is a softmax."""
+    value = steps[number].value
+    following = (one for one in steps[number + 1 :] if one.value.numel() == value.numel())
+    after = next(following, None)
+    if after is None or "softmax" in after.operation or "exp" in after.operation:
+        return True
+    numbers, others = value.reshape(-1).sort().values, after.value.reshape(-1)
+    places = torch.searchsorted(numbers, others).clamp(max=len(numbers) - 1)
+    near = torch.minimum((numbers[places] - others).abs(), (numbers[(places - 1).clamp(min=0)] - others).abs())
+    return float((near <= ALIKE * (1 + float(numbers.abs().max()))).double().mean()) > MANY
 
 
 def _is_open(passed: list[Milestone], places: list[int | None], number: int) -> bool:
