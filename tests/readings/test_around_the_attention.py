@@ -359,6 +359,22 @@ def test_a_name_that_is_like_none_of_the_code_is_no_verdict(name, shared_engine)
     assert f"name '{name}' is not defined" in report.ungraded_because
 
 
+def test_a_rate_in_a_sequence_of_layers_is_the_codes_own(shared_engine):
+    text = ATTEND.replace(
+        "self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)",
+        "self.w_v = nn.Linear(width, width)\n"
+        "        self.drop = nn.Dropout(0.1)\n"
+        "        self.w_o = nn.Sequential(nn.Linear(width, width), nn.Dropout(0.1))",
+    ).replace("weights = F.softmax(scores, dim=-1)", "weights = self.drop(F.softmax(scores, dim=-1))")
+    assert text.count("Dropout") == 2
+    assert "self.drop(F" in text
+
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert "a dropout rate of its own" in report.reading["departures"]
+
+
 def test_a_method_that_only_sets_a_dropout_forgets_nothing(shared_engine):
     text = ATTEND.replace("width, n_heads):", "width, n_heads, p):").replace(
         "self.h, self.d = n_heads,", "self.set_dropout(p)\n        self.h, self.d = n_heads,"

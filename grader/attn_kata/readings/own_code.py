@@ -60,7 +60,7 @@ def builder(reading: Reading) -> str:
         lines += [
             "    for path, part in theirs.named_modules():",
             "        starred = '.'.join('*' if name.isdecimal() else name for name in path.split('.'))",
-            f"        if {{starred, '*.' + path.rpartition('.')[2]}} & {set(reading.rates)!r}:",
+            f"        if {{path, starred, '*.' + path.rpartition('.')[2]}} & {set(reading.rates)!r}:",
             "            part.p = p",
         ]
     if reading.own_rate:  # nothing but eval() turns it off

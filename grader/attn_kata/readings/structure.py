@@ -160,9 +160,9 @@ def is_model(one: Definition) -> bool:
     named = _WHOLE.search(one.name) is not None and not attends and not joins
     if one.name.lower().endswith("layers") and "ModuleList" not in one.text:
         named = False  # one attention, by its layers
-    embeds = (
-        "Embedding" in one.layers.values() and _ATTENTION.search(one.name) is None
-    )  # or it has positions of its own
+    # An attention that embeds has positions of its own, unless its name says model.
+    embeds = "Embedding" in one.layers.values()
+    embeds = embeds and (_ATTENTION.search(one.name) is None or re.search("(?i)model|network", one.name) is not None)
     return named or embeds or not _RECURRENT.isdisjoint(one.layers.values())
 
 
