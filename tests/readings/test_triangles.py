@@ -160,3 +160,41 @@ def test_a_row_without_keys_shows_no_dropout_in_eval(shared_engine):
 )
 def test_two_ranges_that_are_compared_make_a_triangle_and_one_with_a_number_does_not(line, is_one):
     assert triangles._compares_positions(line) == is_one
+
+
+OFF_INSIDE = """
+class Head(nn.Module):
+    def __init__(self, emb_dim, h, mask=False):
+        super().__init__()
+        self.size, self.mask = emb_dim // h, mask
+        self.WQ, self.WK, self.WV = (nn.Linear(emb_dim, emb_dim // h, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        T = x.shape[1]
+        if self.mask:
+            mask = torch.triu(torch.ones((T, T)) * (-float("inf")), diagonal=1).to(x)
+        else:
+            mask = torch.zeros((T, T)).to(x)
+        scores = self.WQ(x) @ self.WK(x).permute(0, 2, 1) / self.size**0.5 + mask
+        return F.softmax(scores, dim=2) @ self.WV(x)
+
+
+class Heads(nn.Module):
+    def __init__(self, emb_dim, h):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(emb_dim, h) for i in range(h)])
+        self.Wo = nn.Linear(emb_dim, emb_dim)
+
+    def forward(self, x):
+        return self.Wo(torch.cat([head(x) for head in self.heads], dim=2))
+"""
+
+
+@pytest.mark.parametrize(("given", "causal"), [("", False), (", mask=True", True), (", True", True)])
+def test_a_flag_of_a_class_inside_that_nobody_gives_makes_no_triangle(given, causal, shared_engine):
+    text = OFF_INSIDE.replace("Head(emb_dim, h)", f"Head(emb_dim, h{given})")
+
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert ("always causal" in report.reading["departures"]) == causal

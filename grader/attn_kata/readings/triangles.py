@@ -89,10 +89,27 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
     flags = {parameter.name for parameter in (*definition.build, *definition.call)} | set(definition.config_names)
     if any(_SWITCH.search(name) for name in flags) or flags & {*_guards(text), *_words(text)}:
         return False
+    if _is_left_off(definition, structure, text):
+        return False
     code = code_of(text)
     made = re.search(r"\btri[lu]_?\b", code) is not None or _compares_positions(code)
     parameter = roles.mask_parameter(definition)
     return made and (parameter is None or "register_buffer" in code or _is_unconditional(code, parameter.name))
+
+
+def _is_left_off(definition: Definition, structure: Structure, text: str) -> bool:
+    """Whether a class inside makes the triangle only by a flag that is False by default, and that nobody gives it."""
+    guards, code = _guards(text), code_of(text)
+    for one in structure.reach(definition):
+        calls = re.findall(rf"(?<!class )\b{re.escape(one.name)}\(((?:[^()]|\([^()]*\))*)\)", code)
+        for place, parameter in enumerate(one.build):
+            if one is definition or parameter.default != "False" or parameter.name not in guards or not calls:
+                continue
+            by_name = re.compile(rf"\b{re.escape(parameter.name)}\s*=")
+            plain = [re.sub(r"\([^()]*\)", "", each) for each in calls]
+            if not any(by_name.search(each) or "*" in each or each.count(",") >= place for each in plain):
+                return True
+    return False
 
 
 def _is_unconditional(code: str, mask: str) -> bool:
