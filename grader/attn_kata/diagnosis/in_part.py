@@ -6,8 +6,7 @@ weights that the attempt computes on its way may still be those of a known mista
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -39,7 +38,9 @@ def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> 
     if not followed or len(followed) < len(asked.calls):
         return None
     found: InPart | None = None
-    for step in (_of_inputs, _of_inputs, _of_scale, _of_weights):  # what is left of q, k and v beside a first mistake
+    for step in (_of_inputs, _of_more_inputs, _of_scale, _of_weights):
+        if step is _of_more_inputs and found is None:
+            continue
         more = step(pipeline, asked, followed)
         if more is None:
             continue
@@ -60,17 +61,21 @@ def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) 
         return None  # so for most attempts
     before = set(names[: names.index("score")])
     single = [variant for variant in pipeline.variants if set(variant.stages) <= before]
-    for count in range(1, MOST + 1):
+    for tried in (((variant,) for variant in single), _pairs(pipeline, single, asked.begun[0], followed[0])):
         shown = [
             _with(pipeline, chosen, asked, None)
-            for chosen in itertools.combinations(single, count)
-            if _are_apart(chosen)
-            and all(map(partial(_shows_inputs, pipeline, _made(pipeline, chosen)), asked.begun, followed))
+            for chosen in tried
+            if all(map(partial(_shows_inputs, pipeline, _made(pipeline, chosen)), asked.begun, followed))
         ]
         shown = _told_by_what_follows(shown, asked, followed)
         if shown:
             return shown[0] if len(_ids(shown)) == 1 else None
     return None
+
+
+def _of_more_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
+    """The same beside a first mistake in them, which is in `pipeline` already."""
+    return _of_inputs(pipeline, asked, followed)
 
 
 def _told_by_what_follows(shown: list[InPart], asked: ProbeResults, followed: list[Traced]) -> list[InPart]:
@@ -92,9 +97,26 @@ def _has_context(one: Traced) -> bool:
     return one.departure is not None and CONTEXT in one.departure.right
 
 
-def _are_apart(chosen: tuple[Variant, ...]) -> bool:
-    """Whether these mistakes are made in different stages."""
-    return len({stage for one in chosen for stage in one.stages}) == sum(len(one.stages) for one in chosen)
+def _pairs(pipeline: Pipeline, single: list[Variant], begun: State, one: Traced) -> Iterator[tuple[Variant, Variant]]:
+    """Two mistakes in different stages, where the attempt computes what the first of them makes."""
+    names = list(pipeline.stages)
+    places = {id(variant): [names.index(stage) for stage in variant.stages] for variant in single}
+    for first in single:
+        later = [other for other in single if min(places[id(other)]) > max(places[id(first)])]
+        if later and _is_made_so(pipeline, first, names[max(places[id(first)])], begun, one):
+            yield from ((first, other) for other in later)
+
+
+def _is_made_so(pipeline: Pipeline, variant: Variant, last: str, begun: State, one: Traced) -> bool:
+    """Whether the attempt computes the q, k and v that there are after the stage `last` of a mistake, in any order."""
+    names = list(pipeline.stages)
+    stages = {name: variant.stages.get(name, pipeline.stages[name]) for name in names[: names.index(last) + 1]}
+    try:
+        state = replace(pipeline, stages=stages, variants=(), beside={}, ways=()).call(begun)
+    except (RuntimeError, IndexError, ValueError):  # a mistake that raises on this probe
+        return False
+    made = [getattr(state, name, None) for name in ("q", "k", "v")]
+    return all(is_computed(one.steps, partial(has_numbers, part)) for part in made if isinstance(part, Tensor))
 
 
 def _shows_inputs(pipeline: Pipeline, made: Pipeline, begun: State, one: Traced) -> bool:
