@@ -171,8 +171,10 @@ class Read:
         of_a_guess |= set(ids) <= diagnosed.in_part and not any(
             id.startswith(_sure_in_part(diagnosed, self.chosen.reading)) for id in ids
         )
-        # What takes one input for keys and values may mean the projected keys for its values.
-        of_a_guess |= self.chosen.reading.keys_are_values and set(ids) == {"mix.keys"}
+        # What takes one input for keys and values, and has a layer for queries too, may mean the projected keys for its values.
+        reading = self.chosen.reading
+        projects_both = bool(reading.layer("q").weight) and bool(reading.layer("k").weight)
+        of_a_guess |= reading.keys_are_values and projects_both and set(ids) == {"mix.keys"}
         of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(self.chosen.reading))
         return bool(ids) and not of_a_guess and not of_norms and not self.chosen.further
 
