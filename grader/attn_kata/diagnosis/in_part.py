@@ -38,12 +38,14 @@ def in_part(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> 
     if not followed or len(followed) < len(asked.calls):
         return None
     found: InPart | None = None
-    for step in (_of_inputs, _of_more_inputs, _of_scale, _of_weights):
-        if step is _of_more_inputs and found is None:
-            continue
+    steps = [_of_inputs, _of_scale, _of_weights]
+    while steps:
+        step = steps.pop(0)
         more = step(pipeline, asked, followed)
         if more is None:
             continue
+        if step is _of_inputs and found is None:
+            steps.insert(0, step)  # a second mistake in them may show only beside the first
         found = more if found is None else replace(more, lines=found.lines | more.lines)
         pipeline, asked = more.pipeline, more.asked
         followed = again(pipeline, asked, followed)
@@ -71,11 +73,6 @@ def _of_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) 
         if shown:
             return shown[0] if len(_ids(shown)) == 1 else None
     return None
-
-
-def _of_more_inputs(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> InPart | None:
-    """The same beside a first mistake in them, which is in `pipeline` already."""
-    return _of_inputs(pipeline, asked, followed)
 
 
 def _told_by_what_follows(shown: list[InPart], asked: ProbeResults, followed: list[Traced]) -> list[InPart]:

@@ -17,7 +17,7 @@ from attn_kata import __version__, catalog
 from attn_kata.diagnosis import beyond
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
-from attn_kata.grading import foreign, hidden_tests, processors, runner, unread
+from attn_kata.grading import foreign, foreign_conventions, foreign_verdict, hidden_tests, processors, runner, unread
 from attn_kata.grading.connection import AttemptLauncher, Connection
 from attn_kata.grading.hidden_tests import Case, HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
@@ -169,10 +169,10 @@ class _Grading:
         findings, failures = self._run_hidden_tests(handle, reference)
         self._seconds["properties"] = time.perf_counter() - started
         if self._read is not None:
-            self._read = self._read.settled(findings, failures)
+            self._read = foreign_conventions.settled(self._read, findings, failures)
             findings = [_left_out(finding, self._read.left_out) for finding in findings]
             failures = {name: failure for name, failure in failures.items() if name not in self._read.left_out}
-            findings, failures = self._read.with_more(findings, failures)
+            findings, failures = foreign_conventions.with_more(self._read, findings, failures)
         core = [finding for finding in findings if finding.tier == "core"]
         left_out = self._read.left_out if self._read is not None else {}
         holds = all(
@@ -214,7 +214,7 @@ class _Grading:
         elif outcome == "passed" and self._read is not None:  # of what the reading does not ask
             diagnosed = Diagnosed(notes=self._read.source.wrong_anyway(self._read.chosen.reading.entry))
         if self._read is not None and outcome == "failed" and not not_written and self._job.diagnose:
-            doubt = None if self._read.explains(diagnosed) else self._read.no_verdict(findings, failures, diagnosed)
+            doubt = foreign_verdict.no_verdict(self._read, findings, failures, diagnosed)
             if doubt is not None:
                 entry = self._read.chosen.reading.entry
                 return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attn_kata.properties.failures import AttemptDied
-from attn_kata.readings import builders, calls, certain, doubts, turning
+from attn_kata.readings import builders, calls, certain, doubts, mask_notes, turning
 from attn_kata.readings.behaviour import Ranked
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.definition_search import DefinitionSearch
@@ -79,12 +79,12 @@ def run(
         layout_open=search.contract.has_score and not ranked.answers,
         switch_untried=of_definition.switch_untried,
         untried=calls.untried(of_definition.definition, ranked.reading),
-        without_mask=of_definition.without_mask(ranked.reading, answers=ranked.answers),
-        mask_untried=of_definition.mask_untried(ranked.reading),
-        masks_untried=of_definition.masks_untried(ranked.reading),
+        without_mask=mask_notes.without_mask(of_definition, ranked.reading, answers=ranked.answers),
+        mask_untried=mask_notes.mask_untried(of_definition, ranked.reading),
+        masks_untried=mask_notes.masks_untried(of_definition, ranked.reading),
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
         notes=(
-            *of_definition.notes(ranked.reading, answers=ranked.answers),
+            *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition),
             *([turning.NO_EFFECT] if ranked.answers and turning.without_effect(search, ranked.reading) else []),
         ),
@@ -94,7 +94,7 @@ def run(
 
 def _is_settled(search: Search, reading: Reading, of_definition: DefinitionSearch) -> bool:
     """Whether words, names or the user say what True in the mask means."""
-    if reading.mask not in ("keep", "hide") or "mask" in search.given or of_definition.documented is not None:
+    if reading.mask not in ("keep", "hide") or "mask" in search.given or of_definition.forms.documented is not None:
         return True
     builder = search.structure.find(reading.builder) if reading.builder else None
     return builder is not None and builders.documented(builder) is not None

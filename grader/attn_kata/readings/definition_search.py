@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from attn_kata.properties.failures import Raised
 from attn_kata.readings import (
     advice,
     building,
@@ -16,33 +13,26 @@ from attn_kata.readings import (
     construction,
     conventions,
     doubts,
-    masks,
+    masked_search,
     positions,
+    returned,
     roles,
-    scores,
     second_tries,
     triangles,
     usage,
-    vocabulary,
 )
-from attn_kata.readings.behaviour import Ranked, answers, averages, fits, mistakes, partly
+from attn_kata.readings.behaviour import Ranked, answers, fits, mistakes, partly
 from attn_kata.readings.building import LOOK
 from attn_kata.readings.construction import OF_MASKS
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.mask_choice import MaskChoice
-from attn_kata.readings.reading import TIME_FIRST_SHAPES, Reading, with_flags
-from attn_kata.readings.returned import parts_of
+from attn_kata.readings.mask_forms import MaskForms
+from attn_kata.readings.reading import Reading, with_flags
 from attn_kata.readings.search import MOST_MISTAKES, NARROW, Search
 from attn_kata.readings.structure import Definition, Parameter, code_of
 
 MOST_CANDIDATES = 32  # readings that are asked
-_WITH_HEADS = ("any", "(B, H, T, T)", "(B, 1, T, T)", "(T, T)", "(B, 1, 1, T)")  # not (B, T, T)
-MOST_PLACES = 4  # of a tuple; the output is never further behind
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
-MOST_OTHER_MASKS = 2  # that are tried beside the first
-MOST_FORMS = 3  # of an open mask, for code that raises without one
-SCORE_SHAPES = ("(B, T)", "(B, 1, T)", "(B, T, T)", "(T, B)")  # of a mask of keys, where there are no heads
 
 # Shapes in comments and docstrings: of one sequence, and of a batch.
 _LENGTH = r"(?:[tnsl]|tq|tk|seq\w*|len\w*|\w*_len\w*|\w*tokens?|num_\w+)"
@@ -89,9 +79,14 @@ class DefinitionSearch:
         return code_of(self.text)
 
     @property
+    def forms(self) -> MaskForms:
+        """How its mask may be passed."""
+        return MaskForms(search=self.search, definition=self.definition)
+
+    @property
     def parameter(self) -> Parameter | None:
         """The parameter of the call that takes a mask, or None."""
-        return roles.mask_parameter(self.definition, self.contract)
+        return self.forms.parameter
 
     @property
     def _said(self) -> str:
@@ -99,18 +94,6 @@ class DefinitionSearch:
         given = re.sub(r"\w*mask\w*\s*=\s*None\b", "", code_of(self.definition.text))
         hands_on = re.search("mask", given, re.IGNORECASE)
         return self.text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", self.text)
-
-    @property
-    def documented(self) -> str | None:
-        """What words and names say of True in the mask, or None."""
-        return None if self.parameter is None else masks.documented(self._about_masks, self.parameter.name)
-
-    @property
-    def _about_masks(self) -> str:
-        """The text of what it uses and that has to do with the mask: "if True" in a helper's words is about something else."""
-        assert self.parameter is not None
-        about = re.compile(rf"mask|{re.escape(self.parameter.name)}", re.IGNORECASE)
-        return "\n".join(one.text for one in self.search.structure.reach(self.definition) if about.search(one.text))
 
     def run(self) -> Ranked | None:
         """The reading that needs the fewest mistakes; None where it cannot be built or called. It may take a second try."""
@@ -168,7 +151,7 @@ class DefinitionSearch:
                 parameter = None  # it hides padding, and no later keys
             elif not triangles.makes_triangle(self.definition, self.search.structure):
                 first = {one.order: one for one in reversed(readings)}
-                forms = {order: self._forms_of_a_block(one) for order, one in first.items()}
+                forms = {order: self.forms.of_a_block(one) for order, one in first.items()}
                 readings = [replace(one, **form) for one in readings for form in forms[one.order]]
                 parameter = None
         ranked = self._unmasked(readings, needs_mask=parameter is not None)
@@ -184,9 +167,9 @@ class DefinitionSearch:
             return ranked
         # What raises without a mask, and answers with one, needs it in every call.
         asked = ranked if ranked.answers else replace(ranked, reading=replace(ranked.reading, needs_mask=True))
-        masked = self._with_another_mask(self._with_mask(asked) or ranked, asked)
+        masked = masked_search.with_another_mask(self, masked_search.with_mask(self, asked) or ranked, asked)
         if masked.mistakes and not ranked.mistakes and ranked.reading.causal:
-            masked = self._in_place_of_its_own(readings) or masked
+            masked = masked_search.in_place_of_its_own(self, readings) or masked
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
         alone = ranked.reading.causal and 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
@@ -204,65 +187,6 @@ class DefinitionSearch:
             return len(widths | ({value for _, value in reading.globals} & {"I", "D", "V"})) == 1
         return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths
 
-    def mask_untried(self, reading: Reading) -> str:
-        """The parameter that takes a mask, where the reading leaves it out; or ""."""
-        passed = any(value == "mask" for _, value in reading.call)
-        return "" if passed or self.parameter is None else self.parameter.name
-
-    def masks_untried(self, reading: Reading) -> tuple[str, ...]:
-        """The other parameters of the call that take masks, and are left out: those that were not tried apart."""
-        others = roles.other_masks(self.definition, reading, self.contract)
-        return tuple(name for name in others if name not in self.right_beside and name not in self._never_read(others))
-
-    def _never_read(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the names that the code has nowhere but among its parameters, and where it does nothing."""
-        code = re.sub(r"if \w+ is (?:not )?None\s*:\s*pass\b|\bdel \w+\b|\b_ = \w+$", "", self.code, flags=re.MULTILINE)
-        return tuple(name for name in names if len(re.findall(rf"\b{re.escape(name)}\b", code)) == 1)
-
-    def notes(self, reading: Reading, *, answers: bool) -> tuple[str, ...]:
-        """What is to be said of the masks that the code takes, and of its dimensions, in sentences.
-
-        `answers`: whether the code does so under the reading, and does not raise in every call.
-        """
-        others = roles.other_masks(self.definition, reading, self.contract)
-        if not any(value == "mask" for _, value in reading.call):
-            others = tuple(one.name for one in self.definition.call if vocabulary.input_of(one.name) == "mask")
-        said = [
-            f"The call takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
-            for name in self._never_read(others)
-        ]
-        said += [
-            f"Its constructor takes {name}, and nothing reads it. If it is meant to hide keys, this is mask.lost"
-            for name in self._never_read(tuple(one.name for one in self.definition.build if "mask" in one.name.lower()))
-        ]
-        if reading.returns_weights and (after := scores.layers_after(self.definition)):
-            said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
-        if raised := self.without_mask(reading, answers=answers):
-            why = f": {raised.text.partition(' - got')[0][:100]}" if raised.text else ""
-            said.append(
-                f"Without its mask, which its call allows to leave out, it raises {raised.types[0]}{why}. "
-                "All else is graded with a mask in every call"
-            )
-        parameter = self.parameter
-        of_samples = None if parameter is None else masks.documented_for_samples(self.definition.text, parameter.name)
-        if of_samples is not None and answers and self.contract.has_heads and reading.shape in _WITH_HEADS:
-            said.append(
-                f"Its text says that {parameter.name} has the shape {of_samples}. With that shape it raises, or lays the "  # type: ignore[union-attr]
-                "samples on the heads. If its callers give that, this is mask.broadcast"
-            )
-        return (*dict.fromkeys(self.said), *said)
-
-    def without_mask(self, reading: Reading, *, answers: bool) -> Raised | None:
-        """What code that is asked with a mask in every call raises without one, where the call allows to leave it out."""
-        parameter = self.parameter
-        if not answers or not reading.needs_mask or parameter is None or parameter.default != "None":
-            return None
-        without = replace(reading, mask="none", needs_mask=False, call=self._without_mask(reading))
-        return next(iter(self.search.exceptions(without, self.search.unmasked)), None)
-
-    def _without_mask(self, reading: Reading) -> tuple[tuple[str, str], ...]:
-        return tuple((name, value) for name, value in reading.call if value != "mask")
-
     def _refuse(self, why: str) -> None:
         self.search.tried.append(f"{self.definition.name}{why}")
 
@@ -270,8 +194,6 @@ class DefinitionSearch:
     def _may_have_mask(self) -> bool:
         takes_mask = self.contract.place_of_mask is not None or self.contract.with_mask is not None
         return (takes_mask or self.contract.is_block) and self.given.get("mask") != "none"
-
-    # ------------------------------------------------------------------------------------------------------ calls
 
     def _called(self, built: list[Reading]) -> list[Reading]:
         """The readings of its calls without a mask, the likeliest first."""
@@ -315,29 +237,29 @@ class DefinitionSearch:
         """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
         if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given:
             readings = [replace(one, float32=True) for one in readings]
-        ranked = self._best(readings)
+        ranked = self.best(readings)
         if "even" not in self.given and self.contract.has_heads and self._wants_even(ranked, readings):
             of_even = [replace(one, even=True) for one in readings]
-            found = self._best(of_even)
+            found = self.best(of_even)
             readings, ranked = (of_even, found) if found is not None and found.answers else (readings, ranked)
         if (ranked is None or not ranked.answers) and self._is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
-            ranked = self._best(readings)
+            ranked = self.best(readings)
         if (ranked is None or not ranked.answers) and needs_mask:
-            with_open_mask = self._needing(readings)
-            needing = self._best(with_open_mask)
+            with_open_mask = self.forms.needing(readings)
+            needing = self.best(with_open_mask)
             ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
         if self._has_one_length(ranked, readings):
             ranked, readings = self._of_one_length(ranked, readings, needs_mask=needs_mask)
         one_width = self.has_one_width(readings[0]) and not readings[0].causal
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
-            alike = self._best([replace(one, alike=True) for one in readings])
+            alike = self.best([replace(one, alike=True) for one in readings])
             ranked = alike if _explains_more(alike, ranked) else ranked
         one_sequence = self.contract.is_self or self.contract.takes_qkv
         one_sequence = one_sequence or (self.contract.is_cross and self.parameter is None)
         if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
-            single = self._best([replace(one, dims=2) for one in readings])
+            single = self.best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked
         # A context that has the name of one may have a length of its own; of x and y nothing says so.
         unnamed = self.contract.is_cross and roles.is_of_two_unnamed(self.definition)
@@ -346,13 +268,13 @@ class DefinitionSearch:
         if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
             as_wide = "alike" not in self.given and (not self.contract.is_module or (unnamed and one_width))
             of_one_length = [replace(one, square=True, alike=as_wide or one.alike) for one in readings]
-            square = self._best(of_one_length)
+            square = self.best(of_one_length)
             if (square is None or not square.answers) and needs_mask:
-                square = self._best(self._needing(of_one_length)) or square
+                square = self.best(self.forms.needing(of_one_length)) or square
             ranked = square if _explains_more(square, ranked) else ranked
         if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
             own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
-            ranked = ranked if own is None else self._best([own])
+            ranked = ranked if own is None else self.best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
 
     def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
@@ -384,10 +306,10 @@ class DefinitionSearch:
         """The best reading of code that is built anew for each length, and the readings that were tried; or what was best."""
         square = self.contract.takes_qkv and "square" not in self.given
         tried = [replace(one, one_length=True, square=square or one.square) for one in readings]
-        found = self._best(tried)
+        found = self.best(tried)
         if (found is None or not found.answers) and needs_mask:
-            tried = self._needing(tried)
-            found = self._best(tried)
+            tried = self.forms.needing(tried)
+            found = self.best(tried)
         return (found, tried) if found is not None and found.answers else (ranked, readings)
 
     def _as_it_is_built(self, ranked: Ranked) -> Ranked:
@@ -468,8 +390,10 @@ class DefinitionSearch:
             return True
         return ranked.mistakes > 0 and partly(self.search.unmasked(ranked.reading))
 
-    def _best(self, readings: list[Reading]) -> Ranked | None:
-        return self.search.best(self._with_returns(readings), self.search.unmasked, several=self.several)
+    def best(self, readings: list[Reading]) -> Ranked | None:
+        return self.search.best(
+            returned.with_places(self.search, self.definition, readings), self.search.unmasked, several=self.several
+        )
 
     def _lacking(self, readings: list[Reading]) -> str | None:
         """The import without which the code cannot be called, or None."""
@@ -478,197 +402,6 @@ class DefinitionSearch:
             if name in self.search.structure.imports:
                 return self.search.structure.imports[name]
         return None
-
-    # --------------------------------------------------------------------------------------------------- the result
-
-    def _with_returns(self, readings: Iterable[Reading]) -> Iterator[Reading]:
-        """Each reading, and where the code returns a tuple the readings of its places instead."""
-        for one in readings:
-            raised = self.search.raised(one, self.search.unmasked)
-            found = next((parts for text in raised if (parts := parts_of(text))), ())
-            if not found or "returns" in self.given:
-                yield one
-                if self.contract.has_score and "returns" not in self.given:
-                    yield replace(one, returns="weights")
-                continue
-            has_names = not found[0].isdecimal()
-            names = (
-                found if has_names else next((each for each in self.definition.returned if len(each) == len(found)), ())
-            )
-            first = range(min(len(found), MOST_PLACES))
-            named = [place for place in first if not names or names[place]]  # not the None of (out, None)
-            places = sorted(named, key=lambda place: bool(names and vocabulary.is_beside(names[place])))
-            beside = [place for place in places[1:] if names and vocabulary.is_beside(names[place])] or places[1:]
-            if self.contract.returns and beside:  # weights that are returned are asked for
-                both = replace(one, returns=f"{found[places[0]]},{found[beside[0]]}")
-                yield both
-                asked = self.search.unmasked(both)
-                if averages(asked):  # a convention, and no mistake
-                    yield replace(one, returns=found[places[0]])
-                elif not fits(asked):  # no weights, but a cache; or names that say it the other way round
-                    yield replace(one, returns=f"{found[beside[0]]},{found[places[0]]}")
-                    yield from (replace(one, returns=found[place]) for place in places)
-                continue
-            outputs = [replace(one, returns=found[place]) for place in places]
-            yield from outputs
-            # Weights beside an output are not taken in its place: what is wrong in the output would be hidden.
-            is_named = any(names and vocabulary.is_output(names[place]) for place in places)
-            is_there = is_named or any(fits(self.search.unmasked(each)) for each in outputs)
-            is_there = is_there and not scores.layers_after(self.definition)  # which no kata has
-            if self.contract.has_score and not is_there:
-                yield from (replace(one, returns=f"weights:{found[place]}") for place in reversed(places))
-
-    # ----------------------------------------------------------------------------------------------------- the mask
-
-    def _needing(self, readings: list[Reading]) -> list[Reading]:
-        """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
-        found = []
-        ways = [
-            (one.order, one.query, one.call) if self.contract.has_score else (one.order, one.dims) for one in readings
-        ]
-        for way in dict.fromkeys(ways):  # where the layout of the inputs is open, the mask's form is looked for in each
-            of_way = [one for one, other in zip(readings, ways, strict=True) if other == way]
-            for fields in self._open_forms(of_way[0]):
-                found += [replace(one, **fields) for one in of_way]
-        return found
-
-    def _forms_of_a_block(self, reading: Reading) -> list[dict[str, Any]]:
-        """How a mask may be passed to a block: for each meaning of it the first form that the code takes, or all of them."""
-        every = list(self._with_forms(reading))
-        taken: dict[str, Reading] = {}
-        for one in every:
-            if one.mask in taken:
-                continue
-            asked = self.search.unmasked(one)
-            if fits(asked) or (not answers(asked) and self._takes(one)):
-                taken[one.mask] = one
-        names = ("mask", "mask_type", "shape", "call", "needs_mask")
-        return [{name: getattr(one, name) for name in names} for one in taken.values() or every[:MOST_FORMS]]
-
-    def _open_forms(self, reading: Reading) -> list[dict[str, Any]]:
-        """How an open mask may be passed to code that needs one: the first forms that it takes, of each meaning at least one.
-
-        What hides nothing in one meaning hides everything in another.
-        """
-        every = list(self._with_forms(replace(reading, needs_mask=True)))
-        meanings = {one.mask for one in every}
-        taken: list[Reading] = []
-        narrow: list[Reading] = []  # it raises for some inputs: a mask (B, H, T, T) that is cut as one (T, T)
-        for one in every:
-            alike = sum(other.mask == one.mask for other in taken)
-            if alike < MOST_FORMS and self._takes(one):
-                (narrow if partly(self.search.unmasked(one)) else taken).append(one)
-            if len(taken) >= MOST_FORMS and {each.mask for each in taken} == meanings:
-                break
-        taken += narrow
-        first = {one.mask: one for one in reversed(taken)}
-        likeliest = [*first.values(), *(one for one in taken if one is not first[one.mask])][:MOST_FORMS]
-        names = ("mask", "mask_type", "shape", "call", "needs_mask")
-        return [{name: getattr(one, name) for name in names} for one in taken if one in likeliest]
-
-    def _takes(self, reading: Reading) -> bool:
-        """Whether the code gives any answer; if only a tuple, whose parts are looked for later."""
-        unmasked = self.search.unmasked
-        return answers(unmasked(reading)) or any("returned a" in text for text in self.search.raised(reading, unmasked))
-
-    def _with_mask(self, ranked: Ranked) -> Ranked | None:
-        """The reading with the mask, in the form that needs the fewest mistakes."""
-        contract = self.contract
-        choice = MaskChoice(
-            ask=self.search.masked,
-            unmasked=self.search.unmasked(ranked.reading),
-            none_explains=MOST_MISTAKES + 1,
-            of_tokens=contract.mask == "scores" and not contract.is_cross,
-            if_square=contract.takes_qkv,
-        )
-        found = choice.best(self._with_forms(ranked.reading))
-        if (found is None or not found.answers) and not contract.is_module and "square" not in self.given:
-            one_shape = replace(ranked.reading, square=True, alike="alike" not in self.given or ranked.reading.alike)
-            square = choice.best(self._with_forms(one_shape))
-            found = square if square is not None and (found is None or square.answers) else found
-        if not contract.is_module and not ranked.reading.dims and (found is None or found.mistakes > MOST_MISTAKES):
-            found = self._of_one_rank(ranked) or found  # its mask says how many dimensions it takes
-        if found is None:
-            return None
-        if not found.answers:
-            found = self._failing_by_itself(ranked.reading) or found
-        of_mask = {
-            name: getattr(found.reading, name)
-            for name in (*OF_MASKS, "call", "hides_queries", "square", "alike", "dims")
-        }
-        ties = (*found.ties, *(replace(one, **of_mask) for one in ranked.ties))
-        least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
-        return replace(found, mistakes=max(found.mistakes, least), ties=ties)
-
-    def _failing_by_itself(self, reading: Reading) -> Ranked | None:
-        """Of code that raises with every mask, the form that it takes up to a mistake of its own; or None."""
-        one_each = {form.shape: form for form in reversed(list(self._with_forms(reading)))}
-        for form in reversed(one_each.values()):
-            if certain.raises(form, self.search, self.definition):
-                return Ranked(mistakes=MOST_MISTAKES + 1, reading=form, answers=False)
-        return None
-
-    def _of_one_rank(self, ranked: Ranked) -> Ranked | None:
-        """A function with its mask, with so many dimensions that a known number of mistakes explains it; else None."""
-        for dims in (4, 3) if "dims" not in self.given else ():
-            found = self._with_mask(replace(ranked, reading=replace(ranked.reading, dims=dims)))
-            if found is not None and found.answers and found.mistakes <= MOST_MISTAKES:
-                return found
-        return None
-
-    def _in_place_of_its_own(self, readings: list[Reading]) -> Ranked | None:
-        """The reading of code that hides later keys only where it is given no mask, if it is right with one; else None."""
-        if {"causal", "mask"} & set(self.given):
-            return None
-        found = self._best(self._needing([replace(one, causal=False) for one in readings]))
-        masked = None if found is None or found.mistakes or not found.answers else self._with_mask(found)
-        if masked is None or masked.mistakes or not masked.answers:
-            return None
-        self.said += ("Where it is given no mask, it hides later keys, and that is right, too",)
-        return masked
-
-    def _with_another_mask(self, masked: Ranked, ranked: Ranked) -> Ranked:
-        """The reading; but with another mask of the call in the place of the first, where that one is wrong in a known way."""
-        if masked.mistakes or "call" in self.given or "mask" in self.given or self.contract.with_mask is not None:
-            return masked
-        for name in roles.other_masks(self.definition, masked.reading, self.contract)[:MOST_OTHER_MASKS]:
-            if name in self._never_read((name,)):
-                continue
-            others = {one.name for one in self.definition.call if vocabulary.input_of(one.name) == "mask"} - {name}
-            alone = replace(self.definition, call=tuple(one for one in self.definition.call if one.name not in others))
-            found = replace(self, definition=alone)._with_mask(ranked)
-            if found is None or not found.answers or found.mistakes > MOST_MISTAKES:
-                continue
-            if found.mistakes:
-                first = next(name for name, value in masked.reading.call if value == "mask")
-                self.right_beside += (first,)
-                self.said += (f"With {first} it is right as read. This is about {name}, given alone",)
-                return found
-            self.right_beside += (name,)
-        return masked
-
-    def _with_forms(self, reading: Reading) -> Iterator[Reading]:
-        """The reading with a mask, in each form that words and names leave open."""
-        assert self.parameter is not None
-        said = str(self.given["mask"]) if "mask" in self.given else self.documented
-        called = calls.with_mask_call(reading, self.definition, self.contract)
-        of_its_own = self.parameter.default not in (None, "None", "False")  # a default that None may not stand for
-        called = replace(called, needs_mask=called.needs_mask or of_its_own)
-        forms = masks.forms(self._about_masks, self.parameter.name, said)
-        if reading.order != "time":
-            forms = (form for form in forms if form.shape not in TIME_FIRST_SHAPES)
-        if re.search(rf"(?<![\w.]){re.escape(self.parameter.name)}\[\s*:[^],:]+,\s*:[^],:]+\]", self.code) is not None:
-            forms = (form for form in forms if form.shape == "(T, T)" or form.mask == "lengths")  # mask[:T, :T]
-        if self.contract.has_score:
-            order = {shape: place for place, shape in enumerate(SCORE_SHAPES)}
-            shaped = (form for form in forms if form.shape in order or form.mask == "lengths")
-            forms = iter(sorted(shaped, key=lambda form: order.get(form.shape, -1)))
-        elif reading.dims == 2 and self.contract.is_module:  # one sequence at a time: one mask for all of them
-            forms = (form for form in forms if form.shape == "(T, T)")
-        yield from dict.fromkeys(
-            with_flags(replace(called, mask=form.mask, shape=form.shape, mask_type=form.mask_type), self.given)
-            for form in forms
-        )
 
 
 def _explains_more(one: Ranked | None, other: Ranked | None) -> bool:

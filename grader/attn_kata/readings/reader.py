@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from attn_kata.readings import attention_search, blocks, builders, calls, mask_search, padding_builders, rotation_search
+from attn_kata.readings import (
+    attention_search,
+    blocks,
+    builder_search,
+    builders,
+    calls,
+    padding_builders,
+    rotation_search,
+)
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.search import Search
 
@@ -30,8 +38,8 @@ def read(search: Search) -> Chosen | NotRead:
     if "builder" in given:
         builder = structure.find(str(given["builder"]))
     if builder is not None and (not tried or given.get("entry") == builder.name):
-        return mask_search.run(search, builder, tuple(one.name for one in fitting))
+        return builder_search.run(search, builder, tuple(one.name for one in fitting))
     if builder is not None and (builds_padding or builders.takes_tokens(builder) or builders.needs(builder)):
         builder = None  # an attention is given a mask of padding, and no tokens to hand on
-    mask_of = mask_search.built_mask(search, builder) if builder is not None else None
+    mask_of = builder_search.built_mask(search, builder) if builder is not None else None
     return attention_search.run(search, tried, mask_of, candidates=tuple(one.name for one in fitting))

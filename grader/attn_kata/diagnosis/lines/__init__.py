@@ -183,6 +183,10 @@ def _lines_of(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> l
         return []
 
 
+def _first_of(nodes: Callable[[Program], Sequence[ast.AST]]) -> Finder:
+    return lambda program: next((getattr(node, "lineno", None) for node in nodes(program)), None)
+
+
 @lru_cache(maxsize=4)
 def _program(source: bytes) -> Program | None:
     try:
@@ -324,8 +328,8 @@ FINDERS: dict[str, Finder] = {
     "paged.off_by_one": groups.compared_with_length,
     "paged.each_page_cut": groups.cut_at_length,
     "paged.table_transposed": groups.reshaped_table,
-    "python.unused_result": without_effect.first,
-    "python.no_return": without_effect.first_silent,
+    "python.unused_result": _first_of(without_effect.dropped),
+    "python.no_return": _first_of(without_effect.silent),
     "rope.exponent": positions.only(positions.is_power_of_base),
     "rope.exponent_sign": positions.only(positions.is_power_of_base),
     "rope.frequencies_from_one": positions.only(positions.is_power_of_base),

@@ -6,7 +6,7 @@ import ast
 import re
 
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword, line
+from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword
 
 # Functions of tensors that leave the tensor as it was.
 _MAKE_NEW = frozenset(
@@ -32,11 +32,6 @@ def dropped(program: Program) -> list[ast.AST]:
     ]
 
 
-def first(program: Program) -> int | None:
-    """The line of the first of them."""
-    return next((line(node) for node in dropped(program)), None)
-
-
 _BESIDE = re.compile(r"at+n|att|score|weight|prob|alpha|cache|mask", re.IGNORECASE)
 
 
@@ -48,7 +43,7 @@ def is_beside(attribute: str) -> bool:
 def silent(program: Program) -> list[ast.AST]:
     """The last statements of each live `forward` that neither returns nor keeps a value.
 
-    One that ends in an exception, that sets an attribute or that calls nothing is meant to be like that.
+    One that ends in an exception, that calls nothing, or that keeps its result in an attribute is meant to be like that.
     """
     found: list[ast.AST] = []
     for node in program.each(ast.FunctionDef):
@@ -64,8 +59,3 @@ def silent(program: Program) -> list[ast.AST]:
         if not gives and not isinstance(node.body[-1], ast.Raise) and any(isinstance(one, ast.Call) for one in inside):
             found.append(node.body[-1])
     return found
-
-
-def first_silent(program: Program) -> int | None:
-    """The line where the first of them ends."""
-    return next((line(node) for node in silent(program)), None)
