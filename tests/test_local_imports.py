@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from attn_kata import local_imports, sources
-from attn_kata.readings import inference, syntax
+from attn_kata.readings import inference
+from attn_kata.readings.source import syntax
 from attn_kata.sources import Source
 
 NORM = """\

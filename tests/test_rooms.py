@@ -44,6 +44,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     GROUND: {"report"},
 }
 
+# What each folder inside of `readings/` may import of the others; its modules beside the folders are open to all.
+INSIDE_READINGS: dict[str, set[str]] = {
+    "source": set(),
+    "candidates": {"source"},
+    "adapters": {"candidates", "source"},
+    "asking": {"candidates", "source"},
+    "searching": {"adapters", "asking", "candidates", "source"},
+}
+
 # Arrows of single files, each with its reason.
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("grading/local.py", "attempt"): "runs our own references and mutants the way an attempt is run",
@@ -190,6 +199,20 @@ def test_every_exception_is_still_needed():
     used = {(arrow.file, arrow.target) for arrow in arrows(PACKAGE)}
 
     assert sorted(set(EXCEPTIONS) - used) == []
+
+
+def test_the_folders_of_readings_import_one_another_in_one_direction():
+    folders = {path.name for path in (PACKAGE / "readings").iterdir() if (path / "__init__.py").is_file()}
+    inside = [one for one in arrows(PACKAGE) if one.file.startswith("readings/") and one.imported[0] == "readings"]
+    crossing = [
+        (origin, one.imported[1], one.file)
+        for one in inside
+        if (origin := one.file.split("/")[1]) in folders and one.imported[1] in folders - {origin}
+    ]
+
+    assert folders == set(INSIDE_READINGS)
+    assert [one for one in crossing if one[1] not in INSIDE_READINGS[one[0]]] == []
+    assert {one[0] for one in crossing} == {one for one, others in INSIDE_READINGS.items() if others}
 
 
 # ------------------------------------------------------------------------------------------------- the test, tested

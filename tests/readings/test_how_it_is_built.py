@@ -9,7 +9,8 @@ import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
-from attn_kata.readings import building, inference
+from attn_kata.readings import inference
+from attn_kata.readings.candidates import building
 
 WITH_CACHE = """
 class Attend(nn.Module):

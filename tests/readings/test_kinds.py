@@ -6,9 +6,10 @@ import pytest
 from tests.readings import adapter
 from tests.readings.test_search import read
 
-from attn_kata.readings import certain, inference
+from attn_kata.readings import inference
 from attn_kata.readings.choice import Chosen
 from attn_kata.readings.reading import parse
+from attn_kata.readings.searching import certain
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 

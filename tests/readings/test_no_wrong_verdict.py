@@ -9,7 +9,8 @@ import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
-from attn_kata.readings import inference, masks
+from attn_kata.readings import inference
+from attn_kata.readings.candidates import masks
 
 EACH_IN_TURN = """
 class OneHead(nn.Module):

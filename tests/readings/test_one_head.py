@@ -149,3 +149,33 @@ def test_the_dropout_of_one_head_is_graded(slug, shared_engine):
 
     assert report.outcome == "passed", report.ungraded_because
     assert outcomes["dropout_acts_on_weights"] == "passed"
+
+
+SIZES_AS_ARGUMENTS = head("arguments").replace("math.sqrt(k.shape[-1])", "math.sqrt(SIZE)")
+
+
+def test_a_size_that_nothing_sets_is_read_as_another_cells_and_the_report_says_so(shared_engine):
+    report = shared_engine.grade("self_attention", head("unset").encode(), attempt="mine.py", reads=True)
+    notes = " ".join((report.reading or {})["notes"])
+
+    assert report.outcome == "passed"
+    assert "Nothing in the file sets n_embd" in notes
+    assert "python.undefined_name" in notes
+
+
+@pytest.mark.parametrize(("size", "outcome"), [("d_k", "failed"), ("k.shape[-1]", "passed")])
+def test_a_size_that_nothing_sets_is_a_mistake_where_all_sizes_are_arguments(size, outcome, shared_engine):
+    source = SIZES_AS_ARGUMENTS.replace("SIZE", size).encode()
+    report = shared_engine.grade("self_attention", source, attempt="mine.py", reads=True)
+
+    assert report.outcome == outcome
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["python.undefined_name"] * (
+        outcome == "failed"
+    )
+
+
+def test_the_same_size_is_another_files_where_a_star_may_bring_it(shared_engine):
+    source = "from sizes import *\n" + SIZES_AS_ARGUMENTS.replace("SIZE", "d_k")
+    report = shared_engine.grade("self_attention", source.encode(), attempt="mine.py", reads=True)
+
+    assert "python.undefined_name" not in [one.id for found in report.diagnosis for one in found.mistakes]

@@ -9,7 +9,8 @@ import pytest
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
-from attn_kata.readings import inference, structure, syntax
+from attn_kata.readings import inference
+from attn_kata.readings.source import structure, syntax
 
 # What is around the attention and cannot be built: it wants a checkpoint.
 WRAPPER = """

@@ -10,8 +10,10 @@ import pytest
 
 from attn_kata import catalog
 from attn_kata.errors import UsageError
-from attn_kata.readings import blocks, contract, inference, masks, origin, reading, syntax, vocabulary
+from attn_kata.readings import contract, inference, origin, reading
+from attn_kata.readings.candidates import blocks, masks
 from attn_kata.readings.reading import Layer, Reading, parse, with_flags
+from attn_kata.readings.source import syntax, vocabulary
 from attn_kata.resources import katas_folder
 
 from . import adapter

@@ -15,10 +15,11 @@ from attn_kata.diagnosis.pipeline import load
 from attn_kata.grading.local import Local, load_namespace
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Adapt, Load
-from attn_kata.readings import contract, conventions, description, origin, reader, syntax
+from attn_kata.readings import contract, conventions, description, origin, reader
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import parse
-from attn_kata.readings.search import Search
+from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source import syntax
 from attn_kata.specimens import Edit, apply
 
 from . import adapter

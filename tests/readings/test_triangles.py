@@ -6,7 +6,7 @@ import pytest
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
-from attn_kata.readings import triangles
+from attn_kata.readings.candidates import triangles
 from attn_kata.readings.choice import Chosen
 
 FUNCTION = """

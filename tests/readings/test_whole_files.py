@@ -10,7 +10,7 @@ from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
-from attn_kata.readings import adapter
+from attn_kata.readings.adapters import adapter
 from attn_kata.readings.choice import Chosen
 
 UNUSED = (

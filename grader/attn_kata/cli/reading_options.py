@@ -13,8 +13,10 @@ import click
 from attn_kata import catalog, resources
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable
-from attn_kata.readings import adapter, advice, contract, fitting, inference, origin, syntax
+from attn_kata.readings import advice, contract, fitting, inference, origin
+from attn_kata.readings.adapters import adapter
 from attn_kata.readings.reading import HELP, MASKS, Reading, parse, with_flags
+from attn_kata.readings.source import syntax
 
 if TYPE_CHECKING:
     from attn_kata.catalog import Kata

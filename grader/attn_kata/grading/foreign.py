@@ -15,21 +15,19 @@ from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import (
-    contract,
-    description,
-    origin,
-    reader,
-    structure,
-    syntax,
-)
+from attn_kata.readings import contract, description, origin, reader
+from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limited import Limited
 from attn_kata.readings.reading import parse
-from attn_kata.readings.search import Search
+from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source import structure, syntax
 
 _NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
+_SET_NOWHERE = (
+    "Nothing in the file sets {names}: read as what another cell or file would set. Where none does, this is "
+    "python.undefined_name"
+)
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
 
 
@@ -78,6 +76,8 @@ class Read:
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
         assumed = self.source.structure.assumed
         without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
+        nowhere = [name for name, _ in self.chosen.reading.globals if name in self.source.structure.unset]
+        without += [_SET_NOWHERE.format(names=", ".join(nowhere))] if nowhere else []
         without += [_SURE] * self.chosen.reading.sure
         without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
@@ -178,11 +178,10 @@ def read(
     tests = foreign_tests.possible(tests, chosen.reading, one_feature=one_feature, as_wide=as_wide)
     hides = chosen.reading.causal and limits.place is None
     reference = plain
-    if chosen.reading.keys_are_values:
-        again = foreign_tests.reference(source.solution, source.contract)
-        reference = Local(foreign_tests.keys_as_values(again, source.contract.entry))
-    elif hides or limits.conventions:
-        reference = Local(foreign_tests.reference(source.solution, source.contract, limits, hides=hides))
+    if hides or limits.conventions or chosen.reading.keys_are_values:
+        own = foreign_tests.reference(source.solution, source.contract, limits, hides=hides)
+        of_keys = chosen.reading.keys_are_values
+        reference = Local(foreign_tests.keys_as_values(own, source.contract.entry) if of_keys else own)
     limited = tuple(
         (limits if one.entry == source.contract.entry else masked).pipeline(one)
         for one in pipelines

@@ -10,7 +10,7 @@ from attn_kata.diagnosis.symptoms import IN_PLACE, is_of_none
 from attn_kata.grading.foreign import Read
 from attn_kata.grading.foreign_verdict import fails_by_itself
 from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, RaisedWithoutMask
-from attn_kata.readings import building
+from attn_kata.readings.candidates import building
 from attn_kata.readings.reading import ROLES
 from attn_kata.report.model import Finding
 

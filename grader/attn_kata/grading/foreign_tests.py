@@ -10,9 +10,10 @@ from typing import Any
 from attn_kata.grading import hidden_tests
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.properties.cases import Drawn, Sizes
-from attn_kata.readings import causal, conventions
+from attn_kata.readings import conventions
+from attn_kata.readings.asking import causal
+from attn_kata.readings.asking.limits import Limits
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import Reading
 
 

@@ -8,8 +8,10 @@ from attn_kata.diagnosis.diagnose import Diagnosed
 from attn_kata.grading import unread
 from attn_kata.grading.foreign import Read
 from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, ReadyMade
-from attn_kata.readings import advice, certain, doubts, vocabulary
+from attn_kata.readings import advice
 from attn_kata.readings.reading import Reading
+from attn_kata.readings.searching import certain, doubts
+from attn_kata.readings.source import vocabulary
 from attn_kata.report.model import Finding
 
 _SURE_IN_PART = ("scale.", "softmax.")

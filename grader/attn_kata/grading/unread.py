@@ -11,7 +11,7 @@ from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings.source.structure import Definition, Structure
 
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 

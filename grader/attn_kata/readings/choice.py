@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attn_kata.properties.failures import Raised
-from attn_kata.readings.limits import Limits
+from attn_kata.readings.asking.limits import Limits
 from attn_kata.readings.reading import Reading
 
 

@@ -6,12 +6,12 @@ import re
 import shlex
 from typing import Any
 
-from attn_kata.readings import positions, rotations
+from attn_kata.readings.asking.limits import Limits
+from attn_kata.readings.candidates import positions, rotations
 from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.limits import Limits
 from attn_kata.readings.reading import ROLES, Layer, Reading
-from attn_kata.readings.structure import Structure
+from attn_kata.readings.source.structure import Structure
 
 _OF_A_MODEL = re.compile(r"model|emb|hidden", re.IGNORECASE)
 MOST_TIES = 2  # that are shown

@@ -7,21 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from attn_kata import catalog
-from attn_kata.readings import (
-    blocks,
-    builders,
-    building,
-    calls,
-    contract,
-    padding_builders,
-    roles,
-    rotations,
-    scores,
-    structure,
-    syntax,
-    vocabulary,
-)
-from attn_kata.readings.structure import Definition, Structure
+from attn_kata.readings import contract
+from attn_kata.readings.candidates import blocks, builders, building, calls, padding_builders, roles, rotations, scores
+from attn_kata.readings.source import structure, syntax, vocabulary
+from attn_kata.readings.source.structure import Definition, Structure
 
 _BLOCK = "transformer_block"
 
@@ -98,6 +87,8 @@ def _scores(definition: Definition, text: str) -> list[str]:
         text = scores.with_softmax(text, definition).rpartition("softmax")[0]
     has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.(?!view)[vV]\w*\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
+    # ReLU in the place of tanh, as in code for image captions; with layers alone it may be any network's.
+    squashes |= has_vector and re.search(r"\brelu\b", text, re.IGNORECASE) is not None
     # A query and keys, and one matrix alone: no layer for each of q, k and v.
     made = [one for one in definition.layers.values() if one in ("Linear", "Parameter", "Bilinear")]
     alone = (

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from attn_kata import stub
 from attn_kata.catalog import Kata
-from attn_kata.readings import calls, contract, syntax, vocabulary
+from attn_kata.readings import contract
+from attn_kata.readings.candidates import calls
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.structure import Definition, Structure, attention_like
+from attn_kata.readings.source import syntax, vocabulary
+from attn_kata.readings.source.structure import Definition, Structure, attention_like
 
 
 def is_by_contract(source: bytes, structure: Structure, entries: tuple[str, ...], known: Contract) -> bool:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from attn_kata.readings import (
-    attention_search,
-    blocks,
-    builder_search,
-    builders,
-    calls,
-    padding_builders,
-    rotation_search,
-)
+from attn_kata.readings.candidates import blocks, builders, calls, padding_builders
 from attn_kata.readings.choice import Chosen, NotRead
-from attn_kata.readings.search import Search
+from attn_kata.readings.searching import attention_search, builder_search, rotation_search
+from attn_kata.readings.searching.search import Search
 
 MOST_NAMED = 8  # definitions, where the file has none with the name that was given
 

@@ -170,7 +170,7 @@ class Grader:
 
 def _interface(source: bytes, flags: tuple[str, ...]) -> object:
     """How what is read is built and called, and what it returns; None where it is not there."""
-    from attn_kata.readings import syntax
+    from attn_kata.readings.source import syntax
 
     names = dict(flag.split("=", 1) for flag in flags)
     found = syntax.of_source(source).find(names.get("entry", ""))

@@ -1,0 +1,397 @@
+"""The search for the reading of one definition: how it is built, called and masked, and what it returns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from attn_kata.readings import advice, conventions
+from attn_kata.readings.candidates import building, calls, positions, roles, triangles
+from attn_kata.readings.candidates.building import LOOK
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import Reading, with_flags
+from attn_kata.readings.searching import certain, construction, doubts, masked_search, returned, second_tries
+from attn_kata.readings.searching.behaviour import Ranked, answers, fits, mistakes, partly
+from attn_kata.readings.searching.construction import OF_MASKS
+from attn_kata.readings.searching.mask_forms import MaskForms
+from attn_kata.readings.searching.search import MOST_MISTAKES, NARROW, Search
+from attn_kata.readings.source import usage
+from attn_kata.readings.source.structure import Definition, Parameter, code_of
+
+MOST_CANDIDATES = 32  # readings that are asked
+_ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
+_EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
+
+# Shapes in comments and docstrings: of one sequence, and of a batch.
+_LENGTH = r"(?:[tnsl]|tq|tk|seq\w*|len\w*|\w*_len\w*|\w*tokens?|num_\w+)"
+_ONE_SEQUENCE = re.compile(
+    rf"(?:#.*|\"\"\"[^\"]*)[(\[]\s*{_LENGTH}\s*,\s*(?!{_LENGTH}\s*[)\]])[a-z]\w*\s*[)\]]", re.IGNORECASE
+)
+_BATCH = re.compile(r"batch|\bb\s*,\s*\w+\s*,|\(\s*b\s*,", re.I)
+
+
+@dataclass(kw_only=True)
+class DefinitionSearch:
+    """One search. `mask_of`: how a function of the source that builds a causal mask is read."""
+
+    search: Search
+    definition: Definition
+    mask_of: Ranked | None = None
+    several: bool = False  # whether other definitions may be meant
+    sizes_fit: bool = field(default=True, init=False)  # whether the layers have the sizes of the contract's
+    switch_untried: tuple[str, ...] = field(
+        default=(), init=False
+    )  # flags of a mask of its own that no known way explains
+    said: tuple[str, ...] = field(default=(), init=False)  # of one of several masks, and of one sequence
+    right_beside: tuple[str, ...] = field(default=(), init=False)  # other masks that were tried, each by itself
+    further: tuple[str, ...] = field(default=(), init=False)  # parameters that are none of the contract's
+    masked_raises: str = field(default="", init=False)  # what it raises with every mask, where it is read without one
+
+    @property
+    def contract(self) -> Contract:
+        return self.search.contract
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The fields that the user has set."""
+        return self.search.given
+
+    @property
+    def text(self) -> str:
+        """The definition with all that it uses."""
+        return self.search.structure.text(self.definition)
+
+    @property
+    def code(self) -> str:
+        """The same without comments and docstrings."""
+        return code_of(self.text)
+
+    @property
+    def forms(self) -> MaskForms:
+        """How its mask may be passed."""
+        return MaskForms(search=self.search, definition=self.definition)
+
+    @property
+    def parameter(self) -> Parameter | None:
+        """The parameter of the call that takes a mask, or None."""
+        return self.forms.parameter
+
+    @property
+    def _said(self) -> str:
+        """The text in which a convention may be said. A mask that a block never hands on is none of it."""
+        given = re.sub(r"\w*mask\w*\s*=\s*None\b", "", code_of(self.definition.text))
+        hands_on = re.search("mask", given, re.IGNORECASE)
+        return self.text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", self.text)
+
+    def run(self) -> Ranked | None:
+        """The reading that needs the fewest mistakes; None where it cannot be built or called. It may take a second try."""
+        said = len(self.search.tried)
+        found = self.found()
+        taken = []
+        for key, is_wanted in second_tries.WAYS.items():
+            if key in self.given or not is_wanted(self, found, self.search.tried[said:]):
+                continue
+            self.given[key] = True
+            tried, self.search.tried[said:] = self.search.tried[said:], []
+            otherwise = self.found()
+            if _explains_more(otherwise, found):
+                found = otherwise
+                taken.append(key)
+                continue
+            del self.given[key]
+            self.search.tried[said:] = tried
+        for key in taken:  # of this definition, and of no other one
+            del self.given[key]
+        return found and self._dropping(self._of_any_length(found))
+
+    def _of_any_length(self, found: Ranked) -> Ranked:
+        """The same; with as many queries as keys only where none of its callers gives it others."""
+        square = found.reading.square and "square" not in self.given
+        if not square or not usage.is_given_another_length(self.definition, self.search.structure):
+            return found
+        return replace(found, reading=replace(found.reading, square=False))
+
+    def _dropping(self, found: Ranked) -> Ranked:
+        """The same with a dropout rate, which would only have made the search uncertain."""
+        if "build" in self.given:
+            return found
+        return replace(found, reading=building.dropping(found.reading, self.text, self.contract))
+
+    def found(self) -> Ranked | None:
+        """The reading with what is given, in one try."""
+        built = construction.built(self.search, self.definition)
+        if not built.readings:
+            return None
+        self.sizes_fit, self.further = built.sizes_fit, built.further
+        readings = self._called(built.readings)
+        if self.contract.is_cross and all(one.causal for one in readings):
+            self._refuse(" always hides later keys, and the kata's cross-attention hides none by itself")
+            return None
+        if self.contract.is_cross:
+            readings = [one for one in readings if not one.causal]
+        lacking = self._lacking(readings[:1])
+        if lacking:
+            self._refuse(f" needs {lacking}, which {advice.NOT_IMPORTED}")
+            return None
+        parameter = self.parameter if self._may_have_mask else None
+        if self.contract.is_block and parameter is not None:
+            if "pad" in parameter.name.lower() and parameter.default is not None:
+                parameter = None  # it hides padding, and no later keys
+            elif not triangles.makes_triangle(self.definition, self.search.structure):
+                first = {one.order: one for one in reversed(readings)}
+                forms = {order: self.forms.of_a_block(one) for order, one in first.items()}
+                readings = [replace(one, **form) for one in readings for form in forms[one.order]]
+                parameter = None
+        ranked = self._unmasked(readings, needs_mask=parameter is not None)
+        if ranked is None and certain.returns_nothing(self.definition):
+            return Ranked(mistakes=MOST_MISTAKES + 1, reading=readings[0], answers=False)
+        if ranked is None:
+            self._refuse(f": every call that was tried raises{self.search.why(readings)}")
+            return None
+        if not ranked.answers and ranked.reading.off and "off" not in self.given:  # there is no other path
+            ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
+        ranked = self._switched_on(self._of_usual_rank(self._of_any_rank(self._as_it_is_built(ranked))))
+        if parameter is None or self.contract.is_block:
+            return ranked
+        # What raises without a mask, and answers with one, needs it in every call.
+        asked = ranked if ranked.answers else replace(ranked, reading=replace(ranked.reading, needs_mask=True))
+        masked = masked_search.with_another_mask(self, masked_search.with_mask(self, asked) or ranked, asked)
+        if masked.mistakes and not ranked.mistakes and ranked.reading.causal:
+            masked = masked_search.in_place_of_its_own(self, readings) or masked
+        # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
+        # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
+        alone = ranked.reading.causal and 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
+        if ranked.mistakes and ranked.answers and not masked.answers and "mask" not in self.given:
+            self.masked_raises = f"{doubts.RAISES_WITH_MASK}{self.search.why([masked.reading], self.search.masked)}"
+            return ranked
+        return ranked if alone and "mask" not in self.given else masked
+
+    def has_one_width(self, reading: Reading) -> bool:
+        """Whether it is built with one width for x and context, for query and keys, or for x and its keys and values."""
+        widths = {value for _, value in reading.build} & {"E", "C", "D", "I", "V"}
+        if reading.is_one_of_heads:
+            return False
+        if self.contract.has_own_sizes:
+            return len(widths | ({value for _, value in reading.globals} & {"I", "D", "V"})) == 1
+        return len(widths) == 1 if self.contract.has_score else self.contract.is_cross and "C" not in widths
+
+    def _refuse(self, why: str) -> None:
+        self.search.tried.append(f"{self.definition.name}{why}")
+
+    @property
+    def _may_have_mask(self) -> bool:
+        takes_mask = self.contract.place_of_mask is not None or self.contract.with_mask is not None
+        return (takes_mask or self.contract.is_block) and self.given.get("mask") != "none"
+
+    def _called(self, built: list[Reading]) -> list[Reading]:
+        """The readings of its calls without a mask, the likeliest first."""
+        definition, structure, contract = self.definition, self.search.structure, self.contract
+        if "build" not in self.given:
+            built = [each for one in built for each in building.with_scales(one, self.text)]
+        called = [each for one in built for each in calls.with_call(one, definition, structure, contract)]
+        if self.mask_of is not None:
+            own = {name: getattr(self.mask_of.reading, name) for name in ("builder", "lengths", "mask")}
+            with_own = [replace(calls.with_mask_call(one, definition, contract), **own) for one in called]
+            called = with_own if self.parameter is not None else with_own + called
+        # Of a learned score and a padding mask, keys are hidden for all queries alike; a causal cross-attention is refused.
+        may_be_causal = not contract.causal and (contract.mask != "keys" or contract.is_cross)
+        if "causal" not in self.given and may_be_causal and triangles.always_causal(definition, structure):
+            called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
+        if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
+            called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
+        if "conventions" not in self.given and contract.conventions:
+            sets = conventions.ways(contract.conventions, self._said)
+            called = [
+                replace(one, conventions=each)
+                for one in called
+                for each in sets
+                if not {contract.conventions[name].unless_built for name in each} & set(dict(one.build).values())
+            ]
+        if self.contract.has_own_sizes:  # one size of the code's can stand for all three only where they are equal
+            called = [replace(one, alike=self.has_one_width(one)) for one in called]
+        of_calls = {key: value for key, value in self.given.items() if key not in OF_MASKS}
+        return list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
+
+    def _causal(self, reading: Reading) -> tuple[bool, ...]:
+        """Whether code that speaks of a triangle hides later keys by itself, the likeliest first."""
+        if triangles.is_switched_off(reading, self.definition):
+            return (False, True)
+        if triangles.makes_triangle(self.definition, self.search.structure):
+            return (True,)  # a triangle that is made and not used would be hidden by the other reading
+        # Code that takes a mask may speak of a triangle that it is given.
+        return (True, False) if self.parameter is None else (False, True)
+
+    def _unmasked(self, readings: list[Reading], *, needs_mask: bool) -> Ranked | None:
+        """The best reading without a mask. Where all raise: with an open mask, or with values as wide as keys."""
+        if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given:
+            readings = [replace(one, float32=True) for one in readings]
+        ranked = self.best(readings)
+        if "even" not in self.given and self.contract.has_heads and self._wants_even(ranked, readings):
+            of_even = [replace(one, even=True) for one in readings]
+            found = self.best(of_even)
+            readings, ranked = (of_even, found) if found is not None and found.answers else (readings, ranked)
+        if (ranked is None or not ranked.answers) and self._is_narrow(readings):
+            readings = [replace(one, float32=True) for one in readings]
+            ranked = self.best(readings)
+        if (ranked is None or not ranked.answers) and needs_mask:
+            with_open_mask = self.forms.needing(readings)
+            needing = self.best(with_open_mask)
+            ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
+        if self._has_one_length(ranked, readings):
+            ranked, readings = self._of_one_length(ranked, readings, needs_mask=needs_mask)
+        one_width = self.has_one_width(readings[0]) and not readings[0].causal
+        may_be_alike = not self.contract.is_module or one_width
+        if may_be_alike and "alike" not in self.given and self._raises(ranked):
+            alike = self.best([replace(one, alike=True) for one in readings])
+            ranked = alike if _explains_more(alike, ranked) else ranked
+        one_sequence = self.contract.is_self or self.contract.takes_qkv
+        one_sequence = one_sequence or (self.contract.is_cross and self.parameter is None)
+        if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
+            single = self.best([replace(one, dims=2) for one in readings])
+            ranked = single if single is not None and single.answers else ranked
+        # A context that has the name of one may have a length of its own; of x and y nothing says so.
+        unnamed = self.contract.is_cross and roles.is_of_two_unnamed(self.definition)
+        may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
+        own_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
+        if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
+            as_wide = "alike" not in self.given and (not self.contract.is_module or (unnamed and one_width))
+            of_one_length = [replace(one, square=True, alike=as_wide or one.alike) for one in readings]
+            square = self.best(of_one_length)
+            if (square is None or not square.answers) and needs_mask:
+                square = self.best(self.forms.needing(of_one_length)) or square
+            ranked = square if _explains_more(square, ranked) else ranked
+        if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
+            own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
+            ranked = ranked if own is None else self.best([own])
+        return self.search.in_float32(ranked, self.search.unmasked)
+
+    def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
+        """Whether code says by an exception of its own that the size of a head must be even."""
+        reading = readings[0] if ranked is None else ranked.reading
+        raised = self.search.exceptions(reading, self.search.unmasked)
+        if raised and positions.makers(self.definition, self.search.structure):
+            return True  # a rotation that it builds
+        refusals = [one for one in raised if one.types[0] in ("AssertionError", "ValueError")]
+        lines = [self.search.structure.line(one.frames[-1][0]) for one in refusals if one.frames]
+        return any(_EVEN.search(text) for text in (*(one.text for one in refusals), *lines))
+
+    def _is_narrow(self, readings: list[Reading]) -> bool:
+        """Whether code raises for float64, as it computes with float32 of its own."""
+        may_be = "float32" not in self.given and not readings[0].float32
+        return may_be and any(NARROW.search(text) for text in self.search.raised(readings[0], self.search.unmasked))
+
+    def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
+        """Whether all raises, and what it raises is about the length that the code was built with."""
+        built = [value for one in readings[:1] for _, value in one.sizes]
+        if (ranked is not None and ranked.answers) or "L" not in built or "one_length" in self.given:
+            return False
+        raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
+        return self.contract.is_module and any(re.search(rf"\b{LOOK['L']}\b", text) for text in raised)
+
+    def _of_one_length(
+        self, ranked: Ranked | None, readings: list[Reading], *, needs_mask: bool
+    ) -> tuple[Ranked | None, list[Reading]]:
+        """The best reading of code that is built anew for each length, and the readings that were tried; or what was best."""
+        square = self.contract.takes_qkv and "square" not in self.given
+        tried = [replace(one, one_length=True, square=square or one.square) for one in readings]
+        found = self.best(tried)
+        if (found is None or not found.answers) and needs_mask:
+            tried = self.forms.needing(tried)
+            found = self.best(tried)
+        return (found, tried) if found is not None and found.answers else (ranked, readings)
+
+    def _as_it_is_built(self, ranked: Ranked) -> Ranked:
+        """The reading; but with the path that it switches off, where that one computes something else."""
+        if not ranked.reading.off or "off" in self.given or ranked.mistakes:
+            return ranked
+        whole = replace(ranked.reading, off=())
+        asked = self.search.unmasked(whole)
+        differs = answers(asked) and mistakes(asked, 0) is None
+        return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1) if differs else ranked
+
+    def _switched_on(self, ranked: Ranked) -> Ranked:
+        """The reading; but with the triangle that it leaves off, where that one is wrong in a known way."""
+        if ranked.mistakes or ranked.reading.causal or self.contract.is_block or self.contract.rotation:
+            return ranked
+        on = triangles.switched_on(ranked.reading, self.definition, self.search.structure)
+        if on is None or {"build", "call", "causal"} & set(self.given):
+            return ranked
+        before = {*ranked.reading.build, *ranked.reading.call}
+        switched = [pair for pair in (*on.build, *on.call) if pair not in before]
+        if self.contract.mask == "keys":  # which hides keys for all queries alike
+            self.switch_untried = tuple(name for name, _ in switched)
+            return ranked
+        may_be_square = self.contract.takes_qkv or not self.contract.is_module
+        ways = [on, replace(on, square=True)] if may_be_square else [on]
+        if "L" in dict(on.sizes).values():  # a triangle of one length, which is not cut
+            ways.append(replace(on, one_length=True, square=may_be_square))
+        for way in ways:
+            asked = self.search.unmasked(way)
+            count = mistakes(asked, 1) if answers(asked) else None
+            if count is not None:
+                if not count and way.one_length:
+                    self.said += (
+                        f"With {', '.join(map('='.join, switched))} it takes only sequences as long as the mask that it makes. "
+                        "If it should take shorter ones, this is mask.fixed_size",
+                    )
+                return replace(ranked, reading=way, mistakes=count) if count else ranked
+        self.switch_untried = tuple(name for name, _ in switched)
+        return ranked
+
+    def _of_any_rank(self, ranked: Ranked) -> Ranked:
+        """The reading; but of any number of dimensions for a function, and of a batch for a module, that raises for none.
+
+        Read for two alone, a softmax along dimension 1, or along none that is named, would be right.
+        """
+        has_batch = not self.contract.is_module or "dims" in self.contract.left_out
+        if ranked.reading.dims != 2 or not has_batch or "dims" in self.given or self._says_one_sequence():
+            return ranked
+        whole = replace(ranked.reading, dims=3 if self.contract.is_module else 0)
+        asked = self.search.unmasked(whole)
+        if partly(asked) or not fits(asked):
+            return ranked
+        count = mistakes(asked, MOST_MISTAKES)
+        if count != 0 and not ranked.mistakes:
+            self.said += ("It is right for one sequence, (T, E). If you meant that: --read dims=2",)
+        return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
+
+    def _says_one_sequence(self) -> bool:
+        """Whether its shapes in words are those of one sequence, `(T, E)`, and never those of a batch."""
+        return _ONE_SEQUENCE.search(self.text) is not None and _BATCH.search(self.text) is None
+
+    def _of_usual_rank(self, ranked: Ranked) -> Ranked:
+        """The reading; but with heads or a batch before the tokens, for a function that cannot do without: "b ... t d"."""
+        if self.contract.is_module or ranked.reading.dims or ranked.mistakes or "dims" in self.given:
+            return ranked
+        if answers(self.search.unmasked(replace(ranked.reading, dims=2))):
+            return ranked
+        for dims in (4, 3):
+            usual = replace(ranked.reading, dims=dims)
+            asked = self.search.unmasked(usual)
+            if answers(asked) and mistakes(asked, 0) == 0:
+                return replace(ranked, reading=usual)
+        return ranked
+
+    def _raises(self, ranked: Ranked | None) -> bool:
+        """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""
+        if ranked is None or not ranked.answers:
+            return True
+        return ranked.mistakes > 0 and partly(self.search.unmasked(ranked.reading))
+
+    def best(self, readings: list[Reading]) -> Ranked | None:
+        return self.search.best(
+            returned.with_places(self.search, self.definition, readings), self.search.unmasked, several=self.several
+        )
+
+    def _lacking(self, readings: list[Reading]) -> str | None:
+        """The import without which the code cannot be called, or None."""
+        for raised in (raised for one in readings for _, asked in self.search.unmasked(one) for raised in asked.raised):
+            name = raised.text.split("'")[1] if raised.types[0] == "NameError" and raised.text.count("'") > 1 else ""
+            if name in self.search.structure.imports:
+                return self.search.structure.imports[name]
+        return None
+
+
+def _explains_more(one: Ranked | None, other: Ranked | None) -> bool:
+    """Whether a reading answers, and the other one does not, or needs more mistakes."""
+    return one is not None and one.answers and (other is None or not other.answers or one.mistakes < other.mistakes)

@@ -1,0 +1,88 @@
+"""Whether rotary positions, which the reading of an attention leaves out, have any effect in the code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from attn_kata.diagnosis import probing
+from attn_kata.diagnosis.pipeline import Probe
+from attn_kata.diagnosis.probing import ProbeResults
+from attn_kata.properties.handle import Handle
+from attn_kata.protocol import wire
+from attn_kata.readings.adapters import adapter
+from attn_kata.readings.asking.limited import Limited
+from attn_kata.readings.candidates import positions
+from attn_kata.readings.reading import Reading
+from attn_kata.readings.searching.search import Search
+
+NO_EFFECT = (
+    "Its rotary positions are left out. With them, the last token gets the same result in whichever order the others come: "
+    "the positions have no effect. This is rope.positions_ignored; or rope.head_axis, where the heads stand before the size"
+)
+# What stands for positions, or for a rotation, that others make.
+_OF_OTHERS = ("positions", "places", "like", "base", "no_turn")
+_TOKENS = 8  # more than heads: a table that is cut to the number of heads is long enough
+_ALIKE = 1e-5
+_CALLED = "it turns"
+# In the place of what leaves a rotation out: what says that it is called, and the rotation itself.
+_SAYS = f'''
+
+def _unturned(turn):
+    def says(*given, **named):
+        raise RuntimeError("{_CALLED}")
+
+    says.__wrapped__ = turn
+    return says
+'''
+_TURNS = """
+
+def _unturned(turn):
+    while getattr(getattr(turn, "__code__", None), "co_name", "") in ("unturned", "says"):
+        turn = turn.__wrapped__
+    return turn
+"""
+
+
+def without_effect(search: Search, reading: Reading) -> bool:
+    """Whether the code turns q and k by its own rotations, and the order of the tokens makes no difference all the same.
+
+    False where that cannot be seen.
+    """
+    given = any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+    others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
+    if not reading.unturned or others or not search.contract.is_self or reading.one_length:
+        return False
+    said = _asked(search, reading, _SAYS)
+    if said is None or not any(_CALLED in one.text for one in said.raised):
+        return False
+    turned = _asked(search, reading, _TURNS, of_positions=given)
+    output = None if turned is None else next((one.output for one in turned.answers), None)
+    if not isinstance(output, torch.Tensor):
+        return False
+    first, second = output[:, -1]
+    return torch.allclose(first, second, rtol=_ALIKE, atol=_ALIKE)
+
+
+def _asked(search: Search, reading: Reading, turn: str, *, of_positions: bool = False) -> ProbeResults | None:
+    """What the code answers for tokens in two orders, with `turn` in the place of what leaves its rotations out; or None."""
+    limits = search.limits(reading).without_mask()
+    pipeline = next(limits.pipeline(one) for one in search.pipelines if one.entry == search.contract.entry)
+    probe = next((_in_two_orders(one) for one in pipeline.probes() if one.sizes.get("D", 1) % 2 == 0), None)
+    text = adapter.source_of(reading, search.contract).replace(positions.UNTURNED, turn)
+    text = text.replace(positions.ANGLES_OF_0, positions.ANGLES) if of_positions else text
+    if probe is None or search.attempt.adapt(text).status != wire.OK:
+        return None
+    attempt = Handle(Limited(search.attempt, limits, attempt=True), search.returns)
+    reference = Handle(search.reference, search.returns)
+    return probing.ask(replace(pipeline, probes=lambda: [probe]), attempt, reference, if_it_answers=True)
+
+
+def _in_two_orders(probe: Probe) -> Probe:
+    """The probe with two samples of more tokens: the same ones, all but the last in another order."""
+    x, *others = probe.args
+    tokens = x[0].repeat(-(-_TOKENS // x.shape[-2]), 1)[:_TOKENS] + torch.arange(_TOKENS)[:, None] / _TOKENS  # (T, E)
+    both = torch.stack([tokens, torch.cat([tokens[:-1].roll(1, dims=0), tokens[-1:]])])
+    sizes = {**probe.sizes, "B": 2, **dict.fromkeys({"T", "Tq", "Tk"} & set(probe.sizes), _TOKENS)}
+    return replace(probe, args=(both, *(None for _ in others)), sizes=sizes)

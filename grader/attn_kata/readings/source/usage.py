@@ -1,0 +1,77 @@
+"""How the rest of a source uses a definition: what its own callers give it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from attn_kata.readings.source.structure import Definition, Structure, tree_of
+
+_ATTENTION = re.compile(r"att", re.IGNORECASE)
+_ANOTHER_LENGTH = re.compile(r"enc|mem|src|source|context|cond|^e_", re.IGNORECASE)
+
+
+def is_given_another_length(definition: Definition, structure: Structure) -> bool:
+    """Whether a class of the source calls it with its own tokens as query and those of an encoder as keys."""
+    return any(_crosses(call) for other in structure.definitions for call in _calls(definition, other, structure))
+
+
+def _calls(definition: Definition, other: Definition, structure: Structure) -> list[ast.Call]:
+    """The calls of modules of this definition in another class, with the names that were given to their arguments at first."""
+    if not other.is_class or other is definition:
+        return []
+    held = {name for name, made in other.layers.items() if made == definition.name}
+    held |= {one.name for one in other.build if re.search(rf"\b{re.escape(definition.name)}\b", one.annotation)}
+    if not _has_another(definition, structure):  # DecoderLayer(size, self_attn, src_attn), which is given nothing else
+        held |= {one.name for one in other.build if _ATTENTION.search(one.name)}
+    tree = tree_of(other.text)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            _Renamed(dict(_renamed(function))).visit(function)
+    return [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and isinstance(one.func.value, ast.Name)
+        and one.func.value.id == "self"
+        and one.func.attr in held
+    ]
+
+
+def _has_another(definition: Definition, structure: Structure) -> bool:
+    """Whether another class of the source is an attention, by its name."""
+    return any(one.is_class and one is not definition and _ATTENTION.search(one.name) for one in structure.definitions)
+
+
+def _renamed(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """The local names that are set once, to another name: `m = memory`."""
+    inside = list(ast.walk(function))
+    stored = [one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    for one in inside:
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and isinstance(one.value, ast.Name):
+            name, value = one.targets[0].id, one.value.id
+            if stored.count(name) == 1 and value not in stored:
+                yield name, value
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        node.id = self.names.get(node.id, node.id)
+        return node
+
+
+def _crosses(call: ast.Call) -> bool:
+    if len(call.args) < 2:
+        return False
+    query, key = (_names(one) for one in call.args[:2])
+    return bool(query and key) and not query & key and any(map(_ANOTHER_LENGTH.search, key))
+
+
+def _names(node: ast.expr) -> set[str]:
+    """The variables in an expression."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and one.id != "self"}
