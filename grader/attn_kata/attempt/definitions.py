@@ -60,6 +60,20 @@ def _run_whole(statement: ast.stmt, filename: str, namespace: dict[str, Any]) ->
             missing.fill(statement, namespace)
         elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             namespace.setdefault(statement.name, missing.Undefined(error))
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):  # a config that is read from a file, say
+            for name in _names(statement):
+                namespace.setdefault(name, missing.Missing(name))
+
+
+def _names(statement: ast.Assign | ast.AnnAssign) -> list[str]:
+    """The names that an assignment sets."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return [
+        one.id
+        for target in targets
+        for one in ast.walk(target)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    ]
 
 
 @contextlib.contextmanager

@@ -65,6 +65,13 @@ class Missing:
     def __iter__(self) -> NoReturn:
         self._fail()
 
+    def _computed(self, *others: Any) -> NoReturn:
+        self._fail()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = __rpow__ = _computed
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __neg__ = _computed
+    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __float__ = __index__ = _computed
+
     def _fail(self) -> NoReturn:
         raise NameError(f"name '{self.missing_root}' is not defined", name=self.missing_root)
 
@@ -128,7 +135,7 @@ def close(namespace: dict[str, Any]) -> None:
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
     them as they are, a layer with the name of one of torch is that one, a book's package has its functions for masks and heads,
-    and the well-known function that copies a module is there.
+    and the well-known functions that copy a module, compare sizes and make masks of lengths are there.
     """
     import torch
 
@@ -148,9 +155,27 @@ def close(namespace: dict[str, Any]) -> None:
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
+    for name, helper in (("aeq", _all_equal), ("sequence_mask", _mask_of_lengths)):
+        if isinstance(namespace.get(name), Missing):
+            namespace[name] = helper
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = _copies
+
+
+def _all_equal(*sizes: Any) -> None:
+    """As OpenNMT's `aeq`: raises AssertionError where the sizes differ."""
+    assert all(one == sizes[0] for one in sizes), f"Not all arguments have the same value: {sizes}"
+
+
+def _mask_of_lengths(lengths: Any, max_len: Any = None, *more: Any) -> Any:
+    """As OpenNMT's `sequence_mask`: (B, max_len), True for the tokens. With x (B, T, …) before the lengths, the book's."""
+    import torch
+
+    if lengths.dim() > 1:
+        return _Book.sequence_mask(lengths, max_len, *more)
+    tokens = torch.arange(int(max_len or lengths.max()), device=lengths.device)
+    return tokens < lengths[:, None]
 
 
 def _as_it_is(tensor: Any, *given: Any, **named: Any) -> Any:

@@ -16,6 +16,7 @@ from attn_kata.report.model import Finding
 
 _SURE_IN_PART = ("scale.", "softmax.")
 _AS_CONDITION = "mask.as_condition"
+_OF_BOOLEANS = "mask.bool_arithmetic"  # where numbers raise in the place of booleans too, the mask is not the reason
 
 
 def no_verdict(
@@ -69,7 +70,9 @@ def _explains(read: Read, diagnosed: Diagnosed) -> bool:
     # That it wants float32 says nothing of numbers that nothing explains in float32 either.
     of_a_guess |= bool(read.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
     # An exception may come of how it was read; whether it is the code's own is looked at apart.
-    of_exceptions = {*own_exceptions.IDS} | ({_AS_CONDITION} if read.chosen.reading.mask == "none" else set())
+    of_exceptions = {*own_exceptions.IDS, _OF_BOOLEANS} | (
+        {_AS_CONDITION} if read.chosen.reading.mask == "none" else set()
+    )
     of_a_guess |= set(ids) <= of_exceptions and not diagnosed.reproduced
     # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
     of_a_guess |= set(ids) <= diagnosed.in_part and not any(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from attn_kata.readings.candidates import positions, scores, unregistered
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
-from attn_kata.readings.source import vocabulary
+from attn_kata.readings.source import usage, vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of, tree_of
 
 # The sizes for looking at parameters: all different, so that a shape says which is which. Rotations want an even D.
@@ -28,8 +28,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     """Readings that say how the definition is built, and nothing else yet."""
     empty = Reading(kata=contract.kata, entry=definition.name, is_class=definition.is_class)
     reach = structure.reach(definition)
-    # A name may be a parameter of one class, and a global for another one.
-    read = {name for one in reach for name in one.reads - {parameter.name for parameter in (*one.build, *one.call)}}
+    read = {name for one in reach for name in structure.globals & one.reads if _is_read_at_module_level(name, one)}
     text = structure.text(definition)
     sizes = [(name, vocabulary.size_in(name, text)) for name in sorted(structure.globals & read)]
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G", "M", "0.0"))
@@ -64,6 +63,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             continue
         symbol = _symbol(parameter, definition, text, contract)
         symbol = "0.0" if symbol == "p" and not of_weights else symbol
+        if symbol == "E" and contract.has_heads and usage.is_given_size_of_head(parameter.name, definition, structure):
+            symbol = "D"
         if symbol is not None:
             known.append((parameter.name, symbol))
         elif parameter.default is None:
@@ -202,6 +203,19 @@ def _of_global_configs(definition: Definition, reach: list[Definition], contract
     names = [attribute for _, attribute in asked] + [one.name for one in definition.build]
     given = [(f"{name}.{attribute}", _config_value(attribute, names, text, contract)) for name, attribute in asked]
     return tuple((name, value) for name, value in given if value in _OF_CONFIGS)
+
+
+def _is_read_at_module_level(name: str, definition: Definition) -> bool:
+    """Whether a function in the definition reads a name that is no parameter of its own: another one may have it as one."""
+    if name not in {one.name for one in (*definition.build, *definition.call)}:
+        return True
+    for function in ast.walk(tree_of(definition.text)):
+        if isinstance(function, ast.FunctionDef):
+            names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            is_own = name in {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+            if names and not is_own and all(isinstance(node.ctx, ast.Load) for node in names):
+                return True
+    return False
 
 
 def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[list[tuple[str, str]]]:

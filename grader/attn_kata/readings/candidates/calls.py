@@ -12,6 +12,9 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
 
 
+_A_WEIGHT = re.compile(r"^[wW]_?[qkvoQKVO]\w*$|^[qkvo]_?(?:weights?|w|mat(?:rix)?)$")
+
+
 def fits(definition: Definition, contract: Contract) -> bool:
     """Whether a definition can be an attempt at the kata, by its parameters and calls."""
     if contract.has_score:
@@ -27,6 +30,8 @@ def fits(definition: Definition, contract: Contract) -> bool:
         made in ("Linear", "Parameter", "Conv1d", "Conv1D") for made in definition.layers.values()
     ):
         return False
+    if sum(_A_WEIGHT.search(one.name) is not None for one in definition.call) > 1:
+        return False  # it projects x by weights that it is given
     return len([what for what in inputs.values() if what != "mask"]) >= 3
 
 

@@ -99,10 +99,9 @@ def with_layers(
             whole = _layer(path, shapes, made, "qkv", len(kind))
             layers |= {role: replace(whole, bias=apart.get(role, whole.bias)) for role in kind if role in wanted}
         layers = {role: replace(one, bias="") if one.weight in unbiased else one for role, one in layers.items()}
-        apart = {
-            role: _biases_apart(one.weight, (role,), shapes) for role, one in layers.items() if one.weight in unbiased
-        }
-        layers |= {role: replace(layers[role], bias=one[role]) for role, one in apart.items() if one}
+        for role, layer in list(layers.items()):
+            beside = _biases_apart(layer.weight, (role,), shapes) if layer.weight in unbiased else {}
+            layers[role] = replace(layer, bias=beside.get(role, layer.bias))
         width = _width_of_heads(layers, shapes, fused) if contract.has_heads and not contract.has_groups else LOOK["D"]
         if width > LOOK["D"]:
             layers = {role: replace(one, layout="wide") for role, one in layers.items()}

@@ -22,6 +22,12 @@ MOST_CANDIDATES = 32  # readings that are asked
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 
+# Comments one after the other, with a statement among them: `# Pre-norm`, `# x = x + self.attend(self.norm(x))`.
+_CODE_IN_COMMENTS = re.compile(
+    r"(?m)(?:^[ \t]*#[^\n]*\n)*^[ \t]*#\s*[\w.]+(?:, ?[\w.]+)*\s*[-+*]?=\s*[\w.]+[(\[+*][^\n]*$(?:\n[ \t]*#[^\n]*$)*"
+    r"|(?:^[ \t]*#[^\n]*\n)*^[ \t]*#\s*\w+\s*=\s*\w+\s*[-+*@]\s*\w[^\n]*$(?:\n[ \t]*#[^\n]*$)*"
+)
+
 # Shapes in comments and docstrings: of one sequence, and of a batch.
 _LENGTH = r"(?:[tnsl]|tq|tk|seq\w*|len\w*|\w*_len\w*|\w*tokens?|num_\w+)"
 _ONE_SEQUENCE = re.compile(
@@ -78,10 +84,11 @@ class DefinitionSearch:
 
     @property
     def _said(self) -> str:
-        """The text in which a convention may be said. A mask that a block never hands on is none of it."""
+        """The text in which a convention may be said: without code in comments, and a mask that a block never hands on."""
+        text = _CODE_IN_COMMENTS.sub("", self.text)
         given = re.sub(r"\w*mask\w*\s*=\s*None\b", "", code_of(self.definition.text))
         hands_on = re.search("mask", given, re.IGNORECASE)
-        return self.text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", self.text)
+        return text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", text)
 
     def run(self) -> Ranked | None:
         """The reading that needs the fewest mistakes; None where it cannot be built or called. It may take a second try."""

@@ -192,8 +192,12 @@ def _makes_q_and_k(one: Definition) -> bool:
 
 def _has_several_heads(one: Definition) -> bool:
     """Whether a class, and no whole model, makes q and k for several heads in its own layers, and has one for the output."""
-    named = _JOINS.search(one.name) is not None and not is_model(one)
-    return named and _makes_q_and_k(one) and "o" in map(vocabulary.role_of, one.layers)
+    return _JOINS.search(one.name) is not None and _has_its_layers(one)
+
+
+def _has_its_layers(one: Definition) -> bool:
+    """Whether a class, and no whole model, makes q and k in its own layers, and has one for the output."""
+    return not is_model(one) and _makes_q_and_k(one) and "o" in map(vocabulary.role_of, one.layers)
 
 
 def _joins_single_heads(one: Definition) -> bool:
@@ -236,10 +240,10 @@ def attention_like(structure: Structure) -> list[Definition]:
         score -= 6 * (not one.is_class and re.search(r"(?i)softmax|\.exp\(|scaled_dot_product|sigmoid", whole) is None)
         score -= 8 * any(_is_other_path(one, base) for base in structure.definitions)
         found.append((-score, place, one))
-    # Of several with all heads in their own layers, the plain one is meant, and no other kind.
-    plain = [score for score, _, one in found if _has_several_heads(one) and not _OTHER_PATH.search(one.name)]
+    # Of several with their own layers, the plain one is meant, and no other kind.
+    plain = [score for score, _, one in found if _has_its_layers(one) and not _OTHER_PATH.search(one.name)]
     for place, (score, at, one) in enumerate(found):
-        if plain and _has_several_heads(one) and _OTHER_PATH.search(one.name):
+        if plain and _has_its_layers(one) and _OTHER_PATH.search(one.name):
             found[place] = max(score, min(plain) + 1), at, one
     # Beside an attention with several heads in its own layers, one that lays single heads side by side is a step on the way.
     several = [(score, one) for score, _, one in found if _has_several_heads(one)]

@@ -264,9 +264,7 @@ def _imported_sizes(tree: ast.Module) -> set[str]:
     }
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return {
-        name
-        for name in found - called
-        if name.isupper() or (name.islower() and vocabulary.plain(name) in vocabulary.SIZES)
+        name for name in found - called if name.isupper() or (name.islower() and vocabulary.size_of(name) is not None)
     }
 
 

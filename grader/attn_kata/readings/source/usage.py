@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Structure, tree_of
 
 _ATTENTION = re.compile(r"att", re.IGNORECASE)
@@ -15,6 +16,36 @@ _ANOTHER_LENGTH = re.compile(r"enc|mem|src|source|context|cond|^e_", re.IGNORECA
 def is_given_another_length(definition: Definition, structure: Structure) -> bool:
     """Whether a class of the source calls it with its own tokens as query and those of an encoder as keys."""
     return any(_crosses(call) for other in structure.definitions for call in _calls(definition, other, structure))
+
+
+def is_given_size_of_head(parameter: str, definition: Definition, structure: Structure) -> bool:
+    """Whether a class of the source builds it with the size of one head for it: `MultiHead(heads, dim // heads)`."""
+    for other in structure.definitions:
+        if other is definition or not other.is_class:
+            continue
+        tree = tree_of(other.text)
+        local = {
+            node.targets[0].id: node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == definition.name:
+                given = dict(zip((one.name for one in definition.build), call.args, strict=False))
+                given |= {one.arg: one.value for one in call.keywords if one.arg}
+                if parameter in given and _is_size_of_head(given[parameter], local):
+                    return True
+    return False
+
+
+def _is_size_of_head(value: ast.expr, local: dict[str, ast.expr]) -> bool:
+    if isinstance(value, ast.Name) and value.id in local:
+        value = local[value.id]
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv):
+        return vocabulary.size_of(ast.unparse(value.right).rpartition(".")[2]) == "H"
+    return (
+        isinstance(value, ast.Name | ast.Attribute) and vocabulary.size_of(ast.unparse(value).rpartition(".")[2]) == "D"
+    )
 
 
 def _calls(definition: Definition, other: Definition, structure: Structure) -> list[ast.Call]:
