@@ -11,7 +11,6 @@ from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
 
-
 _A_WEIGHT = re.compile(r"^[wW]_?[qkvoQKVO]\w*$|^[qkvo]_?(?:weights?|w|mat(?:rix)?)$")
 
 

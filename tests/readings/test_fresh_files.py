@@ -1,0 +1,424 @@
+"""What files of more kinds showed: captions, recommenders, toolkits, configs that are read from a file. In our own words."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.engine.client import Engine
+from attn_kata.readings import inference
+
+# Regions of an image and one state of a decoder; the sum goes through ReLU (Xu et al., 2015, as it is most often copied).
+CAPTION = """
+class RegionAttention(nn.Module):
+    def __init__(self, image_dim, state_dim, between):
+        super().__init__()
+        self.of_image = nn.Linear(image_dim, between)
+        self.of_state = nn.Linear(state_dim, between)
+        self.to_score = nn.Linear(between, 1)
+        self.relu = nn.ReLU()
+        self.softmax = nn.Softmax(dim=1)
+
+    def forward(self, image_features, decoder_state):
+        both = self.of_image(image_features) + self.of_state(decoder_state).unsqueeze(1)
+        weights = self.softmax(self.to_score(self.relu(both)).squeeze(2))
+        return (image_features * weights.unsqueeze(2)).sum(dim=1), weights
+"""
+
+
+def test_a_score_with_relu_is_read_as_additive_and_the_report_says_what_it_departs_from(shared_engine: Engine) -> None:
+    assert (inference.kata_of((HEAD + CAPTION).encode()) or "")[0] == "additive_attention"
+
+    right, wrong = right_and_wrong(
+        shared_engine, "additive_attention", CAPTION, "self.softmax(self.to_score", "torch.sigmoid(self.to_score"
+    )
+
+    assert any("ReLU in place of tanh" in one for one in right.reading["departures"])
+    assert told(wrong) == {"softmax.sigmoid"}
+
+
+def test_tanh_is_no_such_departure(shared_engine: Engine) -> None:
+    text = CAPTION.replace("nn.ReLU()", "nn.Tanh()")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert not any("ReLU" in one for one in report.reading["departures"])
+
+
+def test_an_attention_whose_softmax_is_a_layer_alone_is_found() -> None:
+    """`nn.Softmax` and no matrix product: nothing of it is written in lower case."""
+    text = CAPTION.replace("        self.softmax = nn.Softmax(dim=1)\n", "").replace(
+        "self.softmax(", "nn.Softmax(dim=1)("
+    )
+
+    assert inference.kata_of((HEAD + text).encode()) is not None
+
+
+HELPERS = """
+from toolkit.helpers import aeq, sequence_mask
+
+
+class GlobalScore(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.of_query = nn.Linear(dim, dim)
+        self.of_memory = nn.Linear(dim, dim, bias=False)
+        self.v = nn.Linear(dim, 1, bias=False)
+
+    def forward(self, query, memory_bank, memory_lengths=None):
+        aeq(query.shape[0], memory_bank.shape[0])
+        both = torch.tanh(self.of_query(query).unsqueeze(2) + self.of_memory(memory_bank).unsqueeze(1))
+        scores = self.v(both).squeeze(-1)
+        if memory_lengths is not None:
+            hidden = ~sequence_mask(memory_lengths, max_len=scores.shape[-1]).unsqueeze(1)
+            scores = scores.masked_fill(hidden, -float("inf"))
+        return torch.softmax(scores, dim=-1) @ memory_bank
+"""
+
+
+def test_helpers_of_a_toolkit_that_is_not_installed_are_there(shared_engine: Engine) -> None:
+    _, wrong = right_and_wrong(shared_engine, "additive_attention", HELPERS, "dim=-1) @", "dim=-2) @")
+
+    assert told(wrong) == {"softmax.query_axis"}
+
+
+FLAGS_AS_FLOATS = """
+class Attend(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x, attention_mask):
+        B, T, E = x.shape
+        q, k, v = (f(x).view(B, T, self.heads, -1).transpose(1, 2) for f in (self.query, self.key, self.value))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)
+        # The attention_mask is 1.0 for tokens that we want to attend to and 0.0 for
+        # padded ones. What is added is 0.0 for the first and -10000.0 for the others.
+        wide = attention_mask[:, None, None, :].to(scores.dtype)
+        scores = scores + (1.0 - wide) * -10000.0
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_the_0_of_1_0_is_no_flag(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", FLAGS_AS_FLOATS, "(1.0 - wide)", "wide")
+
+    assert right.reading["settled"]
+    assert "mask=keep" in right.reading["flags"]
+    assert told(wrong) == {"mask.inverted"}
+
+
+WEIGHTS_ALONE = """
+class Attend(nn.Module):
+    def __init__(self, dim, num_heads=8, qkv_bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        self.scale = (dim // num_heads) ** -0.5
+        self.q, self.k, self.v = (nn.Linear(dim, dim, bias=False) for _ in range(3))
+        self.q_bias, self.v_bias = None, None
+        if qkv_bias:
+            self.q_bias, self.v_bias = nn.Parameter(torch.zeros(dim)), nn.Parameter(torch.zeros(dim))
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q = F.linear(x, weight=self.q.weight, bias=self.q_bias).view(B, T, self.num_heads, -1).transpose(1, 2)
+        k = F.linear(x, weight=self.k.weight).view(B, T, self.num_heads, -1).transpose(1, 2)
+        v = F.linear(x, weight=self.v.weight, bias=self.v_bias).view(B, T, self.num_heads, -1).transpose(1, 2)
+        return self.proj((((q * self.scale) @ k.transpose(-1, -2)).softmax(-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+@pytest.mark.parametrize("default", ["qkv_bias=False", "qkv_bias=True"])
+def test_a_layer_whose_weight_alone_is_read_has_the_bias_beside_it_or_none(default: str, shared_engine: Engine) -> None:
+    text = WEIGHTS_ALONE.replace("self.q, self.k, self.v = (nn.Linear(dim, dim, bias=False) for _ in range(3))", LAYERS)
+    _, wrong = right_and_wrong(
+        shared_engine, "mha", text.replace("qkv_bias=False", default), "// num_heads) ** -0.5", ") ** -0.5"
+    )
+
+    assert told(wrong) == {"scale.embed_dim"}
+
+
+LAYERS = """self.q = nn.Linear(dim, dim, bias=False)
+        self.k = nn.Linear(dim, dim, bias=False)
+        self.v = nn.Linear(dim, dim, bias=False)"""
+
+OF_ONE_LENGTH = """
+class Masked(nn.Module):
+    def __init__(self, width, length):
+        super().__init__()
+        self.width, self.T = width, length
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.register_buffer("later", torch.full((length, length), -torch.inf).triu(1))
+
+    def forward(self, x):
+        assert x.shape[-2] == self.T, f"the shape must be (B, {self.T}, {self.width})"
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        return torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(self.width) + self.later, dim=-1) @ v
+"""
+
+
+def test_a_size_with_the_name_T_is_no_transpose(shared_engine: Engine) -> None:
+    for kata in ("self_attention", "mha"):
+        report = shared_engine.grade(kata, (HEAD + OF_ONE_LENGTH).encode(), attempt="mine.py", reads=True)
+
+        assert report.outcome in ("passed", "ungraded")
+        assert told(report) == set()
+
+
+BY_ITS_CALLER = """
+class Head(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.key, self.query = nn.Linear(Config.width, dim), nn.Linear(Config.width, dim)
+        self.value = nn.Linear(Config.width, dim)
+        self.dim = dim
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).transpose(1, 2) / math.sqrt(self.dim)
+        return scores.softmax(-1) @ self.value(x)
+
+
+class Heads(nn.Module):
+    def __init__(self, n_heads, dim):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(dim) for _ in range(n_heads)])
+        self.proj = nn.Linear(Config.width, Config.width)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
+
+
+class Layer(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        head_size = width // n_heads
+        self.attend = Heads(n_heads, head_size)
+
+    def forward(self, x):
+        return x + self.attend(x)
+"""
+
+
+def test_the_size_of_a_head_is_told_by_the_class_that_builds_it(shared_engine: Engine) -> None:
+    text = "class Config:\n    width = 32\n\n" + BY_ITS_CALLER
+    right, wrong = right_and_wrong(shared_engine, "mha", text, "math.sqrt(self.dim)", "math.sqrt(Config.width)")
+
+    assert any("dim=D" in one for one in right.reading["flags"])
+    assert told(wrong) == {"scale.embed_dim"}
+
+
+PLAIN = """
+class Attend(nn.Module):
+    def __init__(self, width=config["width"], heads=config["heads"]):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.w_q, self.w_k, self.w_v = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.w_o = nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (f(x).view(B, T, self.heads, -1).transpose(1, 2) for f in (self.w_q, self.w_k, self.w_v))
+        weights = (q @ k.transpose(-1, -2) / math.sqrt(self.size)).softmax(-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+PLAIN_BESIDE_SPARSE = PLAIN.replace('width=config["width"], heads=config["heads"]', "width, heads")
+
+
+def test_defaults_of_a_config_that_cannot_be_read_are_no_obstacle(shared_engine: Engine) -> None:
+    text = 'import json\nconfig = json.load(open("no_such_file.json"))\n' + PLAIN
+    _, wrong = right_and_wrong(shared_engine, "mha", text, "math.sqrt(self.size)", "math.sqrt(E)")
+
+    assert told(wrong) == {"scale.embed_dim"}
+
+
+def test_what_computes_with_a_name_that_could_not_be_imported_says_its_name(shared_engine: Engine) -> None:
+    text = "from elsewhere import spread\n" + PLAIN_BESIDE_SPARSE.replace("width // heads", "width // spread")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "name 'spread' is not defined" in report.ungraded_because
+
+
+# `width` is an argument of the constructor, and the number at module level in the call.
+TWO_OF_ONE_NAME = PLAIN.replace('width=config["width"], heads=config["heads"]', "width, heads").replace(
+    "reshape(B, T, E)", "reshape(B, T, width)"
+)
+
+
+def test_a_name_that_the_call_reads_at_module_level_is_a_size_though_the_constructor_has_it_too(
+    shared_engine: Engine,
+) -> None:
+    _, wrong = right_and_wrong(
+        shared_engine, "mha", "width = 8\n" + TWO_OF_ONE_NAME, "math.sqrt(self.size)", "math.sqrt(E)"
+    )
+
+    assert told(wrong) == {"scale.embed_dim"}
+
+
+FIRST_RAISES = """
+class BahdanauScore(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2 * dim, dim), nn.Tanh(), nn.Linear(dim, 1))
+
+    def forward(self, query, keys, values):
+        both = torch.cat([query.unsqueeze(2), keys.unsqueeze(1)], dim=-1)
+        return self.net(both).squeeze(-1).softmax(-1) @ values
+
+
+class OtherScore(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.of_query, self.of_key, self.v = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, 1)
+
+    def forward(self, query, keys, values):
+        both = torch.tanh(self.of_query(query).unsqueeze(2) + self.of_key(keys).unsqueeze(1))
+        return self.v(both).squeeze(-1).softmax(-1) @ values
+"""
+
+
+def test_a_likelier_definition_that_could_not_be_read_is_said(shared_engine: Engine) -> None:
+    report = shared_engine.grade("additive_attention", (HEAD + FIRST_RAISES).encode(), attempt="mine.py", reads=True)
+    notes = " ".join(report.reading["notes"])
+
+    assert report.reading["entry"] == "OtherScore"
+    assert (
+        "BahdanauScore was tried first, and could not be read: every call raises: Sizes of tensors must match" in notes
+    )
+
+
+IN_COMMENTS = """
+class Attend(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.w_q, self.w_k, self.w_v = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.w_o = nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (f(x).view(B, T, self.heads, -1).transpose(1, 2) for f in (self.w_q, self.w_k, self.w_v))
+        weights = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads, inner):
+        super().__init__()
+        self.attend = Attend(width, heads)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, width)
+
+    def forward(self, x):
+        x = self.norm1(x + self.attend(x))
+        x = self.norm2(x + self.down(F.relu(self.up(x))))
+        # Pre-LN
+        # x = x + self.attend(self.norm1(x))
+        # x = x + self.down(F.relu(self.up(self.norm2(x))))
+        return x
+"""
+
+
+def test_a_statement_in_a_comment_says_nothing_of_the_code(shared_engine: Engine) -> None:
+    report = shared_engine.grade("transformer_block", (HEAD + IN_COMMENTS).encode(), attempt="mine.py", reads=True)
+    says = IN_COMMENTS.replace("        # x = x + self.attend(self.norm1(x))\n", "").replace(
+        "        # x = x + self.down(F.relu(self.up(self.norm2(x))))\n", ""
+    )
+    said = shared_engine.grade("transformer_block", (HEAD + says).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert told(said) == {"block.post_norm"}  # its words say where the norms should be
+
+
+SUMS_OF_NORMS = IN_COMMENTS[: IN_COMMENTS.index("    def forward(self, x):\n        x = self.norm1")] + (
+    "    def forward(self, x):\n"
+    "        normed = self.norm1(x)\n"
+    "        x = normed + self.attend(normed)\n"
+    "        normed = self.norm2(x)\n"
+    "        return normed + self.down(F.relu(self.up(normed)))\n"
+)
+
+
+def test_the_sums_of_a_sasrec_block_are_its_convention_and_those_of_another_block_a_mistake(
+    shared_engine: Engine,
+) -> None:
+    sasrec = SUMS_OF_NORMS.replace("class Layer(", "class SASRecLayer(").replace(
+        "nn.LayerNorm(width)", "nn.LayerNorm(width, eps=EPS)"
+    )
+    right, wrong = (
+        shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in ("EPS = 1e-8\n" + sasrec, SUMS_OF_NORMS)
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert told(wrong) == {"block.residual_of_norm"}
+
+
+def test_a_plain_attention_is_meant_and_not_a_sparse_one_above_it() -> None:
+    sparse = PLAIN_BESIDE_SPARSE.replace("class Attend", "class SparseAttend").replace(
+        "weights = (", "q = q[:, :, ::2]\n        weights = ("
+    )
+    found = inference.kata_of((HEAD + sparse + PLAIN_BESIDE_SPARSE).encode())
+
+    assert found is not None
+    assert "The class Attend looks like" in found[1]
+
+
+def test_a_function_that_is_given_its_weights_is_no_product_of_q_k_and_v(shared_engine: Engine) -> None:
+    text = (
+        "def attend(Q, K, V):\n    return torch.softmax(Q @ K.transpose(-2, -1) / math.sqrt(K.shape[-1]), dim=-1) @ V\n\n\n"
+        "def self_attend(X, W_q, W_k, W_v):\n    return attend(X @ W_q, X @ W_k, X @ W_v)\n"
+    )
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.reading["entry"] == "attend"
+    assert report.outcome == "passed"
+
+
+PADDING_OF_ONE_HEAD = """
+class Attend(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x, pad_mask):
+        T = x.shape[1]
+        scores = self.w_q(x) @ self.w_k(x).transpose(1, 2) * x.shape[-1] ** -0.5
+        seen = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()[None] & pad_mask.unsqueeze(1)
+        weights = torch.nan_to_num(scores.masked_fill(~seen, float("-inf")).softmax(-1))
+        return weights @ self.w_v(x)
+"""
+
+
+def test_a_mask_of_keys_is_taken_as_one_and_not_as_what_adds_a_dimension(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", PADDING_OF_ONE_HEAD, "softmax(-1)", "softmax(-2)")
+
+    assert "shape=(B, T)" in right.reading["flags"]
+    assert told(wrong) == {"softmax.query_axis"}
+
+
+SEQUENTIAL = """
+class Attend(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x, keep):
+        far = 1e9 * (keep - 1.0)
+        scores = self.w_q(x) @ self.w_k(x).transpose(1, 2) * x.shape[-1] ** -0.5
+        weights = (scores + far.view(x.shape[0], 1, -1, 7, 7)).softmax(-1)
+        return weights @ self.w_v(x)
+"""
+
+
+def test_that_a_boolean_mask_raises_is_no_verdict_where_every_other_mask_raises_too(shared_engine: Engine) -> None:
+    report = shared_engine.grade("mha", (HEAD + SEQUENTIAL).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
