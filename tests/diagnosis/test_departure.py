@@ -268,6 +268,17 @@ def test_a_result_that_nothing_uses_is_named_with_its_line(shared_engine):
     assert report.diagnosis[0].mistakes[0].line == line_of(text, "context.flatten(2)")
 
 
+def test_a_mask_that_is_filled_in_and_dropped_is_named_as_lost(shared_engine):
+    text = edited(
+        PLAIN, (MIX, "context = weights @ v.cumsum(2)"), ("scores = scores.masked_fill", "scores.masked_fill")
+    )
+
+    report = graded(shared_engine, text)
+
+    assert named(report) == {"mask.lost"}
+    assert report.diagnosis[0].mistakes[0].line == line_of(text, "scores.masked_fill")
+
+
 def test_what_other_mistakes_explain_leaves_no_result_to_be_named(shared_engine):
     text = edited(PLAIN, (SCALE, "scores / math.sqrt(E)\n        scores.flatten(2)"))
 

@@ -422,3 +422,59 @@ def test_that_a_boolean_mask_raises_is_no_verdict_where_every_other_mask_raises_
     report = shared_engine.grade("mha", (HEAD + SEQUENTIAL).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded"
+
+
+NUMPY = "import no_such_numpy as np\n" + PLAIN_BESIDE_SPARSE
+
+
+def test_roots_of_a_numpy_that_is_not_installed_are_there(shared_engine: Engine) -> None:
+    _, wrong = right_and_wrong(
+        shared_engine, "mha", NUMPY.replace("math.sqrt(", "np.sqrt("), "np.sqrt(self.size)", "np.sqrt(E)"
+    )
+
+    assert told(wrong) == {"scale.embed_dim"}
+
+
+def test_a_name_whose_package_is_not_installed_is_no_mistake_of_the_code(shared_engine: Engine) -> None:
+    text = NUMPY.replace("math.sqrt(self.size)", "np.array(self.size)")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "not installed here: no_such_numpy" in report.ungraded_because
+    assert told(report) == set()
+
+
+def test_the_place_of_a_layer_is_a_number(shared_engine: Engine) -> None:
+    text = PLAIN_BESIDE_SPARSE.replace("width, heads)", "width, heads, layer_idx)").replace(
+        "        self.w_o", "        self.is_even = layer_idx % 2 == 0\n        self.w_o"
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+
+
+OF_ONE_SEQUENCE = """
+class Attend(nn.Module):
+    def __init__(self, dim_in, dim_out):
+        super().__init__()
+        self.dim_in, self.dim_out = dim_in, dim_out
+        self.query = nn.Parameter(torch.randn(dim_out, dim_in))
+        self.key = nn.Parameter(torch.randn(dim_out, dim_in))
+        self.value = nn.Parameter(torch.randn(dim_out, dim_in))
+
+    def forward(self, x):
+        q, k, v = self.query @ x.T, self.key @ x.T, self.value @ x.T
+        out = torch.softmax(q.T @ k / math.sqrt(self.dim_out), dim=-1) @ v.T  # (T, dim_out)
+        assert out.shape[-1] == self.dim_out, "the shape must be (T, dim_out)"
+        return out
+"""
+
+
+def test_T_is_right_in_code_that_says_it_takes_one_sequence(shared_engine: Engine) -> None:
+    reports = [
+        shared_engine.grade(kata, (HEAD + OF_ONE_SEQUENCE).encode(), attempt="mine.py", reads=True)
+        for kata in ("self_attention", "mha")
+    ]
+
+    assert [told(one) for one in reports] == [set(), set()]
+    assert "failed" not in [one.outcome for one in reports]

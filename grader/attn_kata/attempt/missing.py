@@ -9,6 +9,7 @@ import ast
 import contextlib
 import functools
 import importlib
+import math
 import re
 import types
 from typing import Any, NoReturn
@@ -135,6 +136,7 @@ def close(namespace: dict[str, Any]) -> None:
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
     them as they are, a layer with the name of one of torch is that one, a book's package has its functions for masks and heads,
+    NumPy has its roots and constants,
     and the well-known functions that copy a module, compare sizes and make masks of lengths are there.
     """
     import torch
@@ -152,6 +154,9 @@ def close(namespace: dict[str, Any]) -> None:
             namespace[name] = _as_it_is
     if isinstance(namespace.get("d2l"), Missing):
         namespace["d2l"] = _Book("d2l")
+    for name in ("np", "numpy"):
+        if isinstance(namespace.get(name), Missing):
+            namespace[name] = _Numbers(name)
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
@@ -235,6 +240,18 @@ class _Book(Missing):
     def transpose_output(x: Any, num_heads: int) -> Any:
         """(B * H, T, D) to (B, T, H * D)."""
         return x.unflatten(0, (-1, num_heads)).transpose(1, 2).flatten(2)
+
+
+class _Numbers(Missing):
+    """What attention code takes from NumPy for plain numbers: `q @ k.T / np.sqrt(d_k)`, `-np.inf`."""
+
+    sqrt = staticmethod(math.sqrt)
+    exp = staticmethod(math.exp)
+    log = staticmethod(math.log)
+    ceil = staticmethod(math.ceil)
+    floor = staticmethod(math.floor)
+    power = staticmethod(math.pow)
+    inf, pi, e = math.inf, math.pi, math.e
 
 
 def _copies(module: Any, count: int) -> Any:

@@ -103,8 +103,10 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     kind, text = raised.types[0], raised.text
     if TOO_EARLY.search(text) or NO_INSTANCE.search(text):
         return "module.no_super"
-    if kind in ("NameError", "UnboundLocalError") and (UNDEFINED.search(text) or UNBOUND.search(text)):
-        return "python.undefined_name"
+    undefined = UNDEFINED.search(text)
+    if kind in ("NameError", "UnboundLocalError") and (undefined or UNBOUND.search(text)):
+        # What is imported is not there because its package is not installed here.
+        return None if undefined is not None and _is_imported(undefined[1], code) else "python.undefined_name"
     if kind == "AttributeError" and lacks_in_torch(text):
         return "python.undefined_name"
     lacks = LACKS.search(text) if kind == "AttributeError" else None
@@ -125,3 +127,12 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     if has_keys_as_they_come(text, line, code):
         return "score.not_transposed"
     return None
+
+
+def _is_imported(name: str, code: str) -> bool:
+    """Whether a line at the top of the source imports this name: `import numpy as np`, `from x import (a, np)`."""
+    words = rf"[^\n]*\b{re.escape(name)}\b"
+    return (
+        re.search(rf"^(?:import|from)\b{words}|^from [^\n]*\([^)]*\b{re.escape(name)}\b", code, re.MULTILINE)
+        is not None
+    )

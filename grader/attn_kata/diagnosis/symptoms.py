@@ -368,14 +368,19 @@ def _raises(id: str) -> Callable[[Evidence], int | None]:
     return shows
 
 
-def _by_its_lines(lines_of: Callable[[bytes], list[int]]) -> Callable[[Evidence], int | None]:
-    """The first line that is wrong whatever the code is meant to do, where its numbers are not explained."""
+def _by_its_lines(
+    lines_of: Callable[[bytes], list[int]], *, besides: Callable[[bytes], list[int]] = lambda source: []
+) -> Callable[[Evidence], int | None]:
+    """The first line that is wrong whatever the code is meant to do, where its numbers are not explained.
+
+    `besides`: the lines of another mistake, which says more.
+    """
 
     def shows(evidence: Evidence) -> int | None:
         source = evidence.source.encode()
         told = {lines.find("mask.lost", source)} if "mask.lost" in evidence.found else set()
         found = [] if evidence.explained or evidence.values_right else lines_of(source)
-        return next((line for line in found if line not in told), None)
+        return next((line for line in found if line not in {*told, *besides(source)}), None)
 
     return shows
 
@@ -417,7 +422,8 @@ EVERYWHERE = (
     Symptom(id="dropout.fixed", shows=_probability_of_its_own),
     Symptom(id="dropout.always", shows=_dropout_always),
     Symptom(id="python.no_return", shows=_by_its_lines(lines.return_nothing)),
-    Symptom(id="python.unused_result", shows=_by_its_lines(lines.have_no_effect)),
+    Symptom(id="mask.lost", shows=_by_its_lines(lines.drop_masks)),
+    Symptom(id="python.unused_result", shows=_by_its_lines(lines.have_no_effect, besides=lines.drop_masks)),
     Symptom(id="mask.zero_fill", shows=_by_its_lines(lines.fill_with_almost_nothing)),
     *(Symptom(id=id, shows=_raises(id)) for id in own_exceptions.IDS),
 )

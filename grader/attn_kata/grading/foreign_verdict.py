@@ -9,6 +9,7 @@ from attn_kata.grading import unread
 from attn_kata.grading.foreign import Read
 from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, ReadyMade
 from attn_kata.readings import advice
+from attn_kata.readings.candidates import layouts
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching import certain, doubts
 from attn_kata.readings.source import vocabulary
@@ -74,6 +75,8 @@ def _explains(read: Read, diagnosed: Diagnosed) -> bool:
         {_AS_CONDITION} if read.chosen.reading.mask == "none" else set()
     )
     of_a_guess |= set(ids) <= of_exceptions and not diagnosed.reproduced
+    # Of one sequence, .T is right; what raises is something else.
+    of_a_guess |= set(ids) == {"layout.T_of_batch"} and layouts.says_one_sequence(read.text)
     # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.
     of_a_guess |= set(ids) <= diagnosed.in_part and not any(
         id.startswith(_sure_in_part(diagnosed, read.chosen.reading)) for id in ids

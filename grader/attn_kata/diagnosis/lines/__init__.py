@@ -73,6 +73,11 @@ def have_no_effect(source: bytes) -> list[int]:
     return _lines_of(without_effect.dropped, source)
 
 
+def drop_masks(source: bytes) -> list[int]:
+    """Those of them where a mask is filled in and the result is dropped."""
+    return _lines_of(without_effect.dropped_masks, source)
+
+
 def return_nothing(source: bytes) -> list[int]:
     """The lines where each `forward` of `source` ends that gives no value."""
     return _lines_of(without_effect.silent, source)

@@ -32,6 +32,15 @@ def dropped(program: Program) -> list[ast.AST]:
     ]
 
 
+def dropped_masks(program: Program) -> list[ast.AST]:
+    """Those of them that were to hide keys: `scores.masked_fill(hidden, -inf)` alone."""
+    return [
+        node
+        for node in dropped(program)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and callee(node.value) == "masked_fill"
+    ]
+
+
 _BESIDE = re.compile(r"at+n|att|score|weight|prob|alpha|cache|mask", re.IGNORECASE)
 
 

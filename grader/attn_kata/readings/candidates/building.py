@@ -312,6 +312,9 @@ def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
     return tuple(sorted(pairs, key=lambda pair: order.index(pair[0].partition(".")[0])))
 
 
+_PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
+
+
 def _symbol(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
     if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
@@ -321,6 +324,8 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
     if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
         return "linear"
+    if parameter.default is None and _PLACE_OF_LAYER.fullmatch(parameter.name):
+        return "1"
     symbol = vocabulary.size_in(parameter.name, text)
     allowed = _allowed(parameter.name, text)
     of_scores = contract.has_score and len(allowed) > 1 and scores.kind_of(contract, allowed) in allowed

@@ -102,3 +102,16 @@ def _axis(name: str) -> str:
         if re.fullmatch(r"t|l|len|length|seq|seq_?len(?:gth)?|tgt_len|src_len|q_?len|len_q|sl|time|s|steps", plain)
         else ""
     )
+
+
+# Shapes in comments and docstrings: of one sequence, and of a batch.
+_LENGTH = r"(?:[tnsl]|tq|tk|seq\w*|len\w*|\w*_len\w*|\w*tokens?|num_\w+)"
+_ONE_SEQUENCE = re.compile(
+    rf"(?:#.*|\"\"\"[^\"]*)[(\[]\s*{_LENGTH}\s*,\s*(?!{_LENGTH}\s*[)\]])[a-z]\w*\s*[)\]]", re.IGNORECASE
+)
+_BATCH = re.compile(r"batch|\bb\s*,\s*\w+\s*,|\(\s*b\s*,", re.I)
+
+
+def says_one_sequence(text: str) -> bool:
+    """Whether the shapes in a source's words are those of one sequence, `(T, E)`, and never those of a batch."""
+    return _ONE_SEQUENCE.search(text) is not None and _BATCH.search(text) is None

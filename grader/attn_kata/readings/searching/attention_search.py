@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from attn_kata.properties.failures import AttemptDied
@@ -13,6 +14,8 @@ from attn_kata.readings.searching.behaviour import Ranked
 from attn_kata.readings.searching.definition_search import DefinitionSearch
 from attn_kata.readings.searching.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
 from attn_kata.readings.source.structure import Definition, is_model, stands_alone
+
+_NAMED_SO = re.compile(r"att|head|mha|score|bahdanau|luong", re.IGNORECASE)
 
 
 def run(
@@ -47,7 +50,7 @@ def run(
             death = died
             search.tried.append(f"{definition.name}: {died.reason}")
             continue
-        if found is None or not found.answers:
+        if (found is None or not found.answers) and _NAMED_SO.search(definition.name):
             silent[definition.name] = _why_not_read(search, definition, found)
         if found is None:
             unread.append(definition)

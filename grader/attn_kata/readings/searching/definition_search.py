@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from attn_kata.readings import advice, conventions
-from attn_kata.readings.candidates import building, calls, positions, roles, triangles
+from attn_kata.readings.candidates import building, calls, layouts, positions, roles, triangles
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading, with_flags
@@ -27,13 +27,6 @@ _CODE_IN_COMMENTS = re.compile(
     r"(?m)(?:^[ \t]*#[^\n]*\n)*^[ \t]*#\s*[\w.]+(?:, ?[\w.]+)*\s*[-+*]?=\s*[\w.]+[(\[+*][^\n]*$(?:\n[ \t]*#[^\n]*$)*"
     r"|(?:^[ \t]*#[^\n]*\n)*^[ \t]*#\s*\w+\s*=\s*\w+\s*[-+*@]\s*\w[^\n]*$(?:\n[ \t]*#[^\n]*$)*"
 )
-
-# Shapes in comments and docstrings: of one sequence, and of a batch.
-_LENGTH = r"(?:[tnsl]|tq|tk|seq\w*|len\w*|\w*_len\w*|\w*tokens?|num_\w+)"
-_ONE_SEQUENCE = re.compile(
-    rf"(?:#.*|\"\"\"[^\"]*)[(\[]\s*{_LENGTH}\s*,\s*(?!{_LENGTH}\s*[)\]])[a-z]\w*\s*[)\]]", re.IGNORECASE
-)
-_BATCH = re.compile(r"batch|\bb\s*,\s*\w+\s*,|\(\s*b\s*,", re.I)
 
 
 @dataclass(kw_only=True)
@@ -351,7 +344,7 @@ class DefinitionSearch:
         Read for two alone, a softmax along dimension 1, or along none that is named, would be right.
         """
         has_batch = not self.contract.is_module or "dims" in self.contract.left_out
-        if ranked.reading.dims != 2 or not has_batch or "dims" in self.given or self._says_one_sequence():
+        if ranked.reading.dims != 2 or not has_batch or "dims" in self.given or layouts.says_one_sequence(self.text):
             return ranked
         whole = replace(ranked.reading, dims=3 if self.contract.is_module else 0)
         asked = self.search.unmasked(whole)
@@ -361,10 +354,6 @@ class DefinitionSearch:
         if count != 0 and not ranked.mistakes:
             self.said += ("It is right for one sequence, (T, E). If you meant that: --read dims=2",)
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
-
-    def _says_one_sequence(self) -> bool:
-        """Whether its shapes in words are those of one sequence, `(T, E)`, and never those of a batch."""
-        return _ONE_SEQUENCE.search(self.text) is not None and _BATCH.search(self.text) is None
 
     def _of_usual_rank(self, ranked: Ranked) -> Ranked:
         """The reading; but with heads or a batch before the tokens, for a function that cannot do without: "b ... t d"."""
