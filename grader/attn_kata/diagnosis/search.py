@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -111,6 +112,14 @@ def _rows_like(empty: Tensor, out: Tensor) -> Tensor:
         return torch.ones_like(out, dtype=torch.bool)
 
 
+# What Python says of names, attributes and calls: no stage raises it, with any mistake.
+_OF_PYTHON = re.compile(
+    r"^name '\w+' is not defined|^cannot access local variable|referenced before assignment|object has no attribute|NoneType"
+    r"|positional argument|unexpected keyword argument|^unsupported operand type"
+    r"|object is not (?:callable|subscriptable|iterable)"
+)
+
+
 def explain(
     pipeline: Pipeline,
     begun: list[State],
@@ -128,6 +137,8 @@ def explain(
     of the pipeline's `ways` is tried.
     Where no set raises what the attempt raises, its errors of shape are compared as such: the notation decides where one shows.
     """
+    if answers and answers[0].output is None and answers[0].instead is None and _OF_PYTHON.search(answers[0].raised):
+        return []
     begun, answers = _steered(known(pipeline, begun), answers)
     found = _smallest(pipeline, begun, answers, finite, most, likely)
     if found is None and any(answer.output is None and about_shapes(answer.raised) for answer in answers):

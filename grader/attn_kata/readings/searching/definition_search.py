@@ -233,6 +233,7 @@ class DefinitionSearch:
         if (ranked is None or not ranked.answers) and self._is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
             ranked = self.best(readings)
+        needs_mask = needs_mask and not certain.raises(readings[0], self.search, self.definition)  # with any mask
         if (ranked is None or not ranked.answers) and needs_mask:
             with_open_mask = self.forms.needing(readings)
             needing = self.best(with_open_mask)
