@@ -245,3 +245,25 @@ def test_weights_that_are_almost_0_are_no_scores(shared_engine):
 
     assert report.passed
     assert not report.notes
+
+
+READY_MADE = "F.scaled_dot_product_attention(q, k, v, dropout_p={})"
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_said"),
+    [("self.p", True), ("self.p if self.training else 0.0", False), ("0.0", False), ("p", False)],
+)
+def test_a_path_with_ready_made_attention_that_drops_in_eval_is_said(shared_engine, rate, is_said):
+    line = f"if self.fast:\n            return self.w_o({READY_MADE.format(rate)}.transpose(1, 2).reshape(B, T, E))"
+    text = with_line(
+        "pass", (SCALE, f"{SCALE}\n        {line}"), ("self.h, self.d =", "self.fast = False; self.h, self.d =")
+    )
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert [
+        f"line {1 + text[: text.index('return self.w_o(F.')].count(chr(10))} drops weights" in one
+        for one in report.notes
+    ] == ([True] * is_said)

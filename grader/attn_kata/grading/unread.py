@@ -24,6 +24,10 @@ NO_EFFECT = "However the code is read: line {line} has no effect. `{text}` gives
 ALMOST_NOTHING = (
     "However the code is read: line {line} gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)"
 )
+DROPS_IN_EVAL = (
+    "However the code is read: line {line} drops weights in eval() too, as its dropout_p does not ask for self.training "
+    "(dropout.always)"
+)
 IF_SURE = ". If it is read right, add --read sure=yes"
 
 
@@ -54,7 +58,8 @@ def wrong_anyway(source: bytes, structure: Structure, definition: Definition | N
         return [line for line in found if any(first <= line <= last for first, last in used)][:MOST_LINES]
 
     said = [NO_EFFECT.format(line=line, text=texts[line - 1].strip()) for line in among(lines.have_no_effect(source))]
-    return said + [ALMOST_NOTHING.format(line=line) for line in among(lines.fill_with_almost_nothing(source))]
+    said += [ALMOST_NOTHING.format(line=line) for line in among(lines.fill_with_almost_nothing(source))]
+    return said + [DROPS_IN_EVAL.format(line=line) for line in among(lines.drop_in_eval_too(source))]
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:

@@ -78,6 +78,11 @@ def drop_masks(source: bytes) -> list[int]:
     return _lines_of(without_effect.dropped_masks, source)
 
 
+def drop_in_eval_too(source: bytes) -> list[int]:
+    """The lines where the live part of `source` calls torch's attention with a dropout that knows no mode."""
+    return _lines_of(dropout.ready_made_without_a_mode, source)
+
+
 def return_nothing(source: bytes) -> list[int]:
     """The lines where each `forward` of `source` ends that gives no value."""
     return _lines_of(without_effect.silent, source)

@@ -77,6 +77,19 @@ def drawn_once(program: Program) -> int | None:
     return only_line([call for call in program.calls() if callee(call) == "manual_seed"] or _applied(program))
 
 
+def ready_made_without_a_mode(program: Program) -> list[ast.Call]:
+    """The calls of torch's ready-made attention that drop weights in eval() too: `dropout_p=self.p`, whatever the mode."""
+    found = []
+    for call in program.calls():
+        rate = keyword(call, "dropout_p") if callee(call) == "scaled_dot_product_attention" else None
+        around = program.function(call)
+        if rate is None or around is None or not ast.unparse(rate).startswith("self."):
+            continue
+        if not re.search(r"\btraining\b|\.eval\(", ast.unparse(program.owner(call) or around)):
+            found.append(call)
+    return found
+
+
 def always(program: Program) -> int | None:
     """The line of the one functional dropout without the mode (`training`)."""
     calls = [call for call in _applied(program) if not on_self(call.func)]
