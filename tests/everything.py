@@ -1,4 +1,4 @@
-"""Every check there is: linters, then types beside the tests, which run on three workers, because many wait. What CI runs."""
+"""Every check there is: linters, then types beside the tests, which run on four workers, because many wait. What CI runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINTERS = {
 }
 TYPES = ["-m", "mypy"]
 # Of pytest's plugins one is needed; with ours, pytest would compile the whole package anew, in every worker.
-TESTS = ["-m", "pytest", "-q", "--disable-plugin-autoload", "-p", "xdist", "-n", "3", "--dist", "worksteal"]
+TESTS = ["-m", "pytest", "-q", "--disable-plugin-autoload", "-p", "xdist", "-n", "4", "--dist", "worksteal"]
 
 
 def main() -> int:

@@ -270,10 +270,12 @@ def _advance(pipeline: Pipeline, state: State, names: list[str], chosen: tuple[V
     """The state after the stages of these names, with the chosen mistakes made, or the kind of error that one raises."""
     replaced = {name: stage for variant in chosen for name, stage in variant.stages.items()}
     reached = State(**vars(state))
+    set_so_far = vars(reached)
     try:
         for name in names:
             (replaced.get(name) or pipeline.stages[name])(reached)
-            weigh_later(reached)
+            if "masking" in set_so_far or "mask_later" in set_so_far:  # a call for each stage would take long
+                weigh_later(reached)
     except (RuntimeError, IndexError, ValueError) as error:
         return error_kind(str(error))
     return reached
