@@ -267,3 +267,48 @@ def test_a_path_with_ready_made_attention_that_drops_in_eval_is_said(shared_engi
         f"line {1 + text[: text.index('return self.w_o(F.')].count(chr(10))} drops weights" in one
         for one in report.notes
     ] == ([True] * is_said)
+
+
+PATH = """
+class Split(nn.Module):
+    def __init__(self, width, n_heads, head_dim):
+        super().__init__()
+        self.n_heads, self.head_dim = n_heads, head_dim
+        self.scale = head_dim ** -0.5
+        self.table = torch.load("weights.pt")
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q = self.w_q(x).view(B, T, self.n_heads, self.head_dim).transpose(1, 2)
+        k = self.w_k(x).view(B, T, self.n_heads, self.head_dim).transpose(1, 2)
+        v = self.w_v(x).view(B, T, self.n_heads, self.head_dim).transpose(1, 2)
+        weights = F.softmax(q @ k.transpose(-2, -1) * self.scale, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("k = self.w_k(x).view(B, T, self.n_heads, self.head_dim).transpose(1, 2)", None, "(split.no_transpose)"),
+        ("self.scale = head_dim ** -0.5", "self.scale = n_heads ** -0.5", "(scale.heads)"),
+        ("self.scale = head_dim ** -0.5", "self.scale = (width // n_heads) ** -0.5", ""),
+        (
+            "v = self.w_v(x)",
+            "v = self.w_v(x).transpose(1, 2).reshape(B, self.n_heads, self.head_dim, T).mT\n        v = self.w_v(x)",
+            "",
+        ),
+    ],
+)
+def test_a_scale_of_heads_and_heads_before_time_are_said_of_code_that_cannot_be_read(shared_engine, old, new, said):
+    new = new or "k = self.w_k(x).view(B, self.n_heads, -1, self.head_dim)"
+    assert PATH.count(old) == 1
+    text = HEAD + PATH.replace(old, new)
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    line = 1 + text[: text.index(new)].count("\n")
+    assert [f"line {line} " in one and said in one for one in report.notes] == [True] * bool(said), report.notes

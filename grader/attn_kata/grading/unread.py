@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+from collections.abc import Callable
 
 from attn_kata.diagnosis import lines
 from attn_kata.protocol.usual_names import USUAL_LAYERS
@@ -20,13 +21,20 @@ UNEXPLAINED = (
     "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is read right, add --read sure=yes"
 )
 MOST_LINES = 3  # that are named for one reason
-NO_EFFECT = "However the code is read: line {line} has no effect. `{text}` gives a new tensor, and nothing uses it"
-ALMOST_NOTHING = (
-    "However the code is read: line {line} gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)"
-)
-DROPS_IN_EVAL = (
-    "However the code is read: line {line} drops weights in eval() too, as its dropout_p does not ask for self.training "
-    "(dropout.always)"
+ANYWAY = "However the code is read: line {line} "
+# What a line does that is wrong with any reading, and who finds such lines. `{text}` is the line.
+WRONG_LINES: tuple[tuple[str, Callable[[bytes], list[int]]], ...] = (
+    ("has no effect. `{text}` gives a new tensor, and nothing uses it", lines.have_no_effect),
+    ("gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)", lines.fill_with_almost_nothing),
+    (
+        "puts the heads before the tokens by a view alone, which mixes both (split.no_transpose)",
+        lines.put_heads_before_time,
+    ),
+    ("makes the scale of the number of heads, not of their size (scale.heads)", lines.scale_by_heads),
+    (
+        "drops weights in eval() too, as its dropout_p does not ask for self.training (dropout.always)",
+        lines.drop_in_eval_too,
+    ),
 )
 IF_SURE = ". If it is read right, add --read sure=yes"
 
@@ -57,9 +65,11 @@ def wrong_anyway(source: bytes, structure: Structure, definition: Definition | N
     def among(found: list[int]) -> list[int]:
         return [line for line in found if any(first <= line <= last for first, last in used)][:MOST_LINES]
 
-    said = [NO_EFFECT.format(line=line, text=texts[line - 1].strip()) for line in among(lines.have_no_effect(source))]
-    said += [ALMOST_NOTHING.format(line=line) for line in among(lines.fill_with_almost_nothing(source))]
-    return said + [DROPS_IN_EVAL.format(line=line) for line in among(lines.drop_in_eval_too(source))]
+    return [
+        (ANYWAY + does).format(line=line, text=texts[line - 1].strip())
+        for does, find in WRONG_LINES
+        for line in among(find(source))
+    ]
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:

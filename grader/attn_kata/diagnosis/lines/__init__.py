@@ -83,6 +83,16 @@ def drop_in_eval_too(source: bytes) -> list[int]:
     return _lines_of(dropout.ready_made_without_a_mode, source)
 
 
+def put_heads_before_time(source: bytes) -> list[int]:
+    """The lines where the live part of `source` views what a linear layer gives as (B, heads, T, size)."""
+    return _lines_of(heads.splits_of_linear, source)
+
+
+def scale_by_heads(source: bytes) -> list[int]:
+    """The lines that make a scale of the number of heads."""
+    return _lines_of(scores.by_heads, source)
+
+
 def return_nothing(source: bytes) -> list[int]:
     """The lines where each `forward` of `source` ends that gives no value."""
     return _lines_of(without_effect.silent, source)

@@ -46,6 +46,24 @@ def split_no_transpose(program: Program) -> int | None:
     return _all_in_one_function(program, found)
 
 
+_SIZE_OF_HEAD = re.compile(r"(?i)\w*(?:dim|size|depth)|d_?[kvh]|d_?head|head_?d")
+
+
+def splits_of_linear(program: Program) -> list[ast.Call]:
+    """The views of what a linear layer gives, (B, T, E), with heads before time: `self.query(x).view(B, heads, -1, d_k)`."""
+    found = []
+    for call in program.calls():
+        sizes, tensor = _sizes(call), subject(call)
+        if callee(call) not in ("view", "reshape") or len(sizes) != 4 or tensor is None or not _is_heads(sizes[1]):
+            continue
+        made = tensor if isinstance(tensor, ast.Call) else program.value(tensor)
+        layer = program.value(made.func) if isinstance(made, ast.Call) else None
+        last = ast.unparse(sizes[3]).rpartition(".")[2]
+        if isinstance(layer, ast.Call) and callee(layer) == "Linear" and _SIZE_OF_HEAD.fullmatch(last):
+            found.append(call)
+    return found
+
+
 def _factors(node: ast.expr) -> list[ast.expr]:
     return [node.left, node.right] if isinstance(node, ast.BinOp) else [node]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -87,6 +88,16 @@ def wrong_size(program: Program, id: str) -> int | None:
     if len(rooted) != 1:
         return None
     return None if _is_right(program, id, rooted[0].base) else line(rooted[0].made)
+
+
+_NUMBER_OF_HEADS = re.compile(r"(?i)(?:n|num|number_of)_?heads?|heads|nhead")
+
+
+def by_heads(program: Program) -> list[ast.AST]:
+    """Where the number whose root divides the scores is plainly the number of heads: `self.scale = heads ** -0.5`."""
+    rooted = [one for one in scalings(program) if one.exponent == -0.5]
+    plain = [one for one in rooted if isinstance(one.base, ast.Name | ast.Attribute)]
+    return [one.made for one in plain if _NUMBER_OF_HEADS.fullmatch(ast.unparse(one.base).rpartition(".")[2])]
 
 
 def _is_right(program: Program, id: str, base: ast.expr) -> bool:
