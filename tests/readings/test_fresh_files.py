@@ -285,13 +285,40 @@ class OtherScore(nn.Module):
 
 
 def test_a_likelier_definition_that_could_not_be_read_is_said(shared_engine: Engine) -> None:
-    report = shared_engine.grade("additive_attention", (HEAD + FIRST_RAISES).encode(), attempt="mine.py", reads=True)
+    text = FIRST_RAISES.replace("query.unsqueeze(2), keys.unsqueeze(1)", "query.reshape(-1, 7, 7), keys")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
     notes = " ".join(report.reading["notes"])
 
     assert report.reading["entry"] == "OtherScore"
     assert (
-        "BahdanauScore was tried first, and could not be read: every call raises: Sizes of tensors must match" in notes
+        "BahdanauScore was tried first, and could not be read: every call raises: shape '[-1, 7, 7]' is invalid"
+        in notes
     )
+
+
+@pytest.mark.parametrize(
+    "join",
+    ["[query.unsqueeze(2), keys.unsqueeze(1)], dim=-1", "(wide, keys.unsqueeze(dim=1)), -1"],
+    ids=["here", "before"],
+)
+def test_a_join_that_would_have_to_broadcast_is_named_with_its_line(join: str, shared_engine: Engine) -> None:
+    text = FIRST_RAISES.replace("[query.unsqueeze(2), keys.unsqueeze(1)], dim=-1", join).replace(
+        "        both = torch.cat", "        wide = query.unsqueeze(2)\n        both = torch.cat"
+    )
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.reading["entry"] == "BahdanauScore"
+    assert told(report) == {"python.arguments"}
+    line = (HEAD + text)[: (HEAD + text).index("both = torch.cat")].count("\n") + 1
+    assert report.diagnosis[0].mistakes[0].line == line
+
+
+@pytest.mark.parametrize("query", ["query", "query.unsqueeze(2).expand(-1, -1, keys.shape[1], -1)"])
+def test_a_join_whose_sizes_may_fit_for_other_inputs_is_no_verdict(query: str, shared_engine: Engine) -> None:
+    text = FIRST_RAISES.partition("class OtherScore")[0].replace("query.unsqueeze(2),", f"{query},")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == set()
 
 
 IN_COMMENTS = """

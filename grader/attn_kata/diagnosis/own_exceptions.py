@@ -61,6 +61,9 @@ def no_such_dimension(text: str) -> bool:
     return found is not None and not -5 < int(found[1]) < 4
 
 
+_JOINED = re.compile(r"\b(?:cat|concat|concatenate)\(\s*[\[(](.*)[\])]\s*,\s*(?:dim\s*=\s*|axis\s*=\s*)?-?\d\s*\)")
+
+
 def has_keys_as_they_come(text: str, line: str, code: str) -> bool:
     """Whether the product of this line raises that is of queries and keys, and no line of the code lays keys out for it."""
     return (
@@ -68,6 +71,21 @@ def has_keys_as_they_come(text: str, line: str, code: str) -> bool:
         and _BY_KEYS.search(line.strip()) is not None
         and _LAST_TWO.search(code) is None
     )
+
+
+def joins_unexpanded(text: str, line: str, code: str) -> bool:
+    """Whether `cat` of this line joins tensors with a dimension of size 1 in different places: it broadcasts nothing."""
+    joined = _JOINED.search(line)
+    if joined is None or not text.startswith("Sizes of tensors must match except in dimension"):
+        return False
+    made = [one.strip() for one in re.split(r",(?![^()]*\))", joined[1]) if one.strip()]
+    for place, one in enumerate(made):
+        lines = (
+            re.findall(rf"^\s*{re.escape(one)}\s*=\s*([^=\n].*)$", code, re.MULTILINE) if one.isidentifier() else [one]
+        )
+        made[place] = lines[0] if len(lines) == 1 else ""
+    added = [re.findall(r"\.unsqueeze\((?:dim\s*=\s*)?(-?\d)\)$", one.strip()) for one in made]
+    return len(added) > 1 and all(added) and len({one[0] for one in added}) == len(added)
 
 
 def lacks_a_tensor(text: str, code: str) -> bool:
@@ -120,7 +138,7 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     of_a_call = OF_A_CALL.search(text) or OF_A_FRACTION.search(text)
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
-    if no_such_dimension(text):
+    if no_such_dimension(text) or joins_unexpanded(text, line, code):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
         return "score.not_transposed"

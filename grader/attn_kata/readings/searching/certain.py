@@ -88,11 +88,13 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         if own_exceptions.OF_A_FRACTION.search(raised.text):  # that no rate was taken for a size, a division must say
             return _FRACTION.search(code_of(text)) is not None
         return root is not None and _is_of_sizes(root[1], text)
-    if own_exceptions.no_such_dimension(raised.text):
+    line = structure.line(raised.frames[-1][0])
+    if own_exceptions.no_such_dimension(raised.text) or own_exceptions.joins_unexpanded(
+        raised.text, line, code_of(text)
+    ):
         return True
     if raised.types[0] != "RuntimeError":
         return False
-    line = structure.line(raised.frames[-1][0])
     return (
         _OF_THE_CODE.search(raised.text) is not None
         or _is_untransposed(raised, text)
