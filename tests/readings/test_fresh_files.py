@@ -505,3 +505,16 @@ def test_T_is_right_in_code_that_says_it_takes_one_sequence(shared_engine: Engin
 
     assert [told(one) for one in reports] == [set(), set()]
     assert "failed" not in [one.outcome for one in reports]
+
+
+def test_what_a_config_of_a_missing_class_may_lack_has_its_default(shared_engine: Engine) -> None:
+    text = "from .configuration import ModelConfig\n" + PLAIN_BESIDE_SPARSE.replace(
+        "width, heads)", "config: ModelConfig)"
+    ).replace(
+        "self.heads, self.size = heads, width // heads",
+        "width, self.heads = config.hidden_size, config.num_heads\n"
+        '        self.size = getattr(config, "head_dim", config.hidden_size // config.num_heads)',
+    )
+    _, wrong = right_and_wrong(shared_engine, "mha", text, "math.sqrt(self.size)", "math.sqrt(E)")
+
+    assert told(wrong) == {"scale.embed_dim"}

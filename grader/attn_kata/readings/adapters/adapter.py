@@ -147,7 +147,8 @@ class _Config:
         return self._class if is_plain else _Config
 
     def __getattr__(self, name):
-        if not name.startswith("_") and callable(getattr(self._class, name, None)):
+        # What stands for a class that is not installed here has everything.
+        if not name.startswith("_") and isinstance(self._class, type) and callable(getattr(self._class, name, None)):
             return lambda *given, **named: None  # config.validate()
         if name.startswith("_") or self._own is None:
             raise AttributeError(name)

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import difflib
 import io
 import re
-import symtable
-import sys
 import textwrap
 import tokenize
 from dataclasses import replace
 
 from attn_kata.protocol.usual_names import USUAL_NAMES
-from attn_kata.readings.source import reached, vocabulary
+from attn_kata.readings.source import configs, reached, top_level, vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
 MOST_BYTES = 256 << 10  # parsing more takes seconds
-_WHOLE = ("get", "to_dict", "copy", "items")  # methods of a config, no sizes in it
-_A_CONFIG = re.compile(r"_(?:configs?|cfg|params|hparams|args)$")
 _CONFIGS = re.compile(r"^(?:configs?|cfg|args|conf|opt|hparams|hps|params|hp|c|cf|model_args|model_config|opts)$")
-_GLOBAL_CONFIGS = re.compile(
-    r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
-    re.IGNORECASE,
-)
 _NEARLY_INIT = re.compile(r"_*(?:init|int|inti|intit|initi)_*")
 _LAYERS = ("Linear", "Parameter", "Conv1d", "Conv1D", "Dropout")
-_PACKAGES = sys.stdlib_module_names | {
-    "torch",
-    "torchvision",
-    "numpy",
-    "einops",
-    "jaxtyping",
-}  # these have no sizes of the code
 _CONTAINERS = (
     "ModuleList",
     "Sequential",
@@ -60,7 +44,7 @@ def of_source(source: bytes) -> Structure:
         lines = source.decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     except (SyntaxError, ValueError, LookupError, RecursionError, MemoryError):
         return Structure()
-    statements = list(_statements(tree.body))
+    statements = list(top_level.statements(tree.body))
     classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
     found: dict[str, Definition] = {}
     for node in statements:
@@ -74,17 +58,17 @@ def of_source(source: bytes) -> Structure:
         for node in statements
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        for name, value in _parts(target, node.value)
-        if isinstance(name, ast.Name) and _may_be_number(value)
+        for name, value in top_level.parts(target, node.value)
+        if isinstance(name, ast.Name) and top_level.may_be_number(value)
     }
-    unset = _unset(source)
-    imports = _imports(tree)
-    assumed = () if imports else tuple(sorted(_unset(source, top=True) & USUAL_NAMES.keys()))
-    never_set = _never_set(tree, unset) if imports and "*" not in imports else set()
-    elsewhere = unset - set(assumed) - _meant_of_self(tree) - never_set  # in another cell, say
-    sizes = frozenset(assigned | elsewhere | _imported_sizes(tree))
-    also = _aliases(statements, found)
-    modules = _modules(statements)
+    unset = top_level.unset(source)
+    imports = top_level.imports(tree)
+    assumed = () if imports else tuple(sorted(top_level.unset(source, top=True) & USUAL_NAMES.keys()))
+    never_set = top_level.never_set(tree, unset) if imports and "*" not in imports else set()
+    elsewhere = unset - set(assumed) - top_level.meant_of_self(tree) - never_set  # in another cell, say
+    sizes = frozenset(assigned | elsewhere | top_level.imported_sizes(tree))
+    also = top_level.aliases(statements, found)
+    modules = top_level.modules(statements)
     found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
     begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
     every = tuple(found.values())
@@ -94,64 +78,10 @@ def of_source(source: bytes) -> Structure:
         unset=frozenset(unset),
         never_set=frozenset(never_set),
         imports=imports,
-        makers=_makers(statements),
+        makers=top_level.makers(statements),
         assumed=assumed,
         begins=begins,
     )
-
-
-def _parts(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """The pairs of an assignment: two, of `d_model, n_heads = 512, 8`; one value for several names, where it makes all."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        if isinstance(value, (ast.Tuple, ast.List)) and len(target.elts) == len(value.elts):
-            return list(zip(target.elts, value.elts, strict=True))
-        return [(each, value) for each in target.elts]
-    return [(target, value)]
-
-
-def _may_be_number(value: ast.expr) -> bool:
-    """Whether it may be a number: one, an expression with one, or a part of a config, as `cfg["n_embd"]` and `args.d_model`."""
-    of_config = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
-    return of_config or isinstance(value, (ast.Constant, ast.BinOp, ast.Attribute))
-
-
-def _aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[str, str]:
-    """Other names of definitions, as in `Attention = MultiHeadAttention`."""
-    return {
-        target.id: node.value.id
-        for node in statements
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id not in found
-    }
-
-
-def _makers(statements: list[ast.stmt]) -> dict[str, str]:
-    """What is set at module level to make something later, with its line: a lambda, a `partial` of a class, or an eps."""
-    return {
-        target.id: ast.unparse(node)
-        for node in statements
-        if isinstance(node, ast.Assign)
-        if isinstance(node.value, ast.Lambda)
-        or (
-            isinstance(node.value, ast.Constant) and isinstance(node.value.value, float) and 0 < node.value.value < 1e-3
-        )
-        or (isinstance(node.value, ast.Call) and _last_part(node.value.func) == "partial")
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-
-
-def _modules(statements: list[ast.stmt]) -> list[str]:
-    """The names of what stands for a module of another file: `layers = SimpleNamespace(Norm=Norm)`."""
-    return [
-        target.id
-        for node in statements
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        if isinstance(node.value.func, ast.Attribute) and node.value.func.attr == "SimpleNamespace"
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
 
 
 def _with_members(one: Definition, modules: list[str]) -> Definition:
@@ -166,106 +96,6 @@ def _with_aliases(one: Definition, also: dict[str, str]) -> Definition:
         return one
     layers = {name: also.get(made, made) for name, made in one.layers.items()}
     return replace(one, reads=one.reads | {also[name] for name in one.reads & also.keys()}, layers=layers)
-
-
-def _unset(source: bytes, *, top: bool = False) -> set[str]:
-    """The names that its functions read and nothing sets: of code without the cell or the file that has its sizes.
-
-    `top`: also those that are read outside of all functions, as the `nn` of `class Attention(nn.Module)`.
-    """
-    try:
-        table = symtable.symtable(source.decode("utf-8"), "source", "exec")
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    found = {symbol.get_name() for symbol in table.get_symbols() if top and symbol.is_referenced()}
-    waiting = list(table.get_children())
-    while waiting:
-        inner = waiting.pop()
-        waiting += inner.get_children()
-        found |= {symbol.get_name() for symbol in inner.get_symbols() if symbol.is_global() and symbol.is_referenced()}
-        own |= {
-            symbol.get_name() for symbol in inner.get_symbols() if symbol.is_declared_global() and symbol.is_assigned()
-        }
-    return found - own - set(dir(builtins))
-
-
-def _meant_of_self(tree: ast.Module) -> set[str]:
-    """The names that a method reads alone and that its class has as attributes: `d_k` where `self.d_k` is meant.
-
-    What a constructor reads alone may be a number at module level, which it keeps.
-    """
-    found: set[str] = set()
-    for one in ast.walk(tree):
-        if not isinstance(one, ast.ClassDef):
-            continue
-        kept = {
-            node.attr
-            for node in ast.walk(one)
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
-        }
-        methods = [each for each in one.body if isinstance(each, ast.FunctionDef)]
-        alone = {
-            each.name: {node.id for node in ast.walk(each) if isinstance(node, ast.Name)} & kept for each in methods
-        }
-        in_constructor = alone.get("__init__", set())
-        found |= {name for method, names in alone.items() if method != "__init__" for name in names} - in_constructor
-    return found
-
-
-def _never_set(tree: ast.Module, unset: set[str]) -> set[str]:
-    """The unset names that calls of classes read, where all sizes are arguments: no constructor, and no function, reads one."""
-    calls: set[str] = set()
-    rest: set[str] = set()
-    for one in tree.body:
-        for part in one.body if isinstance(one, ast.ClassDef) else [one]:
-            is_call = isinstance(one, ast.ClassDef) and isinstance(part, ast.FunctionDef) and part.name != "__init__"
-            names = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)} & unset
-            (calls if is_call else rest).update(names)
-    return set() if rest else calls
-
-
-def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements at the top level, also those in a condition or a `try`."""
-    found: list[ast.stmt] = []
-    for node in body:
-        if isinstance(node, ast.If):
-            found += [*_statements(node.body), *_statements(node.orelse)]
-        elif isinstance(node, ast.Try):
-            found += [
-                *_statements(node.body),
-                *(each for handler in node.handlers for each in _statements(handler.body)),
-            ]
-        else:
-            found.append(node)
-    return found
-
-
-def _imports(tree: ast.Module) -> dict[str, str]:
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found[(alias.asname or alias.name).partition(".")[0]] = alias.name.partition(".")[0]
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                found[alias.asname or alias.name] = "." * node.level + (node.module or "").partition(".")[0]
-    return found
-
-
-def _imported_sizes(tree: ast.Module) -> set[str]:
-    """The names of sizes that come from other files and are not called: `from constants import D_MODEL, n_heads`."""
-    found = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in _PACKAGES
-        for alias in node.names
-        if alias.asname is None
-    }
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    return {
-        name for name in found - called if name.isupper() or (name.islower() and vocabulary.size_of(name) is not None)
-    }
 
 
 def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str]) -> Definition:
@@ -296,9 +126,11 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], lines: list[str
         build = _handed_on(init, family) or _parameters(init)[1:]
     before = _needed_call(methods) if init is not None and forward is not None else None
     config = next((one.name for one in build if _CONFIGS.match(one.name) or "onfig" in one.annotation), "")
-    config = config or next((one.name for one in build if init is not None and _is_asked_for_sizes(one.name, init)), "")
-    names = [name for one in family for name in _asked_of(one, config)] if config else []
-    parts = {name for one in family for name in _parts_asked(one, config)} if config else set()
+    config = config or next(
+        (one.name for one in build if init is not None and configs.is_asked_for_sizes(one.name, init)), ""
+    )
+    names = [name for one in family for name in configs.asked_of(one, config)] if config else []
+    parts = {name for one in family for name in configs.parts_asked(one, config)} if config else set()
     return _definition(
         node,
         lines,
@@ -450,7 +282,7 @@ def _definition(
         config=config,
         config_names=config_names,
         config_parts=config_parts,
-        global_configs=_global_configs(every),
+        global_configs=configs.global_configs(every),
         layers=layers,
         reads=frozenset(part.id for part in every if isinstance(part, ast.Name)),
         unpacked=tuple(
@@ -501,113 +333,6 @@ def _parameters(node: ast.FunctionDef) -> tuple[Parameter, ...]:
     )
 
 
-def _global_configs(every: list[ast.AST]) -> tuple[tuple[str, str], ...]:
-    """What is asked of config objects that are no parameters: (Config, n_embd) of `Config.n_embd`."""
-    parameters = {part.arg for part in every if isinstance(part, ast.arg)}
-    called = {part.func.id for part in every if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
-    found = [
-        (part.value.id, part.attr)
-        for part in every
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and _GLOBAL_CONFIGS.match(part.value.id)
-    ]
-    return tuple(dict.fromkeys(pair for pair in found if pair[0] not in parameters | called))
-
-
-def _parts_asked(node: ast.ClassDef, config: str) -> list[str]:
-    """The parts of a config that are asked in turn: `model` of `config.model.n_embd`, and of `config["model"]["n_embd"]`.
-
-    And those that are handed on by a name that says so: `Head(config.head_config)`.
-    """
-    asked = [_asked_in_turn(part, config) for part in ast.walk(node)]
-    named = [name for names in asked for name in names[-1:] if _A_CONFIG.search(name)]
-    return [name for names in asked for name in names[:-1] if name not in ("device", "dtype")] + named
-
-
-def _asked_of(node: ast.ClassDef, config: str) -> list[str]:
-    """What a class asks of its config: `config.x`, `config["x"]`, `self.config.x`. Not what it asks only if it is there."""
-    found = []
-    called = {part.func for part in ast.walk(node) if isinstance(part, ast.Call)}
-    for part in ast.walk(node):
-        asked = [] if part in called else _asked_in_turn(part, config)[-1:]  # config.validate()
-        if (
-            isinstance(part, ast.Call)
-            and isinstance(part.func, ast.Attribute)
-            and part.func.attr == "get"
-            and _is_config(part.func.value, config)
-            and part.args
-            and isinstance(part.args[0], ast.Constant)
-        ):
-            asked = [str(part.args[0].value)]
-        found += [(part.lineno, part.col_offset, name) for name in asked if name not in _WHOLE]  # type: ignore[attr-defined]
-    if any(_asked_in_turn(part, config)[-1:] == ["items"] for part in ast.walk(node)):
-        found += _read_before_set(node)  # for name, value in config.items(): setattr(self, name, value)
-    optional = set(re.findall(rf"hasattr\(\s*(?:self\.)?{config}\s*,\s*[\"'](\w+)[\"']", ast.unparse(node)))
-    # A number of key-value heads that may be left out is asked all the same: without it there are no groups to grade.
-    optional = {name for name in optional if vocabulary.size_of(name) != "G"}
-    return [name for _, _, name in sorted(found) if name.isidentifier() and name not in optional]
-
-
-def _read_before_set(node: ast.ClassDef) -> list[tuple[int, int, str]]:
-    """What a constructor reads of `self` and has not set, each with its place."""
-    inits = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
-    inside = [part for init in inits for part in ast.walk(init)]
-    called = {part.func for part in inside if isinstance(part, ast.Call)}
-    own = sorted(
-        (part.lineno, isinstance(part.ctx, ast.Store), part.col_offset, part.attr)  # of one line, first what is read
-        for part in inside
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self"
-        if part not in called
-    )
-    known = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
-    found = []
-    for line, is_set, column, name in own:
-        if not is_set and name not in known:
-            found.append((line, column, name))
-        known.add(name)
-    return found
-
-
-def _asked_in_turn(node: ast.AST, config: str) -> list[str]:
-    """The names by which an expression asks a config, the outermost part first; [] for any other expression."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute) or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)):
-        if names and _is_config(node, config):
-            break
-        names.append(node.attr if isinstance(node, ast.Attribute) else str(node.slice.value))  # type: ignore[attr-defined]
-        node = node.value
-    return names[::-1] if names and isinstance(node, ast.expr) and _is_config(node, config) else []
-
-
-def _is_asked_for_sizes(name: str, init: ast.FunctionDef) -> bool:
-    """Whether a constructor only asks an argument for its parts, or hands it on, and one part at least is a size: a config."""
-    uses = [part for part in ast.walk(init) if isinstance(part, ast.Name) and part.id == name]
-    asked = [part for part in ast.walk(init) if isinstance(part, (ast.Attribute, ast.Subscript)) and part.value in uses]
-    words = [
-        part.attr
-        if isinstance(part, ast.Attribute)
-        else part.slice.value
-        if isinstance(part.slice, ast.Constant)
-        else None
-        for part in asked
-    ]
-    handed = [
-        one
-        for part in ast.walk(init)
-        if isinstance(part, (ast.Call, ast.Assign))
-        for one in (
-            [*part.args, *(each.value for each in part.keywords)] if isinstance(part, ast.Call) else [part.value]
-        )
-    ]
-    alone = all(use in handed or any(use is part.value for part in asked) for use in uses)
-    return alone and any(isinstance(word, str) and vocabulary.size_of(word) in ("E", "H", "D") for word in words)
-
-
-def _is_config(node: ast.expr, config: str) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr == config and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return isinstance(node, ast.Name) and node.id == config
-
-
 def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
     """The attributes that the methods of a class set, with the function that makes each, in order.
 
@@ -618,7 +343,7 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
         if not isinstance(part, (ast.Assign, ast.AnnAssign)) or part.value is None:
             continue
         targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-        pairs = [pair for each in targets for pair in _parts(each, part.value)]
+        pairs = [pair for each in targets for pair in top_level.parts(each, part.value)]
         for place, (target, value) in enumerate(pairs):
             if not (
                 isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
@@ -626,21 +351,17 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
                 continue
             at = part.lineno, part.col_offset, place
             calls = [call for call in ast.walk(value) if isinstance(call, ast.Call)]
-            makers = [_last_part(call.func) for call in calls]
+            makers = [top_level.last_part(call.func) for call in calls]
             known = [maker for maker in makers if maker in _LAYERS] + [
                 maker for maker in makers if maker not in _CONTAINERS
             ]
             if makers:
                 found.append((*at, target.attr, (known or makers)[0]))
             for call in calls:
-                if _last_part(call.func) == "Sequential":
-                    inside = [_last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
+                if top_level.last_part(call.func) == "Sequential":
+                    inside = [top_level.last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
                     found += [(*at, f"{target.attr}.{number}", maker) for number, maker in enumerate(inside)]
     return [(name, made) for *_, name, made in sorted(found)]
-
-
-def _last_part(node: ast.expr) -> str:
-    return ast.unparse(node).rpartition(".")[2]
 
 
 def _names(target: ast.expr) -> tuple[str, ...]:
