@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings.candidates import positions, scores, unregistered
+from attn_kata.readings.candidates import dropouts, positions, scores, unregistered
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import usage, vocabulary
@@ -19,9 +19,6 @@ LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, 
 
 # To some places, as some sites for practice ask for it.
 _ROUNDS = re.compile(r"\bround\([^\n]*\bdecimals\s*=")
-# Dropout that does not mind the mode.
-_DROPS_ALWAYS = re.compile(r"\b(?:F|functional)\.dropout\((?![^\n]*training)")
-_RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
 
 def buildings(definition: Definition, structure: Structure, contract: Contract) -> Iterator[Reading]:
@@ -34,7 +31,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     globals_ = tuple((name, symbol) for name, symbol in sizes if symbol in ("E", "H", "D", "p", "L", "G", "M", "0.0"))
     globals_ += _of_global_configs(definition, reach, contract)
     globals_ = _beside_one_head(globals_, definition, reach, contract)
-    common = replace(empty, globals=globals_, off=_off(reach), bypassed=_bypassed(definition, structure, contract))
+    common = replace(
+        empty, globals=globals_, off=_off(reach), bypassed=dropouts.bypassed(definition, structure, contract)
+    )
     common = replace(common, lazy="LazyLinear" in text, unrounded=_ROUNDS.search(code_of(text)) is not None)
     if contract.is_module:
         caches = positions.caches(definition)
@@ -42,9 +41,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         common = replace(common, angles=positions.angles(definition, structure))
         common = replace(common, registered=unregistered.names(definition, structure))
         common = replace(common, before=definition.before)
-    common = replace(common, rates=_rates(definition, structure, common) if contract.has_dropout else ())
-    common = replace(common, own_rate=_has_own_rate(definition, structure))
-    of_weights = contract.is_block or not _drops_result_alone(definition, structure, common.bypassed)
+    common = replace(common, rates=dropouts.rates(definition, structure, common) if contract.has_dropout else ())
+    common = replace(common, own_rate=dropouts.has_own_rate(definition, structure))
+    of_weights = contract.is_block or not dropouts.drops_result_alone(definition, structure, common.bypassed)
     if not definition.is_class:
         yield common
         return
@@ -369,16 +368,6 @@ def _rotation(parameter: Parameter, text: str) -> str | None:
     return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
 
 
-def dropping(reading: Reading, text: str, contract: Contract) -> Reading:
-    """The reading; for code that drops in every mode, and a kata without dropout, with a rate at which this is seen."""
-    if contract.has_dropout or _DROPS_ALWAYS.search(code_of(text)) is None:
-        return reading
-    build = [
-        (name, "0.2" if vocabulary.size_of(name) == "p" and value == "0.0" else value) for name, value in reading.build
-    ]
-    return replace(reading, build=tuple(build))
-
-
 def with_scales(reading: Reading, text: str) -> list[Reading]:
     """The reading; and where its builder sets a scale, by which the code divides and multiplies, that the other way round.
 
@@ -491,94 +480,3 @@ def _off(reach: list[Definition]) -> tuple[str, ...]:
         re.findall(r"self\.(\w*(?:flash|sdpa|fused_att|efficient_att)\w*)\s*(?::\s*\w+\s*)?=(?!=)", text)
     )
     return tuple(name for name in names if re.search(rf"\bif\s[^\n]*self\.{name}\b(?!\()", text))
-
-
-def _bypassed(definition: Definition, structure: Structure, contract: Contract) -> tuple[str, ...]:
-    """Norms, and dropouts of the result: no part of the attention."""
-    if contract.is_block:
-        return ()
-    parts = structure.parts(definition)
-    dropouts = [(path, owner) for path, made, owner in parts if made == "Dropout"]
-    of_weights = [
-        path for path, owner in dropouts if "softmax" in owner.text and not _of_result(path.rpartition(".")[2])
-    ]
-    # Where the contract has no dropout, none is asked for.
-    reach = structure.reach(definition)
-    given = [*(one.name for one in definition.build), *(name for one in reach for name in one.config_names)]
-    settable = any(vocabulary.size_of(name) in ("p", "0.0") for name in given)
-    is_asked = contract.has_dropout or (settable and not contract.has_groups)
-    unasked = [] if is_asked else [path for path, _ in dropouts]
-    found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
-    for path, owner in dropouts:
-        *_, before, last = ["", *path.split(".")]
-        of_result = before.startswith("to_") if last.isdecimal() else _of_result(last)
-        if (
-            of_result
-            or (of_weights and "softmax" not in owner.text and owner is not definition)
-            or (of_weights and owner is definition and path not in of_weights and "softmax" not in owner.text)
-        ):
-            found.append(path)
-    return tuple(dict.fromkeys([*found, *unasked, *_outputs(definition, contract)]))
-
-
-def _outputs(definition: Definition, contract: Contract) -> list[str]:
-    """The output layer, where the contract has none: beside layers for q, k and v, or one for all three."""
-    if "o" in contract.layers or contract.has_score or not {"q", "qkv"} & set(contract.layers):
-        return []
-    made = [name for name, made in definition.layers.items() if made == "Linear"]
-    fused = [name for name in made if re.search(r"qkv|kqv|c_attn|in_proj", name.lower())]
-    outputs = [name for name in made if vocabulary.role_of(name) == "o" and name not in fused]
-    others = {vocabulary.role_of(name) for name in made if name not in outputs}
-    return outputs if len(outputs) == 1 and (fused or {"q", "k", "v"} <= others) else []
-
-
-def _drops_result_alone(definition: Definition, structure: Structure, bypassed: tuple[str, ...]) -> bool:
-    """Whether every dropout of the code acts on the result, by its name and place."""
-    paths = [path for path, made, _ in structure.parts(definition) if made == "Dropout"]
-    by_function = re.search(r"(?:\bF|functional|torch)\.dropout\(", structure.text(definition)) is not None
-    return bool(paths) and not by_function and all(path in bypassed for path in paths)
-
-
-def _rates(definition: Definition, structure: Structure, reading: Reading) -> tuple[str, ...]:
-    """Dropouts whose rate the constructor cannot choose: a number, or a default of an inner class that nobody sets."""
-    found = []
-    for path, made, owner in structure.parts(definition):
-        if made != "Dropout" or path in reading.bypassed:
-            continue
-        name = path.rpartition(".")[2]
-        # In a list of layers, any of them: its name is a number.
-        made_as = rf"{re.escape(name)}\s*=\s*(?:\w+\.)*"
-        if name.isdecimal():
-            made_as = rf"{re.escape(path.split('.')[-2])}\s*=\s*(?:\w+\.)*Sequential\((?:[^=]|p *=)*?"
-        constant = re.search(rf"self\.{made_as}Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", owner.text)
-        made_by = re.search(rf"\b{owner.name}\(([^()]*(?:\([^()]*\)[^()]*)*)\)", definition.text)
-        defaults = all(one.default is not None for one in owner.build if vocabulary.size_of(one.name) == "p")
-        unset = owner is not definition and made_by is not None and "drop" not in made_by[1] and defaults
-        if constant or (unset and any(vocabulary.size_of(one.name) == "p" for one in owner.build)):
-            found.append(path)
-    # Of classes inside of the class, which are found by the names of their dropouts.
-    inside = re.split(r"^\s+class ", code_of(definition.text), flags=re.MULTILINE)[1:]
-    of_inner = [
-        name
-        for text in inside
-        for name in re.findall(r"self\.(\w+)\s*=\s*(?:\w+\.)*Dropout\(\s*(?:p\s*=\s*)?[\d.]+\s*\)", text)
-    ]
-    return tuple(dict.fromkeys((*found, *(f"*.{name}" for name in of_inner))))
-
-
-def _has_own_rate(definition: Definition, structure: Structure) -> bool:
-    """Whether a dropout that minds the mode has a rate that no argument of the constructor and no name at module level sets."""
-    names = {name for one in structure.reach(definition) for name in (*one.config_names, *one.reads) if name != "p"}
-    # A default of the call, which nobody has to set: forward(self, x, dropout=0.1).
-    names -= {parameter.name for parameter in definition.call if re.fullmatch(r"0?\.\d+", parameter.default or "")}
-    names |= {parameter.name for parameter in definition.build}
-    text = structure.text(definition)
-    minding = re.findall(r"dropout\w*\([^\n]*\bself\.training\b", text)
-    alone = bool(minding) and len(minding) == len(re.findall(r"\bself\.training\b", text))
-    return alone and not any(vocabulary.size_of(name) in ("p", "0.0") for name in names)
-
-
-def _of_result(name: str) -> bool:
-    """Whether a dropout's name says that it acts on the result: `resid_dropout`, `proj_drop`."""
-    rest = re.sub(r"drop(?:out)?", "", name.lower())
-    return _RESIDUAL.search(rest) is not None and "att" not in rest

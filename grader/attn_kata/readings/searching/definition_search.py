@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from attn_kata.readings import advice, conventions
-from attn_kata.readings.candidates import building, calls, layouts, positions, roles, triangles
+from attn_kata.readings.candidates import building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading, with_flags
@@ -115,7 +115,7 @@ class DefinitionSearch:
         """The same with a dropout rate, which would only have made the search uncertain."""
         if "build" in self.given:
             return found
-        return replace(found, reading=building.dropping(found.reading, self.text, self.contract))
+        return replace(found, reading=dropouts.dropping(found.reading, self.text, self.contract))
 
     def found(self) -> Ranked | None:
         """The reading with what is given, in one try."""
