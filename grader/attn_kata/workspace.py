@@ -288,8 +288,10 @@ def _kata_of(path: Path, attempt: Source, nearest: Nearest) -> tuple[Kata, str]:
             f"'{name}' is not valid Python, so it cannot be told which kata it is: {printable(broken)}.",
             next_step=f"Mend it, then attn-kata grade {shlex.quote(name)}",
         )
+    defined = ", ".join(sorted(definitions.names(source))[:5])
+    has = f"It defines {printable(defined)}." if defined else "It defines no class and no function."
     raise UsageError(
-        f"The name, the first lines and the definitions of '{name}' do not say which kata it is.",
+        f"Nothing in '{name}' looks like an attention, and its name does not say which kata it is. {has}",
         next_step=f"attn-kata grade {shlex.quote(name)} --kata KATA (the katas: attn-kata list)",
     )
 

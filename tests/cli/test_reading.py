@@ -198,3 +198,56 @@ def test_a_function_with_the_name_of_a_katas_that_takes_fewer_arguments_is_read_
 
     assert done.returncode == 0, done.stdout
     assert "RIGHT, AS READ  sdpa" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "It defines no class and no function."),
+        ("class Net:\n    pass\n\n\ndef train():\n    pass\n", "It defines Net, train."),
+    ],
+)
+def test_a_file_without_an_attention_is_told_so(run, folder, text, said):
+    (folder / "other.py").write_text(text)
+
+    done = run("grade", "other.py")
+
+    assert done.returncode == 2
+    assert (
+        f"Nothing in 'other.py' looks like an attention, and its name does not say which kata it is. {said}"
+        in done.stderr
+    )
+
+
+PLAIN = """
+import torch
+
+
+class Attend(torch.nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads = heads
+        self.w_q, self.w_k = torch.nn.Linear(width, width), torch.nn.Linear(width, width)
+        self.w_v, self.w_o = torch.nn.Linear(width, width), torch.nn.Linear(width, width)
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (f(x).view(B, T, self.heads, -1).transpose(1, 2) for f in (self.w_q, self.w_k, self.w_v))
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, float("-inf"))
+        return self.w_o((self.dropout(scores.softmax(-1)) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+@pytest.mark.parametrize("takes_mask", [True, False])
+def test_an_adapter_is_advised_where_the_contract_alone_would_pass_it(run, folder, takes_mask):
+    text = PLAIN if takes_mask else PLAIN.replace("mask=None", "*more").replace("mask is not None", "False")
+    (folder / "mine.py").write_text(text)
+
+    done = run("grade", "mine.py", "--kata", "mha")
+
+    assert done.returncode == 0, done.stdout
+    assert ("--write-adapter FILE" in done.stdout.rpartition("Next: ")[2]) == takes_mask
+    assert "attn-kata start mha" in done.stdout.rpartition("Next: ")[2]

@@ -518,3 +518,40 @@ def test_what_a_config_of_a_missing_class_may_lack_has_its_default(shared_engine
     _, wrong = right_and_wrong(shared_engine, "mha", text, "math.sqrt(self.size)", "math.sqrt(E)")
 
     assert told(wrong) == {"scale.embed_dim"}
+
+
+ONE_STATE = """
+class Score(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.of_query, self.of_key, self.v = nn.Linear(size, size), nn.Linear(size, size), nn.Linear(size, 1)
+
+    def forward(self, query, keys):
+        # query: (B, H) the state of a decoder, keys: (B, S, H)
+        both = torch.tanh(self.of_query(query.unsqueeze(1)) + self.of_key(keys))
+        return (self.v(both).softmax(dim=1) * keys).sum(dim=1)
+"""
+
+
+def test_shapes_in_words_leave_no_other_shape_under_which_a_mistake_would_be_right(shared_engine: Engine) -> None:
+    right, wrong = (
+        shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (ONE_STATE, ONE_STATE.replace("unsqueeze(1)", "unsqueeze(0)"))
+    )
+
+    assert right.outcome == "passed"
+    assert "query=(B, E)" in right.reading["flags"]
+    assert wrong.outcome == "ungraded"
+    assert "The size of tensor a (2) must match the size of tensor b" in wrong.ungraded_because
+
+
+def test_that_a_mask_of_the_users_is_not_taken_is_said(shared_engine: Engine) -> None:
+    source = (HEAD + PLAIN_BESIDE_SPARSE).encode()
+    with_mask = shared_engine.grade("mha", source, attempt="mine.py", reads=True, flags=("mask=hide",))
+    without = shared_engine.grade("mha", source, attempt="mine.py", reads=True, flags=("mask=none",))
+
+    said = [
+        any("has no effect: the code takes no mask" in one for one in each.reading["notes"])
+        for each in (with_mask, without)
+    ]
+    assert said == [True, False]

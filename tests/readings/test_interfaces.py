@@ -1076,5 +1076,5 @@ def test_code_that_returns_one_vector_for_all_tokens_is_no_verdict(shared_engine
     assert report.outcome == "ungraded"
     assert "the kata's attention returns a vector for each token" in report.ungraded_because
     assert report.ungraded_because.endswith(
-        "Name another class with --class NAME. If it is read right, add --read sure=yes"
+        "Name another class with --class NAME. If the reading is right, add --read sure=yes"
     )

@@ -30,7 +30,8 @@ def test_it_is_named_with_its_line(kata, text, shared_engine):
     assert told(report) == {"mask.none"}
     assert "mask" in report.diagnosis[0].mistakes[0].source_line
     assert any(
-        note.startswith("Without its mask, which its call allows to leave out") for note in report.reading["notes"]
+        note.startswith("The mask is optional (its default is None), but without it the code raises")
+        for note in report.reading["notes"]
     )
 
 

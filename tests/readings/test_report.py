@@ -142,7 +142,8 @@ def test_an_output_that_value_does_not_reach_says_nothing_of_the_dropout(shared_
         ("A(d=E) raises TypeError: __init__() missing 1 required positional argument: 'rank'", "--read build=NAME=E"),
         ("A: its parameters do not say which are q, k and v (a.weight (8, 8))", "--read q=NAME"),
         (
-            "A: no known mistake explains its numbers as it was built, and its names do not say how it is to be built",
+            "A: no known mistake explains its numbers, and it may be built with wrong sizes: "
+            "its names do not say how it is to be built",
             "build=",
         ),
         (

@@ -19,7 +19,7 @@ def test_what_nothing_explains_is_a_verdict_for_a_person_who_is_sure(shared_engi
     )
 
     assert open_.outcome == "ungraded"
-    assert "If it is read right, add --read sure=yes" in (open_.ungraded_because or "")
+    assert "If the reading is right, add --read sure=yes" in (open_.ungraded_because or "")
     assert (sure.outcome, sure.diagnosis) == ("failed", [])
     assert any("The weights are the first that are wrong: line" in note for note in sure.notes)
     assert sure.reading is not None

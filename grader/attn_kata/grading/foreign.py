@@ -25,9 +25,10 @@ from attn_kata.readings.source import structure, syntax
 
 _NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
 _SET_NOWHERE = (
-    "Nothing in the file sets {names}: read as what another cell or file would set. Where none does, this is "
+    "Nothing in the file sets {names}. The grader assumes that another cell or file does. If none does, this is "
     "python.undefined_name"
 )
+_NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
 
 
@@ -153,13 +154,14 @@ def read(
         pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
     plain = Local(foreign_tests.reference(source.solution, source.contract))
     returns = catalog.load(source.folder).returns
+    given = parse(flags)
     search = Search(
         structure=source.structure,
         contract=source.contract,
         pipelines=pipelines,
         attempt=connection,
         reference=plain,
-        given=parse(flags),
+        given=given,
         returns=returns,
     )
     chosen = reader.read(search)
@@ -204,4 +206,5 @@ def read(
         tests=tests,
         mistakes=asked,
         left_out=left_out,
+        notes=(_NO_SUCH_MASK,) * (given.get("mask", "none") != "none" and chosen.reading.mask == "none"),
     )

@@ -16,11 +16,11 @@ from attn_kata.report.model import Finding
 
 _EVAL = "no_dropout_in_eval"
 _DROPOUT_LEFT_OUT = "left out under this reading: the code's own dropout is not graded"
-_DEVICE_LEFT_OUT = "left out under this reading: where the code makes its tensors is said, and not graded"
+_DEVICE_LEFT_OUT = "left out under this reading: the device of the code's new tensors is reported, not graded"
 _STRIDES, _OF_A_VIEW = "non_contiguous_inputs", "view size is not compatible"
-_STRIDES_LEFT_OUT = "left out under this reading: that it needs inputs in one piece is said, and not graded"
+_STRIDES_LEFT_OUT = "left out under this reading: the code needs contiguous inputs; this is reported, not graded"
 _MASKED_GRADIENTS, _NAN_GRADIENT = "gradients_with_mask", re.compile(r"grad\[.*\] is nan\b")
-_EMPTY_ROWS_LEFT_OUT = "left out under this reading: that hidden queries have no key left is said, and not graded"
+_EMPTY_ROWS_LEFT_OUT = "left out under this reading: hidden queries have no key left; this is reported, not graded"
 _EMPTY_ROWS = (
     "With padding, its gradients are NaN: its mask leaves padded queries without a key. The contract does not test this"
 )
@@ -144,7 +144,7 @@ def _with_shared(
         return findings, failures
     if listed:
         return _with_parameters(
-            f"its parameters are not all there: {listed[0]} is a plain list or tensor", findings, failures
+            f"its parameters are not all registered: {listed[0]} is a plain list or tensor", findings, failures
         )
     size = building.LOOK["E"], building.LOOK["D"]
     name = min(shared or slices, key=lambda one: not one.endswith("weight"))

@@ -17,26 +17,26 @@ from attn_kata.readings.source.structure import Definition, Structure
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 
 UNEXPLAINED = (
-    "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} It may be read wrong. "
-    "Correct the reading with --read KEY=VALUE (--read help lists the keys). If it is read right, add --read sure=yes"
+    "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} The reading may be "
+    "wrong. Correct it with --read KEY=VALUE (--read help lists the keys). If the reading is right, add --read sure=yes"
 )
 MOST_LINES = 3  # that are named for one reason
-ANYWAY = "However the code is read: line {line} "
+ANYWAY = "With any reading, line {line} "
 # What a line does that is wrong with any reading, and who finds such lines. `{text}` is the line.
 WRONG_LINES: tuple[tuple[str, Callable[[bytes], list[int]]], ...] = (
     ("has no effect. `{text}` gives a new tensor, and nothing uses it", lines.have_no_effect),
     ("gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)", lines.fill_with_almost_nothing),
     (
-        "puts the heads before the tokens by a view alone, which mixes both (split.no_transpose)",
+        "moves the heads before the tokens with a view and no transpose, which mixes both (split.no_transpose)",
         lines.put_heads_before_time,
     ),
-    ("makes the scale of the number of heads, not of their size (scale.heads)", lines.scale_by_heads),
+    ("scales by the number of heads, not by the size of a head (scale.heads)", lines.scale_by_heads),
     (
         "drops weights in eval() too, as its dropout_p does not ask for self.training (dropout.always)",
         lines.drop_in_eval_too,
     ),
 )
-IF_SURE = ". If it is read right, add --read sure=yes"
+IF_SURE = ". If the reading is right, add --read sure=yes"
 
 
 def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:

@@ -14,19 +14,19 @@ _ADVICE = tuple(
     for words, advice in (
         (
             r"(?i)\bcuda\b|\bnvidia\b|\bhip\b",
-            "A grading has no GPU: let it run on the processor, without .cuda() and .to('cuda')",
+            "The grader has no GPU: make the code run on the CPU, without .cuda() or .to('cuda')",
         ),
         (
             r"FileNotFoundError|PermissionError|IsADirectoryError|No such file|(?:URL|HTTP|Connection|SSL)Error|"
             r"name resolution|(?i:hugging ?face|from_pretrained)",
-            "A grading has no files of yours and no network: take out what loads weights, a tokenizer or data",
+            "The grader has no files of yours and no network: take out what loads weights, a tokenizer or data",
         ),
         (
             r"(?i)out of memory|MemoryError|can't allocate",
             "Let it build something smaller: give small sizes with --read build=NAME=VALUE,NAME=VALUE",
         ),
         (r"no answer within", "Take out what runs so long, or name another class with --class NAME"),
-        (r"\bEOFError\b", "A grading types nothing: take input() out"),
+        (r"\bEOFError\b", "The grader gives no keyboard input: remove input()"),
         (r"has no forward, and", "Call it forward"),
         (r"has no __init__", "Write __init__, with two underscores on each side"),
         (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
@@ -47,8 +47,9 @@ _ADVICE = tuple(
         ),
         (
             r"every call that was tried",
-            "Say how it is called with --read call=NAME=x,NAME=mask: the names are those of its parameters, None leaves one "
-            "out (of a learned score NAME=q,NAME=k). Code that needs an earlier call, as to fill a cache, cannot be graded so",
+            "Say how it is called with --read call=NAME=x,NAME=mask. NAME is a parameter name, and None leaves a parameter "
+            "out. For a learned score, use NAME=q,NAME=k. Code that needs an earlier call, for example to fill a cache, "
+            "cannot be graded this way",
         ),
         (
             r"\) raises \w|it takes no sizes",

@@ -33,8 +33,8 @@ _ARRANGED = {
     "features": "rows feature by feature, each {}, and the heads inside",
 }
 _STORED = {
-    "left": "on the heads' result, with x on its right",
-    "right": "on the heads' result, with x on its left",
+    "left": "applied to cat(heads' result, x)",
+    "right": "applied to cat(x, heads' result)",
     "columns": "stored (in, out)",
     "conv": "a convolution of size 1",
     "heads": "stored (H, D, in)",
@@ -66,13 +66,13 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"If you meant {meant}, this is {id}. To settle it: --read fused={','.join(usual)}"
         )
     notes += [
-        f"It is read so that {one.words}. If you meant it as the contract has it, this is {one.mistake}. "
-        "To settle it: --read conventions="
+        f"The grader assumes that {one.words}. If you meant to follow the contract, this is {one.mistake}. "
+        "To grade by the contract: --read conventions= (nothing after the =)"
         for one in chosen.limits.conventions
     ]
     if reading.pairs == "halves":
         notes.append(
-            "It is read so that column i turns together with column i + D / 2, as in the Llama code of Hugging Face. "
+            "The grader assumes that column i turns together with column i + D / 2, as in the Llama code of Hugging Face. "
             "If you meant neighbours, as the contract has it, this is rope.half_split. To settle it: --read pairs=neighbours"
         )
     if reading.float32:

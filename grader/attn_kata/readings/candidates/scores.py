@@ -132,6 +132,8 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     orders: tuple[str, ...] = ("time", "batch") if _TURNS_TIME.search(definition.text) else ("batch", "time")
     if _SAYS_TIME_FIRST.search(definition.text.lower()):
         orders = ("time",)  # read otherwise, a softmax over the batch could be right
+    if _says_shape(definition, "k", 3):  # read time first, what is laid on the samples could be right
+        orders = ("batch",)
     # A state of a recurrent layer, (1, B, E): where its first dimension goes, (B, E) would raise for one sample.
     squeezed = re.search(r"squeeze\((?:\w+\s*,\s*)?(?:dim\s*=\s*)?0\)", definition.text) is not None
     queries: tuple[str, ...] = ONE_QUERY[::-1] if squeezed else ONE_QUERY
@@ -145,8 +147,18 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
         replace(one, order=order, query=query)
         for one in dict.fromkeys(given)
         for order in orders
-        for query in ("(B, T, E)", *queries)
+        for query in (("(B, E)",) if _says_shape(definition, "q", 2) else ("(B, T, E)", *queries))
     ]
+
+
+def _says_shape(definition: Definition, role: str, dimensions: int) -> bool:
+    """Whether words say that the query or the keys have so many dimensions, the batch first: `# query: (B, H)`."""
+    names = "|".join(re.escape(name) for name, one in inputs(definition).items() if one == role)
+    size = r"\s*,\s*[\w*./ +-]+"
+    shape = rf"[(\[]\s*(?:b|n|bs|bsz|batch\w*){size * (dimensions - 1)}\s*[)\]]"
+    words = rf"(?i)\b(?:{names})\b`?\s*(?:is|has|of|shape|:|=|-|,|\s)*{shape}"
+    comments = "\n".join(re.findall(r"#[^\n]*|\"{3}[\s\S]*?\"{3}", definition.text))
+    return bool(names) and re.search(words, comments) is not None
 
 
 def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contract: Contract) -> list[Reading]:

@@ -48,7 +48,7 @@ _MORE_THAN_LINEAR = re.compile(r"round\(|clamp|quant|\bsign\(|norm\(|lora|gelu|r
 def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
     """Why a failure of code that no mistake explains would be no verdict; "" where it is one."""
     if not one.sizes_fit and ".0." in ranked.reading.q.weight:
-        return "each of its heads has layers as wide as x, and the kata's heads share that width between them"
+        return "each head is as wide as x, but the kata splits that width among the heads"
     if not ranked.answers:
         masked = ranked.reading.mask != "none"
         if certain.returns_nothing(one.definition) or certain.raises(ranked.reading, one.search, one.definition):
@@ -87,7 +87,10 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
     text = one.text
     if one.sizes_fit and all(vocabulary.size_in(name, text) is not None for name in sizes):
         return ""
-    return "no known mistake explains its numbers as it was built, and its names do not say how it is to be built"
+    return (
+        "no known mistake explains its numbers, and it may be built with wrong sizes: "
+        "its names do not say how it is to be built"
+    )
 
 
 def of_kind(one: DefinitionSearch) -> str:

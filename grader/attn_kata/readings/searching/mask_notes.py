@@ -56,15 +56,15 @@ def notes(one: DefinitionSearch, reading: Reading, *, answers: bool) -> tuple[st
     if raised := without_mask(one, reading, answers=answers):
         why = f": {raised.text.partition(' - got')[0][:100]}" if raised.text else ""
         said.append(
-            f"Without its mask, which its call allows to leave out, it raises {raised.types[0]}{why}. "
-            "All else is graded with a mask in every call"
+            f"The mask is optional (its default is None), but without it the code raises {raised.types[0]}{why}. "
+            "Everything else is graded with a mask in every call"
         )
     parameter = one.parameter
     of_samples = None if parameter is None else masks.documented_for_samples(one.definition.text, parameter.name)
     if of_samples is not None and answers and one.contract.has_heads and reading.shape in _WITH_HEADS:
         said.append(
-            f"Its text says that {parameter.name} has the shape {of_samples}. With that shape it raises, or lays the "  # type: ignore[union-attr]
-            "samples on the heads. If its callers give that, this is mask.broadcast"
+            f"The code documents {parameter.name} as {of_samples}. With that shape it raises, or the batch of the "  # type: ignore[union-attr]
+            "mask meets the heads. If callers pass that shape, this is mask.broadcast"
         )
     return (*dict.fromkeys(one.said), *said)
 
