@@ -8,6 +8,7 @@ from tests.readings.test_kinds import HEAD
 
 from attn_kata.engine.client import Engine
 from attn_kata.readings import inference
+from attn_kata.readings.source.structure import without_code_in_comments
 
 # Regions of an image and one state of a decoder; the sum goes through ReLU (Xu et al., 2015, as it is most often copied).
 CAPTION = """
@@ -362,6 +363,22 @@ def test_a_statement_in_a_comment_says_nothing_of_the_code(shared_engine: Engine
 
     assert report.outcome == "passed"
     assert told(said) == {"block.post_norm"}  # its words say where the norms should be
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("    # Pre-LN\n    # x = x + self.dropout(self.f(x))\n    y = 1", "    y = 1"),
+        ("    # post norm\n    x = 3", "    # post norm\n    x = 3"),
+        ("# shape: (B, T)\n# q = k.view(B, T)\nx = 1", "x = 1"),
+        ("# pre-norm\nx = 1\n# a = b + c", "# pre-norm\nx = 1"),
+        ("# B = batch size\nx = 1", "# B = batch size\nx = 1"),
+        ("# a word\n" * 40_000, "# a word\n" * 40_000),  # a search from each of the lines would take minutes
+    ],
+    ids=["before", "words", "shape", "after", "meaning", "many"],
+)
+def test_comments_with_a_statement_among_them_are_left_out(text: str, kept: str) -> None:
+    assert without_code_in_comments(text) == kept
 
 
 SUMS_OF_NORMS = IN_COMMENTS[: IN_COMMENTS.index("    def forward(self, x):\n        x = self.norm1")] + (

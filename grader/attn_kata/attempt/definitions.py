@@ -2,8 +2,8 @@
 
 Such a source may import what is not installed, read files, or train a model at its top level. Its imports, functions,
 classes and assignments run; an exception ends one statement only, and so does the time that one may take. Loops and bare
-calls do not run. What could not be imported is there by name, so that a class with such a base, or a function with such an
-annotation, is defined.
+calls do not run. What could not be imported, or set by an assignment that raised, is there by name, so that a class with such
+a base or such a default, or a function with such an annotation, is defined.
 """
 
 from __future__ import annotations

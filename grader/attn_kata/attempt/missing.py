@@ -1,4 +1,4 @@
-"""What stands for a name that could not be imported, so that the code around it can be defined.
+"""What stands for a name that could not be imported or set, so that the code around it can be defined.
 
 It may be an annotation, a base class, a decorator or a default. What computes with it raises NameError.
 """

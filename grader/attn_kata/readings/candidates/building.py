@@ -357,7 +357,7 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
 
 def _is_bias_of_a_layer(name: str, text: str) -> bool:
     """Whether a flag is handed on as that of a layer: `bias=qkv_bias`, `Linear(dim, 3 * dim, qkv_bias)`, or to a class."""
-    given = rf"bias\w*\s*=\s*(?:\w+\.)*{re.escape(name)}\b|(?:\w+\.)*[A-Z]\w*\([^\n]*(?<![\w.]){re.escape(name)}\b(?!\s*[=:])"
+    given = rf"bias\w*\s*=\s*(?:\w+\.)*{re.escape(name)}\b|\b[A-Z]\w*\([^\n]*(?<![\w.]){re.escape(name)}\b(?!\s*[=:])"
     return re.search(given, code_of(text)) is not None
 
 

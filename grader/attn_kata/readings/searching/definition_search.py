@@ -16,17 +16,11 @@ from attn_kata.readings.searching.construction import OF_MASKS
 from attn_kata.readings.searching.mask_forms import MaskForms
 from attn_kata.readings.searching.search import MOST_MISTAKES, NARROW, Search
 from attn_kata.readings.source import usage
-from attn_kata.readings.source.structure import Definition, Parameter, code_of
+from attn_kata.readings.source.structure import Definition, Parameter, code_of, without_code_in_comments
 
 MOST_CANDIDATES = 32  # readings that are asked
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
-
-# Comments one after the other, with a statement among them: `# Pre-norm`, `# x = x + self.attend(self.norm(x))`.
-_CODE_IN_COMMENTS = re.compile(
-    r"(?m)(?:^[ \t]*#[^\n]*\n)*^[ \t]*#\s*[\w.]+(?:, ?[\w.]+)*\s*[-+*]?=\s*[\w.]+[(\[+*][^\n]*$(?:\n[ \t]*#[^\n]*$)*"
-    r"|(?:^[ \t]*#[^\n]*\n)*^[ \t]*#\s*\w+\s*=\s*\w+\s*[-+*@]\s*\w[^\n]*$(?:\n[ \t]*#[^\n]*$)*"
-)
 
 
 @dataclass(kw_only=True)
@@ -78,7 +72,7 @@ class DefinitionSearch:
     @property
     def _said(self) -> str:
         """The text in which a convention may be said: without code in comments, and a mask that a block never hands on."""
-        text = _CODE_IN_COMMENTS.sub("", self.text)
+        text = without_code_in_comments(self.text)
         given = re.sub(r"\w*mask\w*\s*=\s*None\b", "", code_of(self.definition.text))
         hands_on = re.search("mask", given, re.IGNORECASE)
         return text if hands_on or not self.contract.is_block else re.sub(r"\w*mask\w*", "", text)
@@ -233,7 +227,8 @@ class DefinitionSearch:
         if (ranked is None or not ranked.answers) and self._is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
             ranked = self.best(readings)
-        needs_mask = needs_mask and not certain.raises(readings[0], self.search, self.definition)  # with any mask
+        if ranked is None or not ranked.answers:  # by its own mistake, it would raise with any mask
+            needs_mask = needs_mask and not certain.raises(readings[0], self.search, self.definition)
         if (ranked is None or not ranked.answers) and needs_mask:
             with_open_mask = self.forms.needing(readings)
             needing = self.best(with_open_mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import textwrap
 from dataclasses import dataclass, field
@@ -77,9 +78,7 @@ class Structure:
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()
     unset: frozenset[str] = frozenset()  # names that functions read, and that nothing sets or imports
-    never_set: frozenset[str] = (
-        frozenset()
-    )  # those of them that no other cell or file can set, as all sizes are arguments
+    never_set: frozenset[str] = frozenset()  # those that no other cell can set, as all sizes are arguments
     imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from
     makers: dict[str, str] = field(default_factory=dict)  # name -> its line: Norm = partial(nn.LayerNorm, eps=1e-6)
     assumed: tuple[str, ...] = ()  # usual names, as torch and nn, that a source without any import uses
@@ -138,6 +137,18 @@ class Structure:
 def code_of(text: str) -> str:
     """The text without comments and docstrings: `1 / n_heads of it` in a comment makes no heads."""
     return re.sub(r"(?s)(?:^|(?<=\n))\s*[rR]?(\"{3}|'{3}).*?\1|#[^\n]*", "", text)
+
+
+_STATEMENT = re.compile(r"#\s*[\w.]+(?:, ?[\w.]+)*\s*[-+*]?=\s*(?:[\w.]+[(\[+*]|\w+\s*[-+*@]\s*\w)")
+
+
+def without_code_in_comments(text: str) -> str:
+    """The text without comments that have a statement among them: `# Pre-norm`, then `# x = x + self.attend(self.norm(x))`."""
+    kept: list[str] = []
+    for is_comment, lines in itertools.groupby(text.split("\n"), key=lambda line: line.lstrip().startswith("#")):
+        group = list(lines)
+        kept += [] if is_comment and any(_STATEMENT.match(line.lstrip()) for line in group) else group
+    return "\n".join(kept)
 
 
 def tree_of(text: str) -> ast.Module:
