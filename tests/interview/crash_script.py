@@ -59,12 +59,12 @@ def candidate(desk: Desk, folder: Path, says: int, chance: random.Random) -> Non
                 desk, PLAN, mode="mock", folder=folder / str(chance.random()), spoiled={2: SPOILED, 3: SPOILED}
             )
         elif session.state == "briefing":
-            what = chance.random()
-            if what < 0.3:
-                session = control.ask(desk, session.id, chance.randint(1, 6))
-            elif what < 0.6:
+            if all(stage != session.stage for stage, _ in session.unknown):
+                # Once in each briefing: when chance decided, some runs asked nothing that was acknowledged.
                 gave = {"unknown": f"what is {chance.random()}? é\ud800"}
                 session = control.ask(desk, session.id, text=gave["unknown"])
+            elif chance.random() < 0.4:
+                session = control.ask(desk, session.id, chance.randint(1, 6))
             else:
                 session = control.advance(desk, session.id)
         elif session.state == "coding":
