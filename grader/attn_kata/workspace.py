@@ -229,7 +229,7 @@ def _is_file(argument: str) -> bool:
         there = False
     if there:
         return not (path.is_dir() and catalog.normal(argument) in catalog.slugs())
-    if not (argument.endswith((".py", sources.SUFFIX)) or os.sep in argument):
+    if not (path.suffix or os.sep in argument):  # no name of a kata has either
         return False
 
     import difflib  # only here: a correct name does not need it

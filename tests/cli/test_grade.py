@@ -235,6 +235,7 @@ def test_an_endless_loop_ends_with_the_timeout(run, folder):
         (["mah"], "Did you mean 'mha'?"),
         (["nothing.py"], "There is no file 'nothing.py'. Did you mean 'something.py'?"),
         (["some/where.py"], "There is no file 'some/where.py'."),
+        (["rope.txt"], "There is no file 'rope.txt'."),
         (["a_folder"], "'a_folder' is a folder."),
         (["other.py"], "attn-kata grade other.py --kata KATA"),
         (["both.py"], "'both.py' defines what several katas ask for: sdpa and self_attention."),

@@ -637,6 +637,15 @@ HEADS = [
     (
         "project.key_for_value",
         mha(
+            "queries = x @ self.W_query\n"
+            "keys = torch.matmul(x, self.W_key)\n"
+            "values = x @ self.W_key  # HERE\n"
+            "return self.o_proj((queries @ keys.mT).softmax(-1) @ values)"
+        ),
+    ),
+    (
+        "project.key_for_value",
+        mha(
             "Q = self.q_proj(x)\n"
             "K = self.k_proj(x)\n"
             "V = self.split(self.k_proj(x))  # HERE\n"

@@ -47,6 +47,44 @@ def test_tanh_is_no_such_departure(shared_engine: Engine) -> None:
     assert not any("ReLU" in one for one in report.reading["departures"])
 
 
+def test_a_picture_of_keys_that_are_the_values_is_one_of_the_output(shared_engine: Engine) -> None:
+    """There the values cannot be unit vectors, so not even the right output shows weights of keys."""
+    text = CAPTION.replace("nn.ReLU()", "nn.Identity()")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"additive.no_tanh"}
+    assert [(one.what, one.rows, one.columns) for one in report.pictures] == [("the output", "query", "column")]
+
+
+UNSAID = """
+class Attend(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.h, self.d = heads, width // heads
+        self.wq, self.wk = nn.Linear(width, width), nn.Linear(width, width)
+        self.wv, self.wo = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (layer(x).view(B, T, self.h, self.d).transpose(1, 2) for layer in (self.wq, self.wk, self.wv))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        if mask is not None:
+            scores = scores.masked_fill(mask, -1e9)
+        return self.wo((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_of_a_mask_without_effect_nobody_is_asked_what_true_means(shared_engine: Engine) -> None:
+    right = shared_engine.grade("mha", (HEAD + UNSAID).encode(), attempt="mine.py", reads=True)
+    lost = UNSAID.replace("scores = scores.masked_fill", "scores.masked_fill")
+    wrong = shared_engine.grade("mha", (HEAD + lost).encode(), attempt="mine.py", reads=True)
+
+    assert right.outcome == "passed"
+    assert any("what True in the mask means" in note for note in right.reading["notes"])
+    assert told(wrong) == {"mask.lost"}
+    assert not any("True" in note or "Another reading" in note for note in wrong.reading["notes"])
+
+
 def test_an_attention_whose_softmax_is_a_layer_alone_is_found() -> None:
     """`nn.Softmax` and no matrix product: nothing of it is written in lower case."""
     text = CAPTION.replace("        self.softmax = nn.Softmax(dim=1)\n", "").replace(

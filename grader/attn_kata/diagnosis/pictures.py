@@ -20,6 +20,7 @@ from attn_kata.report.model import Example
 SEED = 104729
 ROUNDING = 1e-6
 NOT_WEIGHTS = "what reaches the output"  # where an attempt's output shows no weights
+OUTPUT, OF_OUTPUT = "the output", "column"  # where not even the right one does: the values cannot be unit vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,16 +96,13 @@ def draw(pictures: tuple[Picture, ...], attempt: Handle, reference: Handle) -> l
                 continue  # a mixture of numbers has no single place
             got = got.round()
         if got.shape == right.shape and not torch.allclose(got, right, atol=1e-6, rtol=0):
+            what, columns = picture.what, picture.columns
+            if picture.of_weights and not picture.numbered and not _are_weights(right):
+                what, columns = OUTPUT, OF_OUTPUT
+            elif picture.of_weights and not picture.numbered and not _are_weights(got):
+                what = NOT_WEIGHTS
             drawn.append(
-                Example(
-                    what=picture.what
-                    if picture.numbered or not picture.of_weights or _are_weights(got)
-                    else NOT_WEIGHTS,
-                    rows=picture.rows,
-                    columns=picture.columns,
-                    expected=matrix(right),
-                    got=matrix(got),
-                )
+                Example(what=what, rows=picture.rows, columns=columns, expected=matrix(right), got=matrix(got))
             )
     return drawn
 

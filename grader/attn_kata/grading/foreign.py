@@ -96,6 +96,15 @@ class Read:
         definition = source.find(self.chosen.reading.entry)
         return "" if definition is None else source.text(definition)
 
+    def without_meaning_of_lost_mask(self, diagnosed: Diagnosed) -> Read:
+        """The same; where each diagnosis is that the mask has no effect, no note asks what True in it means."""
+        named = [{mistake.id for mistake in one.mistakes} for one in diagnosed.diagnoses]
+        if not named or not all("mask.lost" in ids for ids in named):
+            return self
+        mask = self.chosen.reading.mask
+        ties = tuple(one for one in self.chosen.ties if replace(one, mask=mask) != self.chosen.reading)
+        return replace(self, chosen=replace(self.chosen, settled=True, ties=ties))
+
     def in_their_names(self, diagnosed: Diagnosed) -> Diagnosed:
         """The diagnosis with the lines of the source and the names that the code has."""
         lines = self.source.text.decode("utf-8", "replace").splitlines()

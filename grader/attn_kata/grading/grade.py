@@ -203,6 +203,7 @@ class _Grading:
                         code if len(code) <= MAX_SOURCE_FOR_LINES else b"",
                     )
                     if self._read is not None:
+                        self._read = self._read.without_meaning_of_lost_mask(diagnosed)
                         diagnosed = self._read.in_their_names(diagnosed)
             except _DiagnosisTimeout:
                 diagnosed = Diagnosed(notes=["the diagnosis took too long and was left out"])

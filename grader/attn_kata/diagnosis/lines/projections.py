@@ -11,8 +11,14 @@ from attn_kata.diagnosis.lines.syntax import callee, line, number, on_self, only
 from attn_kata.diagnosis.lines.values import is_transposed
 
 
-def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str, ast.Call]]:
-    """Assignments of a layer's result: (node for the line, role of the name, role of the layer, call)."""
+def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str]]:
+    """Assignments of what a layer makes: (node for the line, role of the name, role of the layer).
+
+    A layer is called, `self.key(x)`, or is a matrix in a product, `x @ self.W_key`.
+    """
+    by_matrix = {
+        node: right.attr for node, _, right in products(program) if isinstance(right, ast.Attribute) and on_self(right)
+    }
     for node in program.each(ast.Assign):
         assert isinstance(node, ast.Assign)
         target = node.targets[0]
@@ -21,24 +27,25 @@ def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str, ast.Call]]
             pairs = list(zip(target.elts, node.value.elts, strict=False))
         for name, value in pairs:
             plain = name.id if isinstance(name, ast.Name) else ""
-            layers = [
-                part
-                for part in ast.walk(value)
-                if isinstance(part, ast.Call) and on_self(part.func) and role(callee(part)) and part.args
-            ]
+            layers = [(part, layer) for part in ast.walk(value) if role(layer := by_matrix.get(part, _called(part)))]
             if role(plain) and len(layers) == 1:
-                yield layers[0], role(plain), role(callee(layers[0])), layers[0]
+                yield layers[0][0], role(plain), role(layers[0][1])
+
+
+def _called(node: ast.AST) -> str:
+    """The name of the layer that is called with an argument, or ""."""
+    return callee(node) if isinstance(node, ast.Call) and on_self(node.func) and node.args else ""
 
 
 def wrong_layer(program: Program, target: str, layer: str) -> int | None:
     """The line where the layer `layer` makes `target`."""
-    found = [node for node, made, by, _ in _projected(program) if (made, by) == (target, layer)]
+    found = [node for node, made, by in _projected(program) if (made, by) == (target, layer)]
     return only_line(found) if len(found) == 1 else None
 
 
 def swapped(program: Program) -> int | None:
     """The line of the product of keys with queries, or of the first of two swapped assignments."""
-    crossed = [node for node, made, by, _ in _projected(program) if (made, by) in (("q", "k"), ("k", "q"))]
+    crossed = [node for node, made, by in _projected(program) if (made, by) in (("q", "k"), ("k", "q"))]
     if crossed:
         return line(crossed[0]) if len(crossed) == 2 else None
     found = [
