@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -32,6 +33,7 @@ def test_right_code_by_other_names_is_right_as_read_and_its_adapter_is_an_attemp
 
     assert done.returncode == 0, done.stdout
     assert "RIGHT, AS READ  mha" in done.stdout
+    assert re.search(r"all \d+ core properties hold, \d+ left\s+out", done.stdout)
     assert "q          W_query.weight" in done.stdout
     assert "mask       always causal" in done.stdout
     assert "not mistakes" in done.stdout

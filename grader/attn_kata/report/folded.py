@@ -16,7 +16,7 @@ from attn_kata.report.matrices import picture
 from attn_kata.report.model import Example, Finding, NamedMistake, Report
 from attn_kata.report.page import BODY, Page
 from attn_kata.report.plain import capped, one_line, plain
-from attn_kata.report.summary import diagnosis_lead, failing, is_ready_made, more_lines, sizes, verdict
+from attn_kata.report.summary import asked, diagnosis_lead, failing, held_of, is_ready_made, more_lines, sizes, verdict
 
 ROWS = 24
 # How many lines of code before and after the marked one, and whether there is air below: the first that fits.
@@ -90,11 +90,7 @@ class _Folded:
 
     def _verdict(self) -> None:
         report = self._report
-        core = [finding for finding in report.findings if finding.tier == "core"]
-        held = sum(finding.outcome == "passed" for finding in core)
-        which = "core properties that you asked for" if report.part else "core properties"
-        said = f"{held} of {len(core)} {which} {'holds' if held == 1 else 'hold'}"
-        what = f"  {one_line(report.attempt)}  {report.seconds.get('total', 0.0):.1f} s   {said}"
+        what = f"  {one_line(report.attempt)}  {report.seconds.get('total', 0.0):.1f} s   {held_of(report)}"
         self._page.line((verdict(report), "bold red"), "  ", (report.kata, "bold"), what)
 
     def _diagnosis(self) -> None:
@@ -162,8 +158,7 @@ class _Folded:
 
     def _rest(self, others: list[Finding], *, advice: bool, options: str) -> None:
         """What is not shown, and the next command."""
-        core = [finding for finding in self._report.findings if finding.tier == "core"]
-        skipped = sum(finding.outcome == "skipped" for finding in core)
+        skipped = sum(finding.outcome == "skipped" for finding in asked(self._report, "core"))
         said = [f"{len(others)} more {'fails' if len(others) == 1 else 'fail'}"] if others else []
         said += [f"{skipped} not tried"] if skipped else []
         attempt = shlex.quote(one_line(self._report.attempt))

@@ -53,7 +53,7 @@ def is_left_out(finding: Finding) -> bool:
 
 def counts(report: Report) -> str:
     """`9 of 14 core properties hold, 3 failed, 2 not tried; 4 of 5 beyond the bar (reported, never decides)`."""
-    edge = [finding.outcome for finding in report.findings if finding.tier == "edge"]
+    edge = [finding.outcome for finding in asked(report, "edge")]
     beyond = f"; {edge.count('passed')} of {len(edge)} beyond the bar (reported, never decides)" if edge else ""
     return core_counts(report) + (beyond if report.outcome != "ungraded" else "")
 
@@ -62,13 +62,30 @@ def core_counts(report: Report) -> str:
     """`9 of 14 core properties hold, 3 failed, 2 not tried`."""
     if report.outcome == "ungraded":
         return "not graded"
-    core = [finding.outcome for finding in report.findings if finding.tier == "core"]
-    held = core.count("passed")
+    outcomes = [finding.outcome for finding in asked(report, "core")]
+    left_out = sum(is_left_out(finding) for finding in report.findings if finding.tier == "core")
+    said = [held_of(report)]
+    said += [f"{outcomes.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in outcomes]
+    said += [f"{left_out} left out"] * bool(left_out)
+    return ", ".join(said)
+
+
+def held_of(report: Report) -> str:
+    """`9 of 14 core properties hold`, or `all 14 core properties hold`."""
+    outcomes = [finding.outcome for finding in asked(report, "core")]
+    held = outcomes.count("passed")
     which = "core properties that you asked for" if report.part else "core properties"
     hold = "holds" if held == 1 else "hold"
-    said = [f"{held} of {len(core)} {which} {hold}" if held < len(core) or held == 1 else f"all {held} {which} hold"]
-    said += [f"{core.count(outcome)} {word}" for outcome, word in _COUNTED.items() if outcome in core]
-    return ", ".join(said)
+    return (
+        f"{held} of {len(outcomes)} {which} {hold}"
+        if held < len(outcomes) or held == 1
+        else f"all {held} {which} {hold}"
+    )
+
+
+def asked(report: Report, tier: str) -> list[Finding]:
+    """The findings of a tier that count: those that its reading does not leave out."""
+    return [finding for finding in report.findings if finding.tier == tier and not is_left_out(finding)]
 
 
 def skipped_because(finding: Finding, held: Iterable[str]) -> str:
