@@ -610,3 +610,41 @@ def test_that_a_mask_of_the_users_is_not_taken_is_said(shared_engine: Engine) ->
         for each in (with_mask, without)
     ]
     assert said == [True, False]
+
+
+# Written for a torch that had no booleans; the query is one state of a decoder, and the mask is needed in every call.
+OF_UINT8 = """
+class Align(nn.Module):
+    def __init__(self, state_size, memory_size, between):
+        super().__init__()
+        self.of_memory = nn.Linear(memory_size, between)
+        self.of_state = nn.Linear(state_size, between)
+        self.score = nn.Linear(between, 1)
+
+    def forward(self, state, mask, memory):
+        B, T, _ = memory.size()
+        both = self.of_memory(memory) + self.of_state(state).unsqueeze(1).expand(B, T, -1)
+        energy = self.score(torch.tanh(both)).view(B, T)
+        if mask.any():
+            energy = energy.masked_fill(mask == 0, -float("inf"))
+        return torch.bmm(torch.softmax(energy, dim=1).unsqueeze(1), memory).squeeze(1)
+"""
+
+
+@pytest.mark.parametrize("difference", ["1 - mask", "1 - mask.view(B, T)"])
+def test_a_fill_by_a_difference_raises_with_every_mask_and_is_named(shared_engine: Engine, difference: str) -> None:
+    """1 - mask refuses booleans, and masked_fill refuses numbers; torch took both until 1.2."""
+    right, wrong = right_and_wrong(shared_engine, "additive_attention", OF_UINT8, "mask == 0", difference)
+
+    assert right.outcome == "passed"
+    assert told(wrong) & {"mask.not_boolean", "mask.bool_arithmetic"}
+    assert wrong.diagnosis[0].mistakes[0].line == OF_UINT8.splitlines().index(
+        next(one for one in OF_UINT8.splitlines() if "masked_fill" in one)
+    ) + len((HEAD + "\n").splitlines())
+
+
+def test_a_difference_that_is_made_boolean_is_none_of_these(shared_engine: Engine) -> None:
+    text = OF_UINT8.replace("mask == 0", "(1 - mask).bool()")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"

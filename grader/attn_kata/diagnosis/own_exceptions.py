@@ -101,6 +101,21 @@ def names_what_is_not_there(text: str) -> bool:
     return found is not None and any(re.search(rf"\b{name}\b", text[found.end() :]) is None for name in given)
 
 
+# masked_fill(1 - mask, …), and not masked_fill((1 - mask).bool(), …)
+_BY_A_DIFFERENCE = re.compile(
+    r"masked_fill_?\(\s*\(?\s*1(?:\.0?)?\s*-\s*[\w.]+(?:\.(?:byte|squeeze|unsqueeze|view|expand|expand_as)\([^()]*\))*\s*\)?,"
+)
+
+
+def fills_by_a_difference(text: str, line: str) -> bool:
+    """Whether it raised at `masked_fill(1 - mask, …)`, as of every mask: 1 - mask needs numbers, and masked_fill booleans.
+
+    torch took it until 1.2, of uint8.
+    """
+    refused = "bool tensor is not supported" in text or "only supports boolean masks" in text
+    return refused and _BY_A_DIFFERENCE.search(line) is not None
+
+
 def misspelt(attribute: str) -> bool:
     """Whether it is nearly the name of something that every tensor has: `tranpose`."""
     near = difflib.get_close_matches(attribute, dir(torch.Tensor), 1, 0.8)

@@ -97,6 +97,7 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         return False
     return (
         _OF_THE_CODE.search(raised.text) is not None
+        or own_exceptions.fills_by_a_difference(raised.text, line)
         or _is_untransposed(raised, text)
         or ("Linear(" in text and own_exceptions.has_keys_as_they_come(raised.text, line, code_of(text)))
         or _is_of_heads(raised, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from attn_kata.diagnosis.symptoms import is_of_none
 from attn_kata.readings import advice, conventions
 from attn_kata.readings.candidates import building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.candidates.building import LOOK
@@ -155,7 +156,8 @@ class DefinitionSearch:
         # A triangle of its own that is wrong, beside a mask that is right: together no known mistake explains them.
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
         alone = ranked.reading.causal and 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
-        if ranked.mistakes and ranked.answers and not masked.answers and "mask" not in self.given:
+        silent = ranked.answers and not masked.answers and "mask" not in self.given
+        if silent and ranked.mistakes and not certain.raises(masked.reading, self.search, self.definition):
             self.masked_raises = f"{doubts.RAISES_WITH_MASK}{self.search.why([masked.reading], self.search.masked)}"
             return ranked
         return ranked if alone and "mask" not in self.given else masked
@@ -258,8 +260,15 @@ class DefinitionSearch:
             ranked = square if _explains_more(square, ranked) else ranked
         if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
             own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
+            if own is None and needs_mask:
+                own = next((one for one in readings if self._lacks_its_mask(one)), None)
             ranked = ranked if own is None else self.best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
+
+    def _lacks_its_mask(self, reading: Reading) -> bool:
+        """Whether code gets as far as its mask, and raises because it was given none."""
+        raised = self.search.exceptions(reading, self.search.unmasked)
+        return bool(raised) and all(is_of_none(one.text) for one in raised)
 
     def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether code says by an exception of its own that the size of a head must be even."""
