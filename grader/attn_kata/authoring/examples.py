@@ -77,8 +77,10 @@ def wrong_lines(specimen: Specimen) -> str:
 
 
 def _example(kata: str, alone: list[Specimen]) -> Example:
-    fit = (row for row in alone if row.edits and _FROM_SCRATCH not in row.breaks)
-    row, code = next(((row.name, lines) for row in fit if (lines := wrong_lines(row))), (None, None))
+    fit = [row for row in alone if row.edits and _FROM_SCRATCH not in row.breaks]
+    shows = [(row.name, lines) for row in fit if (lines := wrong_lines(row))]
+    # The fewest lines show one mistake best; of equals the first row.
+    row, code = min(shows, key=lambda one: one[1].count("\n"), default=(None, None))
     return Example(
         kata=kata, breaks=tuple(sorted({name for each in alone for name in each.breaks})), row=row, code=code
     )

@@ -4,7 +4,7 @@
 
     ["scale.missing"]                          # the id
     breaks = ["values"]                        # the properties that those rows break
-    row = "scale_missing"                      # the first of them that shows a wrong line; row and code may both be absent
+    row = "scale_missing"                      # the one of them with the fewest wrong lines; row and code may both be absent
     code = "scores = q @ k.transpose(-2, -1)"  # the lines that its right attempt does not have
 """
 
@@ -50,10 +50,14 @@ def load() -> dict[str, tuple[Example, ...]]:
     return {id: examples for id, examples in found.items() if examples}
 
 
+SHORT = 3  # lines that show one mistake and little else
+
+
 def shown(id: str, kata: str | None = None) -> Example | None:
-    """An example with lines to show: that of `kata` if it has one, else that of the easiest kata; None where there is none."""
-    known = [example for example in load().get(id, ()) if example.code is not None]
-    return next((example for example in known if example.kata == kata), known[0] if known else None)
+    """An example with lines to show, or None: that of `kata`, else that of the easiest kata with a short one."""
+    known = [(example, example.code.count("\n") + 1) for example in load().get(id, ()) if example.code is not None]
+    own = next((example for example, _ in known if example.kata == kata), None)
+    return own or min(known, key=lambda one: max(one[1], SHORT), default=(None, 0))[0]
 
 
 def breaks(id: str) -> dict[str, list[str]]:
