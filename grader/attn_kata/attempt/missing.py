@@ -117,7 +117,8 @@ def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> N
             "fancy_einsum",
             "einsum",
         )
-        namespace.setdefault(name, _einsum_of_words if is_of_words else Missing(name))
+        stand_in = _processor() if name in _PROCESSOR else Missing(name)  # it may be the default of a parameter
+        namespace.setdefault(name, _einsum_of_words if is_of_words else stand_in)
 
 
 def fill_usual(namespace: dict[str, Any]) -> None:
@@ -144,7 +145,7 @@ def close(namespace: dict[str, Any]) -> None:
     Missing.open = False
     for name in _PROCESSOR:
         if isinstance(namespace.get(name), Missing):
-            namespace[name] = torch.device("cpu")
+            namespace[name] = _processor()
     for name, value in list(namespace.items()):
         if _LOGGER.match(name) and isinstance(value, Missing):
             namespace[name] = _Silent()
@@ -166,6 +167,12 @@ def close(namespace: dict[str, Any]) -> None:
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = _copies
+
+
+def _processor() -> Any:
+    import torch
+
+    return torch.device("cpu")
 
 
 def _all_equal(*sizes: Any) -> None:

@@ -246,6 +246,9 @@ def size_in(name: str, text: str) -> str | None:
     if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
         return "L"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
+        factors = re.findall(rf"(?:([\w.]+)\s*\*\s*{own})|(?:{own}\s*\*\s*([\w.]+))", text)
+        if any(size_of(one.rpartition(".")[2]) == "H" for pair in factors for one in pair if one):
+            return "D"  # Linear(n_latent * n_head, width)
         if any(size_of(quotient) == "D" for quotient in re.findall(rf"(\w+)\s*=\s*[\w.]+\s*//\s*{own}", text)):
             return "H"
         if re.search(rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*,", text):
