@@ -648,3 +648,38 @@ def test_a_difference_that_is_made_boolean_is_none_of_these(shared_engine: Engin
     report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed"
+
+
+# The best-known vision transformer tutorial: no tensor has a mask_fill, and the weights are divided.
+BOTH = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.h = heads
+        self.queries, self.keys = nn.Linear(width, width), nn.Linear(width, width)
+        self.values, self.projection = nn.Linear(width, width), nn.Linear(width, width)
+        self.scaling = (width // heads) ** -0.5
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (m(x).view(B, T, self.h, -1).transpose(1, 2) for m in (self.queries, self.keys, self.values))
+        energy = q @ k.transpose(-2, -1)
+        if mask is not None:
+            energy.mask_fill(~mask, torch.finfo(torch.float32).min)
+        weights = torch.softmax(energy, dim=-1) * self.scaling
+        return self.projection((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_what_is_wrong_without_a_mask_is_named_and_what_the_mask_raises_is_said(shared_engine: Engine) -> None:
+    report = shared_engine.grade("mha", (HEAD + BOTH).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"scale.after_softmax"}
+    assert any("has no attribute 'mask_fill', line" in note for note in report.reading["notes"])
+
+
+def test_where_nothing_explains_it_without_a_mask_what_the_mask_raises_is_named(shared_engine: Engine) -> None:
+    text = BOTH.replace("q @ k.transpose(-2, -1)", "q @ k.transpose(-2, -1) + k.square().sum(-1)[:, :, None]")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"python.undefined_name"}

@@ -157,8 +157,11 @@ class DefinitionSearch:
         # Nor what is wrong without a mask, where every mask raises: it is named, and the mask is said to be left out.
         alone = ranked.reading.causal and 0 < ranked.mistakes <= MOST_MISTAKES < masked.mistakes
         silent = ranked.answers and not masked.answers and "mask" not in self.given
-        if silent and ranked.mistakes and not certain.raises(masked.reading, self.search, self.definition):
+        known = 0 < ranked.mistakes <= MOST_MISTAKES
+        if silent and (known or (ranked.mistakes and not self._raises_by_itself(masked))):
             self.masked_raises = f"{doubts.RAISES_WITH_MASK}{self.search.why([masked.reading], self.search.masked)}"
+            if known and self._raises_by_itself(masked):  # a mistake too, which is not to be forgotten with the mask
+                self.said += (f"Its mask is left out: {self.masked_raises}",)
             return ranked
         return ranked if alone and "mask" not in self.given else masked
 
@@ -264,6 +267,9 @@ class DefinitionSearch:
                 own = next((one for one in readings if self._lacks_its_mask(one)), None)
             ranked = ranked if own is None else self.best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
+
+    def _raises_by_itself(self, ranked: Ranked) -> bool:
+        return certain.raises(ranked.reading, self.search, self.definition)
 
     def _lacks_its_mask(self, reading: Reading) -> bool:
         """Whether code gets as far as its mask, and raises because it was given none."""
