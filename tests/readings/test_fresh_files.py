@@ -683,3 +683,65 @@ def test_where_nothing_explains_it_without_a_mask_what_the_mask_raises_is_named(
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert told(report) == {"python.undefined_name"}
+
+
+OWN_SOFTMAX = """
+from course.layers import softmax
+
+
+class Additive(nn.Module):
+    def __init__(self, encoder_dim, decoder_dim, attention_dim):
+        super().__init__()
+        self.of_encoder = nn.Linear(encoder_dim, attention_dim, bias=False)
+        self.of_decoder = nn.Linear(decoder_dim, attention_dim, bias=False)
+        self.energy = nn.Linear(attention_dim, 1, bias=False)
+
+    def forward(self, decoder_state, encoder_outputs):
+        both = torch.tanh(self.of_encoder(encoder_outputs) + self.of_decoder(decoder_state).unsqueeze(1))
+        weights = softmax(self.energy(both).squeeze(-1))
+        return torch.bmm(weights.unsqueeze(1), encoder_outputs).squeeze(1), weights
+"""
+
+
+def test_a_softmax_of_a_file_that_is_not_here_is_torchs_and_the_report_says_so(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "additive_attention", OWN_SOFTMAX, "torch.tanh(", "(")
+
+    assert right.outcome == "passed"
+    assert any("its softmax is read as torch.softmax" in note for note in right.reading["notes"])
+    assert told(wrong) == {"additive.no_tanh"}
+
+
+def test_what_is_not_here_is_named_though_the_likeliest_reading_fails_before_it(shared_engine: Engine) -> None:
+    text = OWN_SOFTMAX.replace("import softmax", "import scaled")
+    text = text.replace("softmax(self.energy(both).squeeze(-1))", "torch.softmax(scaled(self.energy(both)), dim=-1)")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "needs course, which could not be imported" in (report.ungraded_because or "")
+
+
+DEFAULT_DEVICE = """
+from project.settings import DEVICE
+
+
+class Attend(nn.Module):
+    def __init__(self, width, heads, latent, device=DEVICE):
+        super().__init__()
+        self.h, self.d = heads, latent
+        self.q, self.k, self.v = (nn.Linear(width, latent * heads, device=device) for _ in range(3))
+        self.o = nn.Linear(latent * heads, width, device=device)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (one(x).view(B, T, self.h, self.d).transpose(1, 2) for one in (self.q, self.k, self.v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / self.d**0.5, dim=-1)
+        return self.o((weights @ v).transpose(1, 2).reshape(B, T, -1))
+"""
+
+
+def test_a_missing_device_is_the_processor_and_what_multiplies_the_heads_is_their_size(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", DEFAULT_DEVICE, " / self.d**0.5", " / self.d")
+
+    assert right.outcome == "passed"
+    assert {"what": "built with", "value": "width = E, heads = H, latent = D"} in right.reading["lines"]
+    assert told(wrong) == {"scale.no_sqrt"}

@@ -14,7 +14,7 @@ import re
 import types
 from typing import Any, NoReturn
 
-from attn_kata.protocol.usual_names import USUAL_LAYERS, USUAL_NAMES
+from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
@@ -136,9 +136,9 @@ def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
-    them as they are, a layer with the name of one of torch is that one, a book's package has its functions for masks and heads,
-    NumPy has its roots and constants,
-    and the well-known functions that copy a module, compare sizes and make masks of lengths are there.
+    them as they are, a layer with the name of one of torch is that one, softmax is torch's, a book's package has its functions
+    for masks and heads, NumPy has its roots and constants, and the well-known functions that copy a module, compare sizes and
+    make masks of lengths are there.
     """
     import torch
 
@@ -164,9 +164,18 @@ def close(namespace: dict[str, Any]) -> None:
     for name, helper in (("aeq", _all_equal), ("sequence_mask", _mask_of_lengths)):
         if isinstance(namespace.get(name), Missing):
             namespace[name] = helper
+    if isinstance(namespace.get(USUAL_FUNCTION), Missing):
+        namespace[USUAL_FUNCTION] = _softmax
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = _copies
+
+
+def _softmax(scores: Any, dim: int = -1, **named: Any) -> Any:
+    """torch's softmax; where no dimension is given, along the last one."""
+    import torch
+
+    return torch.softmax(scores, named.get("axis", dim))
 
 
 def _processor() -> Any:
@@ -255,6 +264,8 @@ class _Numbers(Missing):
     sqrt = staticmethod(math.sqrt)
     exp = staticmethod(math.exp)
     log = staticmethod(math.log)
+    sin = staticmethod(math.sin)
+    cos = staticmethod(math.cos)
     ceil = staticmethod(math.ceil)
     floor = staticmethod(math.floor)
     power = staticmethod(math.pow)

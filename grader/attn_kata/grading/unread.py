@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Callable
 
 from attn_kata.diagnosis import lines
-from attn_kata.protocol.usual_names import USUAL_LAYERS
+from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS
 from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
@@ -91,12 +91,14 @@ def _is_missing(package: str) -> bool:
 
 
 def stand_ins(structure: Structure, entry: str) -> list[str]:
-    """A note for each layer that the code takes from a module which is not installed, and that torch's stands for."""
+    """A note for each layer, and for a softmax, that the code takes from what is not here, and that torch's stands for."""
     whole = structure.find(entry)
     reads = {name for one in (structure.reach(whole) if whole is not None else []) for name in one.reads}
-    found = {name: structure.imports[name] for name in USUAL_LAYERS if name in reads and name in structure.imports}
+    known = {name: f"nn.{name}" for name in USUAL_LAYERS}
+    known[USUAL_FUNCTION] = f"torch.{USUAL_FUNCTION}, along the last dimension where the call gives none"
+    found = {name: structure.imports[name] for name in known if name in reads and name in structure.imports}
     return [
-        f"'{package}' is not installed, and its {name} is read as nn.{name}"
+        f"'{package}' is not installed, and its {name} is read as {known[name]}"
         for name, package in found.items()
         if _is_missing(package)
     ]

@@ -22,3 +22,6 @@ USUAL_NAMES: dict[str, tuple[str, str]] = {
 
 # Layers of torch.nn that stand for those of the same name, where code takes them from a module that is not installed.
 USUAL_LAYERS = ("Linear", "Dropout", "LayerNorm", "RMSNorm", "Embedding", "GELU", "ReLU", "Softmax")
+
+# A function of torch that stands for the one of the same name, where code has its own in a file that is not here.
+USUAL_FUNCTION = "softmax"

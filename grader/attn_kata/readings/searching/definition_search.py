@@ -138,6 +138,10 @@ class DefinitionSearch:
                 readings = [replace(one, **form) for one in readings for form in forms[one.order]]
                 parameter = None
         ranked = self._unmasked(readings, needs_mask=parameter is not None)
+        lacking = self._lacking(readings) if ranked is None or not ranked.answers else None
+        if lacking:  # it got as far as that in another reading than the likeliest
+            self._refuse(f" needs {lacking}, which {advice.NOT_IMPORTED}")
+            return None
         if ranked is None and certain.returns_nothing(self.definition):
             return Ranked(mistakes=MOST_MISTAKES + 1, reading=readings[0], answers=False)
         if ranked is None:
