@@ -745,3 +745,47 @@ def test_a_missing_device_is_the_processor_and_what_multiplies_the_heads_is_thei
     assert right.outcome == "passed"
     assert {"what": "built with", "value": "width = E, heads = H, latent = D"} in right.reading["lines"]
     assert told(wrong) == {"scale.no_sqrt"}
+
+
+NORMS_OF_BOTH = """
+class BothNorms(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.query_norm, self.key_norm = nn.LayerNorm(size), nn.LayerNorm(size)
+
+    def forward(self, q, k):
+        return self.query_norm(q), self.key_norm(k)
+
+
+class Attend(nn.Module):
+    def __init__(self, width, heads, normed=False):
+        super().__init__()
+        self.h, self.d = heads, width // heads
+        self.wq, self.wk = nn.Linear(width, width), nn.Linear(width, width)
+        self.wv, self.wo = nn.Linear(width, width), nn.Linear(width, width)
+        self.qk_norm = BothNorms(self.d)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (layer(x).view(B, T, self.h, self.d).transpose(1, 2) for layer in (self.wq, self.wk, self.wv))
+        q, k = self.qk_norm(q, k)
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.wo((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_a_module_of_several_inputs_is_left_out_as_well(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", NORMS_OF_BOTH, "dim=-1)", "dim=-2)")
+
+    assert right.outcome == "passed"
+    assert told(wrong) == {"softmax.query_axis"}
+
+
+def test_of_a_module_that_is_left_out_as_much_comes_back_as_it_returns(shared_engine: Engine) -> None:
+    text = NORMS_OF_BOTH.replace("q, k = self.qk_norm(q, k)", "q = self.qk_norm(q, k)")
+    text = text.replace(
+        "return self.query_norm(q), self.key_norm(k)", "return self.query_norm(q) + 0 * self.key_norm(k)"
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"

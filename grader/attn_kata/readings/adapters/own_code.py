@@ -50,11 +50,11 @@ def builder(reading: Reading) -> str:
     lines += positions.angle_lines(reading.angles, built=True) if reading.angles else []
     if reading.bypassed:
         lines += [
-            "    for path, _ in list(theirs.named_modules()):",
+            "    for path, _ in reversed(list(theirs.named_modules())):",
             "        owner, _, name = path.rpartition('.')",
             "        starred = '.'.join('*' if part.isdecimal() else part for part in path.split('.'))",
             f"        if path in {reading.bypassed!r} or starred in {reading.bypassed!r}:",
-            "            theirs.get_submodule(owner)._modules[name] = _nn.Identity()",
+            "            theirs.get_submodule(owner)._modules[name] = _Same(theirs.get_submodule(path))",
         ]
     if reading.rates:
         lines += [
@@ -83,9 +83,26 @@ def builder(reading: Reading) -> str:
     if reading.globals:
         lines.append('    theirs.__dict__["sizes_at_module_level"] = sizes')
     lines.append("    return theirs")
-    text = "\n\n\n" + "\n".join(lines) + "\n"
+    text = "".join(f"\n\n\n{each}" for each in [_SAME] * bool(reading.bypassed) + ["\n".join(lines) + "\n"])
     around = ["_in_full"] * reading.full_precision + ["_on_processor"] * reading.processor
     return text + "".join(f"\n\n{BUILDER} = {each}({BUILDER})\n" for each in around)
+
+
+_SAME = '''
+class _Same(_nn.Identity):
+    """In the place of a module that is left out: what it is given, or as much of it as the module returns."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.left_out = (module,)
+
+    def forward(self, *given, **named):
+        given += tuple(named.values())
+        if len(given) < 2:
+            return given[0]
+        returned = self.left_out[0](*given[: len(given) - len(named)], **named)
+        return given[: len(returned)] if isinstance(returned, tuple) else given[0]
+'''.strip()
 
 
 def _globals(reading: Reading) -> list[str]:
