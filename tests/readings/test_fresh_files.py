@@ -789,3 +789,131 @@ def test_of_a_module_that_is_left_out_as_much_comes_back_as_it_returns(shared_en
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed"
+
+
+WIDENED = """
+class MultiHeaded(nn.Module):
+    def __init__(self, h, d_model):
+        super().__init__()
+        self.h, self.d = h, d_model // h
+        self.layers = nn.ModuleList([nn.Linear(d_model, d_model) for _ in range(3)])
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (layer(x).view(B, T, self.h, self.d).transpose(1, 2) for layer in self.layers)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        if mask is not None:
+            scores = scores.float()
+            scores = scores.masked_fill(mask == 0, -10000.0)
+        return self.out((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_code_that_computes_in_float32_where_there_is_a_mask_alone_is_graded_so(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", WIDENED, "-10000.0", "1e-9")
+
+    assert right.outcome == "passed"
+    assert any("computes in float32" in note for note in right.reading["notes"])
+    assert told(wrong) == {"mask.zero_fill"}
+
+
+LLAMA_CONFIG = """
+from dataclasses import dataclass
+
+
+@dataclass
+class ModelArgs:
+    dim: int = 512
+    n_heads: int = 16
+    n_kv_heads: int = None
+    max_seq_len: int = 512
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, args: ModelArgs):
+        super().__init__()
+        self.heads, self.size = args.n_heads, args.dim // args.n_heads
+        self.q, self.k = nn.Linear(args.dim, args.dim, bias=False), nn.Linear(args.dim, args.dim, bias=False)
+        self.v, self.out = nn.Linear(args.dim, args.dim, bias=False), nn.Linear(args.dim, args.dim, bias=False)
+
+    def forward(self, x, mask=None):
+        B, T, E = x.shape
+        q, k, v = (one(x).view(B, T, self.heads, self.size).transpose(1, 2) for one in (self.q, self.k, self.v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.size)
+        if mask is not None:
+            scores = scores.masked_fill(mask, float("-inf"))
+        return self.out((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_a_config_with_groups_that_the_code_does_not_read_makes_no_groups() -> None:
+    assert (inference.kata_of((HEAD + LLAMA_CONFIG).encode()) or "")[0] == "mha"
+    reads = "        self.groups = args.n_kv_heads\n        self.q, self.k"
+    grouped = LLAMA_CONFIG.replace("        self.q, self.k", reads, 1)
+    assert (inference.kata_of((HEAD + grouped).encode()) or "")[0] == "gqa"
+
+
+# The names of the first BERT (Devlin et al., 2018).
+FROM_AND_TO = """
+class Attention(nn.Module):
+    def __init__(self, from_tensor_width, to_tensor_width, num_attention_heads, size_per_head):
+        super().__init__()
+        assert from_tensor_width == num_attention_heads * size_per_head
+        self.h, self.width, self.to_width = num_attention_heads, from_tensor_width, to_tensor_width
+        self.query, self.key = nn.Linear(from_tensor_width, self.width), nn.Linear(to_tensor_width, self.width)
+        self.value, self.out = nn.Linear(to_tensor_width, self.width), nn.Linear(self.width, self.width)
+
+    def forward(self, from_tensor, to_tensor, attention_mask=None):
+        if to_tensor.shape[-1] != self.to_width:
+            raise ValueError("the widths do not match")
+        B, T, _ = from_tensor.shape
+        q = self.query(from_tensor).view(B, T, self.h, -1).transpose(1, 2)
+        k, v = (one(to_tensor).view(B, to_tensor.shape[1], self.h, -1).transpose(1, 2) for one in (self.key, self.value))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if attention_mask is not None:
+            scores = scores.masked_fill(attention_mask[:, None] == 0, -10000.0)
+        return self.out((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, -1))
+"""
+
+
+def test_from_and_to_tensors_are_x_and_context(shared_engine: Engine) -> None:
+    assert (inference.kata_of((HEAD + FROM_AND_TO).encode()) or "")[0] == "cross_attention"
+
+    right, wrong = right_and_wrong(
+        shared_engine, "cross_attention", FROM_AND_TO, "self.query(from_tensor)", "self.key(from_tensor)"
+    )
+
+    assert right.outcome == "passed"
+    assert wrong.outcome != "passed"
+
+
+PERCEIVER = """
+from helpers import default, exists
+
+
+class Attention(nn.Module):
+    def __init__(self, query_dim, context_dim=None, heads=8, dim_head=64):
+        super().__init__()
+        context_dim = default(context_dim, query_dim)
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.to_q = nn.Linear(query_dim, heads * dim_head, bias=False)
+        self.to_kv = nn.Linear(context_dim, 2 * heads * dim_head, bias=False)
+        self.to_out = nn.Linear(heads * dim_head, query_dim)
+
+    def forward(self, x, context=None, mask=None):
+        context = default(context, x)
+        q, (k, v) = self.to_q(x), self.to_kv(context).chunk(2, dim=-1)
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in (q, k, v))
+        scores = q @ k.transpose(-2, -1) * self.scale
+        if exists(mask):
+            scores = scores.masked_fill(~mask, -1e9)
+        return self.to_out((scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(-2))
+"""
+
+
+def test_default_and_exists_of_a_file_that_is_not_here_are_the_usual_ones(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", PERCEIVER, "softmax(dim=-1)", "softmax(dim=-2)")
+
+    assert right.outcome == "passed"
+    assert told(wrong) == {"softmax.query_axis"}

@@ -137,8 +137,8 @@ def close(namespace: dict[str, Any]) -> None:
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
     them as they are, a layer with the name of one of torch is that one, softmax is torch's, a book's package has its functions
-    for masks and heads, NumPy has its roots and constants, and the well-known functions that copy a module, compare sizes and
-    make masks of lengths are there.
+    for masks and heads, NumPy has its roots and constants, and the well-known functions that copy a module, compare sizes, make
+    masks of lengths, and ask whether there is a value, are there.
     """
     import torch
 
@@ -161,7 +161,7 @@ def close(namespace: dict[str, Any]) -> None:
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
-    for name, helper in (("aeq", _all_equal), ("sequence_mask", _mask_of_lengths)):
+    for name, helper in _HELPERS.items():
         if isinstance(namespace.get(name), Missing):
             namespace[name] = helper
     if isinstance(namespace.get(USUAL_FUNCTION), Missing):
@@ -197,6 +197,21 @@ def _mask_of_lengths(lengths: Any, max_len: Any = None, *more: Any) -> Any:
         return _Book.sequence_mask(lengths, max_len, *more)
     tokens = torch.arange(int(max_len or lengths.max()), device=lengths.device)
     return tokens < lengths[:, None]
+
+
+def _exists(value: Any) -> bool:
+    """As in code in the style of x-transformers."""
+    return value is not None
+
+
+def _default(value: Any, otherwise: Any) -> Any:
+    """As in code in the style of x-transformers; `otherwise` may be a function that makes it."""
+    if value is not None:
+        return value
+    return otherwise() if isinstance(otherwise, types.FunctionType) else otherwise
+
+
+_HELPERS = {"aeq": _all_equal, "sequence_mask": _mask_of_lengths, "exists": _exists, "default": _default}
 
 
 def _as_it_is(tensor: Any, *given: Any, **named: Any) -> Any:

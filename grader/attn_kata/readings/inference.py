@@ -160,12 +160,14 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     crosses = crosses or "cross" in definition.name.lower()
+    # A config has the number of key-value heads of a whole family, which this code may not read.
+    computes = "\n".join(one.text for one in found.reach(definition) if not one.is_class or "def forward" in one.text)
     if (
         heads
         and not crosses
         and (
             {"G", "H//G"} & set(sizes)
-            or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", text)
+            or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", computes)
             or building.one_group(text)
         )
     ):

@@ -38,6 +38,7 @@ def with_mask(one: DefinitionSearch, ranked: Ranked) -> Ranked | None:
         one_shape = replace(ranked.reading, square=True, alike="alike" not in one.given or ranked.reading.alike)
         square = choice.best(one.forms.every(one_shape))
         found = square if square is not None and (found is None or square.answers) else found
+    found = one.search.in_float32(found, one.search.masked)  # it may compute in float32 where there is a mask alone
     if not contract.is_module and not ranked.reading.dims and (found is None or found.mistakes > MOST_MISTAKES):
         found = _of_one_rank(one, ranked) or found  # its mask says how many dimensions it takes
     if found is None:

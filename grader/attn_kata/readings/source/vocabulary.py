@@ -39,7 +39,7 @@ _SIZES: dict[str, str] = {
     "outfeatures totaldim nunits hiddenfeatures tokendim attentiondim attndim attndim dattn projdim dimq latentdim nhidden "
     "featuredim kdim vdim dimembed nembed modeldimension nin nout dimensions xdim channel",
     "C": "contextdim contextsize crossattentiondim memorydim encoderdim kvdim dimcontext contextembeddim encdim dimkv "
-    "encoderhiddensize dcontext dencoder ctxdim crossdim kvindim dcross sourcedim",
+    "encoderhiddensize dcontext dencoder ctxdim crossdim kvindim dcross sourcedim totensorwidth",
     "p": "丢弃率 dropout p dropoutrate attndropout drop dropoutp attnpdrop dropoutprob attentiondropout attndrop "
     "attentionprobsdropoutprob dropoutprobability pdrop dropprob attdropout dropouta droprate attentiondropoutrate attnp "
     "attndropoutrate pdropout keyattndropout dprob attdrop dropoutattn dr attndropoutprob attentiondropoutprob",
@@ -62,13 +62,13 @@ SIZES: dict[str, str] = {name: symbol for symbol, names in _SIZES.items() for na
 
 _INPUTS: dict[str, str] = {
     "x": "输入 x hiddenstates inputs tokens src input inp xs hiddenstate inputtensor seq sequence embeddings tgt data "
-    "features embedded emb h xin tensor qkv inputembeddings target embeds y_",
+    "features embedded emb h xin tensor qkv inputembeddings target embeds y_ fromtensor",
     "q": "查询 q query queries qs xq queryinput qinput qx queriesin queryseq tgtq querystates qin",
     "k": "键 k key keys ks xk keyinput kinput kx keyseq keystates kin",
     "v": "值 v value values vs val vals xv valueinput vinput vx valueseq valuestates vin",
     "context": "annotations context "
     "encoderhiddenstates states memory kv keyvaluestates keyvalue y encoderoutput ctx cond encoderoutputs enc "
-    "xkv keyvalues encodings encoded z encoderout source x2 xkv encout xenc othercontext contexts crossattentioninput",
+    "xkv keyvalues totensor encodings encoded z encoderout source x2 xkv encout xenc othercontext contexts crossattentioninput",
     "mask": "掩码 mask attnmask attentionmask srcmask tgtmask keypaddingmask paddingmask padmask validlens validlen lengths "
     "seqlens keep keepmask masks selfattnmask causalmask attmask attentionbias attnbias allowed visible contextmask "
     "encodermask encoderattentionmask memorymask srckeypaddingmask memorykeypaddingmask ignoremask m maskout vismask "
