@@ -917,3 +917,25 @@ def test_default_and_exists_of_a_file_that_is_not_here_are_the_usual_ones(shared
 
     assert right.outcome == "passed"
     assert told(wrong) == {"softmax.query_axis"}
+
+
+# ESPnet's fill (Watanabe et al., 2018), in every copy of it.
+FINFO = "float(np.finfo(torch.tensor(0, dtype=scores.dtype).numpy().dtype).min)"
+
+
+def test_the_smallest_number_of_a_numpy_that_is_not_installed_is_there(shared_engine: Engine) -> None:
+    text = "import no_such_numpy as np\n" + WIDENED.replace("            scores = scores.float()\n", "")
+    right, wrong = right_and_wrong(shared_engine, "mha", text.replace("-10000.0", FINFO), "mask == 0", "mask == 0.5")
+
+    assert right.outcome == "passed"
+    assert told(wrong)
+
+
+def test_what_sets_first_weights_in_a_file_that_is_not_here_changes_nothing(shared_engine: Engine) -> None:
+    text = "from layers import init_weight\n" + WIDENED.replace(
+        "        self.out = nn.Linear(d_model, d_model)\n",
+        "        self.out = nn.Linear(d_model, d_model)\n        init_weight(self.out)\n",
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"

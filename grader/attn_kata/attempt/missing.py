@@ -19,8 +19,11 @@ from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_N
 _PROCESSOR = ("device", "DEVICE")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
-# trunc_normal_ of timm, and others that write into a weight
-_FIRST_WEIGHTS = re.compile(r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$")
+# trunc_normal_ of timm, and others that write into a weight; init_weight of a layer
+_FIRST_WEIGHTS = re.compile(
+    r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$"
+    r"|^_?(?:init|initiali[sz]e|reset)_(?:\w+_)?(?:weights?|param(?:eter)?s?|linear|module|layer)$|^weights?_init$"
+)
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
 
@@ -158,6 +161,7 @@ def close(namespace: dict[str, Any]) -> None:
     for name in ("np", "numpy"):
         if isinstance(namespace.get(name), Missing):
             namespace[name] = _Numbers(name)
+            torch.Tensor.numpy = _without_numpy  # type: ignore[method-assign, assignment]
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
@@ -285,6 +289,20 @@ class _Numbers(Missing):
     floor = staticmethod(math.floor)
     power = staticmethod(math.pow)
     inf, pi, e = math.inf, math.pi, math.e
+
+    @staticmethod
+    def finfo(dtype: Any) -> Any:
+        """As in ESPnet: `numpy.finfo(torch.tensor(0, dtype=scores.dtype).numpy().dtype).min`."""
+        import torch
+
+        return torch.finfo(dtype)
+
+
+def _without_numpy(tensor: Any) -> Any:
+    """A tensor in the place of an array of NumPy, which has the same dtype and shape. Raises what torch raises."""
+    if tensor.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return tensor
 
 
 def _copies(module: Any, count: int) -> Any:
