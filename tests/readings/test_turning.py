@@ -76,3 +76,23 @@ def test_that_positions_have_no_effect_is_said(text, is_said, shared_engine):
 
     assert report.passed, report.ungraded_because
     assert any("the positions have no effect" in note for note in report.reading["notes"]) == is_said
+
+
+BOTH = edited(
+    ATTEND,
+    ("def apply_rotary_emb(x, angles):", "def turned(x, angles):"),
+    (
+        "\nclass Attend",
+        "\ndef apply_rotary_emb(xq, xk, angles):\n    return turned(xq, angles), turned(xk, angles)\n\nclass Attend",
+    ),
+    (TURN, "        q, k = apply_rotary_emb(q, k, angles)\n"),
+)
+
+
+@pytest.mark.parametrize("of_keys", ["xk", "xq"])
+def test_that_what_turns_both_makes_the_keys_of_the_queries_is_said(of_keys, shared_engine):
+    text = edited(BOTH, ("turned(xq, angles), turned(xk, angles)", f"turned(xq, angles), turned({of_keys}, angles)"))
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert any("project.query_for_key" in note for note in report.reading["notes"]) == (of_keys == "xq")

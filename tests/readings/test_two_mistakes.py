@@ -114,9 +114,9 @@ def test_a_right_definition_does_not_hide_two_mistakes_of_the_likelier_one(share
     assert told(report) == {"scale.missing", "split.no_transpose"}
 
 
-def test_scores_that_a_mask_makes_float32_are_named_where_all_that_fails_raises(shared_engine):
+def test_scores_that_a_mask_makes_float32_are_a_convention_as_all_of_float32_is(shared_engine):
     text = ATTEND.replace("scores.masked_fill(mask == 0", "scores.float().masked_fill(mask == 0")
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
-    assert report.outcome == "failed", report.ungraded_because
-    assert told(report) == {"numerics.forced_float32"}
+    assert report.outcome == "passed", report.ungraded_because
+    assert any("numerics.forced_float32" in note for note in report.reading["notes"])

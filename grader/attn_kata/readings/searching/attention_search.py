@@ -96,7 +96,7 @@ def run(
         notes=(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition),
-            *([turning.NO_EFFECT] if ranked.answers and turning.without_effect(search, ranked.reading) else []),
+            *(turning.notes(search, ranked.reading) if ranked.answers else []),
         ),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )

@@ -1,4 +1,4 @@
-"""Whether rotary positions, which the reading of an attention leaves out, have any effect in the code."""
+"""What rotary positions do in the code, which the reading of an attention leaves out: no more than a note tells of it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ from attn_kata.readings.searching.search import Search
 NO_EFFECT = (
     "Its rotary positions are left out. With them, the last token gets the same result in whichever order the others come: "
     "the positions have no effect. This is rope.positions_ignored; or rope.head_axis, where the heads stand before the size"
+)
+KEYS_LOST = (
+    "Its rotary positions are left out. With them, the layer of the keys has no effect: what turns q and k makes both of the "
+    "queries. This is project.query_for_key"
 )
 # What stands for positions, or for a rotation, that others make.
 _OF_OTHERS = ("positions", "places", "like", "base", "no_turn")
@@ -45,31 +49,50 @@ def _unturned(turn):
 """
 
 
-def without_effect(search: Search, reading: Reading) -> bool:
-    """Whether the code turns q and k by its own rotations, and the order of the tokens makes no difference all the same.
-
-    False where that cannot be seen.
-    """
-    given = any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
+def notes(search: Search, reading: Reading) -> list[str]:
+    """What the code's own rotations of q and k do wrong, in sentences; [] where that cannot be seen."""
     others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
     if not reading.unturned or others or not search.contract.is_self or reading.one_length:
-        return False
+        return []
     said = _asked(search, reading, _SAYS)
     if said is None or not any(_CALLED in one.text for one in said.raised):
-        return False
+        return []
+    given = any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     turned = _asked(search, reading, _TURNS, of_positions=given)
-    output = None if turned is None else next((one.output for one in turned.answers), None)
-    if not isinstance(output, torch.Tensor):
-        return False
+    output = _first(turned)
+    if output is None:
+        return []
     first, second = output[:, -1]
-    return torch.allclose(first, second, rtol=_ALIKE, atol=_ALIKE)
+    found = [NO_EFFECT] * _equal(first, second)
+    layer = search.contract.layers.get("k")
+    if layer is not None:
+        negated = _first(_asked(search, reading, _TURNS, of_positions=given, negated=f"{layer.name}.weight"))
+        found += [KEYS_LOST] * (negated is not None and _equal(output, negated))
+    return found
 
 
-def _asked(search: Search, reading: Reading, turn: str, *, of_positions: bool = False) -> ProbeResults | None:
-    """What the code answers for tokens in two orders, with `turn` in the place of what leaves its rotations out; or None."""
+def _first(asked: ProbeResults | None) -> torch.Tensor | None:
+    """The first output, if it is a tensor."""
+    output = None if asked is None else next((one.output for one in asked.answers), None)
+    return output if isinstance(output, torch.Tensor) else None
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.allclose(one, other, rtol=_ALIKE, atol=_ALIKE)
+
+
+def _asked(
+    search: Search, reading: Reading, turn: str, *, of_positions: bool = False, negated: str = ""
+) -> ProbeResults | None:
+    """What the code answers for tokens in two orders, with `turn` in the place of what leaves its rotations out; or None.
+
+    `negated` names a parameter that is multiplied with -1.
+    """
     limits = search.limits(reading).without_mask()
     pipeline = next(limits.pipeline(one) for one in search.pipelines if one.entry == search.contract.entry)
     probe = next((_in_two_orders(one) for one in pipeline.probes() if one.sizes.get("D", 1) % 2 == 0), None)
+    if probe is not None and negated:
+        probe = replace(probe, stronger={**probe.stronger, negated: -probe.stronger.get(negated, 1.0)})
     text = adapter.source_of(reading, search.contract).replace(positions.UNTURNED, turn)
     text = text.replace(positions.ANGLES_OF_0, positions.ANGLES) if of_positions else text
     if probe is None or search.attempt.adapt(text).status != wire.OK:
