@@ -939,3 +939,23 @@ def test_what_sets_first_weights_in_a_file_that_is_not_here_changes_nothing(shar
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed"
+
+
+READY_MADE = """
+class SelfAttention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0]
+
+"""
+
+
+def test_of_two_attentions_the_one_that_is_written_is_meant(shared_engine: Engine) -> None:
+    own = WIDENED.replace("class MultiHeaded(", "class OwnAttention(")
+    report = shared_engine.grade("mha", (HEAD + READY_MADE + own).encode(), attempt="mine.py", reads=True)
+
+    assert (report.outcome, report.reading["entry"]) == ("passed", "OwnAttention")
+    assert report.reading["candidates"] == ["SelfAttention"]

@@ -52,7 +52,7 @@ def whole_blocks(structure: Structure) -> list[Definition]:
 
 
 def attentions_first(structure: Structure) -> list[Definition]:
-    """The definitions that may be an attention, the likeliest first; behind them the blocks that are named like one.
+    """The definitions that may be an attention, the likeliest first; behind them those that hold torch's, and blocks.
 
     A block without layers for q, k and v of its own holds the attention that is meant.
     """
@@ -63,7 +63,13 @@ def attentions_first(structure: Structure) -> list[Definition]:
         for one in block_like(structure)
         if one not in inner and any(one.uses(each) for each in inner) and _has_mlp(one, structure)
     ]
-    return sorted(found, key=lambda one: one.name in whole)
+    return sorted(found, key=lambda one: (one.name in whole, _holds_ready_made(one)))
+
+
+def _holds_ready_made(definition: Definition) -> bool:
+    """Whether it has torch's attention and none of its own."""
+    code = code_of(definition.text)
+    return "MultiheadAttention(" in code and re.search(r"softmax|\.exp\(", code) is None
 
 
 def _has_mlp(definition: Definition, structure: Structure) -> bool:
