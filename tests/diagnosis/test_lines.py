@@ -148,7 +148,14 @@ SCALE = [
     ("scale.value_dim", sdpa("return (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1) @ v")),
     ("scale.embed_dim", mha(SPLIT + "w = (q / math.sqrt(E)) @ k.mT\nw = (w / math.sqrt(T)).softmax(-1)\n" + MERGE)),
     ("scale.no_sqrt", sdpa("s = q * q.size(-1) ** -0.5\ns = s @ k.mT * q.size(-1) ** -0.5\nreturn s.softmax(-1) @ v")),
-    ("scale.missing", sdpa("return (q @ k.mT).softmax(-1) @ v")),
+    ("scale.missing", sdpa("s = q @ k.mT  # HERE\nreturn s.softmax(-1) @ v")),
+    ("scale.missing", sdpa("kT = k.transpose(-2, -1)\ns = torch.matmul(q, kT)  # HERE\nreturn s.softmax(-1) @ v")),
+    ("scale.missing", sdpa('s = torch.einsum("...qd,...kd->...qk", q, k)  # HERE\nreturn s.softmax(-1) @ v')),
+    ("scale.missing", mha("q, k = x @ self.a.T, x @ self.b.T\ns = q @ k.mT  # HERE\nreturn s.softmax(-1) @ x")),
+    ("additive.no_tanh", mha("both = self.a(q)[:, None] + self.b(k)  # HERE\nreturn self.v(both).softmax(1) @ k")),
+    ("additive.no_tanh", mha("n = 1 + T\nboth = self.a(q) + self.b(k)  # HERE\nreturn self.v(both).softmax(1) @ k")),
+    ("additive.no_tanh", mha("both = self.a(q) + self.b(k) + self.c\nreturn self.v(both).softmax(1) @ k")),
+    ("scale.missing", sdpa("s = (a @ b.mT) + (c @ d.mT)\nreturn s.softmax(-1) @ v")),
     ("scale.embed_dim", mha(SPLIT + "w = (q @ k.mT).softmax(-1)\n" + MERGE)),
     # Code that is not run is not looked at.
     (

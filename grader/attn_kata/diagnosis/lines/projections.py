@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, line, number, on_self, only_line, other_arguments, role, subject
-from attn_kata.diagnosis.lines.values import is_transposed
+from attn_kata.diagnosis.lines.syntax import callee, line, number, on_self, only_line, role, subject
+from attn_kata.diagnosis.lines.values import is_transposed, products
 
 
 def _projected(program: Program) -> Iterator[tuple[ast.AST, str, str]]:
@@ -136,19 +136,6 @@ def output_missing(program: Program) -> int | None:
             and node.value is not None
         ]
     )
-
-
-def products(program: Program) -> list[tuple[ast.AST, ast.expr, ast.expr]]:
-    """The live matrix products, as (node, left, right)."""
-    found: list[tuple[ast.AST, ast.expr, ast.expr]] = []
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            found.append((node, node.left, node.right))
-        elif isinstance(node, ast.Call) and callee(node) in ("matmul", "bmm", "mm", "baddbmm"):
-            left, others = subject(node), other_arguments(node)
-            if left is not None and others:
-                found.append((node, left, others[0]))
-    return found
 
 
 def mix_keys(program: Program) -> int | None:

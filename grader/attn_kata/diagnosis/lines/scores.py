@@ -22,7 +22,7 @@ from attn_kata.diagnosis.lines.syntax import (
     role,
     subject,
 )
-from attn_kata.diagnosis.lines.values import is_mask, is_number, power
+from attn_kata.diagnosis.lines.values import is_mask, is_number, is_transposed, power, products
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +151,35 @@ def after_softmax(program: Program) -> int | None:
 def unwanted(program: Program) -> int | None:
     """The line of the one division by a root."""
     return only_line([one.node for one in scalings(program) if one.exponent == -0.5])
+
+
+def unscaled(program: Program) -> int | None:
+    """The line of the one product of queries with transposed keys, where the division is missing."""
+    every = [(node, _named(left)) for node, left, right in products(program) if is_transposed(program.resolved(right))]
+    made = [node for node, named in every if named == "q"] or [node for node, _ in every]
+    if not made:  # einsum("bqd,bkd->bqk", q, k)
+        calls = [call for call in program.calls() if callee(call) == "einsum"]
+        made = [call for call in calls if [_named(one) for one in call.args[1:3]] == ["q", "k"]]
+    return line(made[0]) if len(made) == 1 else None
+
+
+def summed(program: Program) -> int | None:
+    """The line of the one sum of two tensors, of which additive attention takes tanh."""
+    sums = [
+        node
+        for node in program.each(ast.BinOp)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and not any(is_number(program, side) or is_mask(program, side) for side in (node.left, node.right))
+    ]
+    return line(sums[0]) if len(sums) == 1 else None
+
+
+def _named(node: ast.expr) -> str:
+    """The role that the name of a tensor, or of what a chain of methods begins with, tells; "" for none."""
+    while isinstance(node, ast.Call) and is_method(node):
+        node = subject(node) or node.func
+    return role(node.id) if isinstance(node, ast.Name) else ""
 
 
 # --------------------------------------------------------------------------------------------------------- softmax

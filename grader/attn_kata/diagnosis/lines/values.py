@@ -327,3 +327,16 @@ def is_parameter(program: Program, node: ast.expr) -> bool:
     """Whether a name is an unchanged parameter of a function."""
     binding = program.binding(node) if isinstance(node, ast.Name) else None
     return binding is not None and isinstance(binding.node, ast.arg)
+
+
+def products(program: Program) -> list[tuple[ast.AST, ast.expr, ast.expr]]:
+    """The live matrix products, as (node, left, right)."""
+    found: list[tuple[ast.AST, ast.expr, ast.expr]] = []
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            found.append((node, node.left, node.right))
+        elif isinstance(node, ast.Call) and callee(node) in ("matmul", "bmm", "mm", "baddbmm"):
+            left, others = subject(node), other_arguments(node)
+            if left is not None and others:
+                found.append((node, left, others[0]))
+    return found
