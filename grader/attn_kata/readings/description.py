@@ -91,6 +91,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             "It takes a batch of one size only, and it is graded with one sample at a time. With another batch it raises. "
             "The contract asks for a batch of any size"
         )
+    if reading.by_token:
+        notes.append(
+            "It takes one token at a time and keeps the keys of earlier ones. It is called for each token in turn, "
+            "so it hides later keys"
+        )
     if reading.square:
         notes.append(
             "It takes only as many queries as keys, and it is graded like that. "
@@ -323,6 +328,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["what it puts on a GPU stays on the processor"] * reading.processor
     found += ["what it casts to half precision stays as it is"] * reading.full_precision
     found += ["a batch of one only"] * reading.one_sample
+    found += ["one token at a time"] * reading.by_token
     found += ["rounds"] * reading.unrounded
     found += ["its lazy layers are as wide as x"] * reading.lazy
     found += ["its mask hides queries too"] * reading.hides_queries

@@ -38,6 +38,7 @@
     one_head      whether it has one head only                           one_head=yes
     one_length    whether it is built anew for each length               one_length=yes
     one_sample    whether it takes a batch of one only                   one_sample=yes
+    by_token      whether it takes one token, and keeps earlier keys     by_token=yes
     registered    attributes that hold layers in a plain list, or
                   weights as plain tensors                               registered=heads
     even          whether it takes only heads of an even size            even=yes
@@ -208,6 +209,7 @@ class Reading:
     one_head: bool = False
     one_length: bool = False
     one_sample: bool = False
+    by_token: bool = False
     even: bool = False
     joins: bool = False
     processor: bool = False
@@ -358,6 +360,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "one_head",
         "one_length",
         "one_sample",
+        "by_token",
         "even",
         "joins",
         "processor",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 from attn_kata.readings.adapters import laying
 from attn_kata.readings.adapters.given_masks import as_taken, where_given
@@ -74,6 +75,23 @@ def source(reading: Reading, contract: Contract) -> str:
         body += ["", *_BATCH_FIRST]
     text = f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
     return text + (_one_by_one(contract) if reading.one_sample else "")
+
+
+def _by_token(reading: Reading, x: str) -> list[str]:
+    """The lines that call code with one token after the other, for code that keeps the keys of earlier ones."""
+    call = tuple((name, "place" if value == "0" else value) for name, value in reading.call)
+    return [
+        f"whole, outs = {x}, []",
+        "for place in range(whole.shape[1]):",
+        f"    {x} = whole[:, place : place + 1]",
+        *(f"    {line}" for line in positions.call_lines(call, (), x)),
+        # It writes into them, and the backward pass needs what was there.
+        *(f"    self.theirs.{name} = self.theirs.{name}.clone()" for name in reading.caches),
+        f"    outs.append({reading.part(f'self.theirs({arguments(replace(reading, call=call))})')})",
+        "if not isinstance(outs[0], _torch.Tensor):",
+        "    return outs[0]",
+        f"{x}, out = whole, _torch.cat(outs, dim=1)",
+    ]
 
 
 def _one_by_one(contract: Contract) -> str:
@@ -202,8 +220,10 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines += [f"{name} = {name}.transpose(1, 2).contiguous(){column}" for name in places]
     if reading.globals:
         lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
-    lines += positions.call_lines(reading.call, reading.caches, first)
-    if reading.dims == 2:  # one sample at a time
+    lines += positions.call_lines(() if reading.by_token else reading.call, reading.caches, first)
+    if reading.by_token:
+        lines += _by_token(reading, first)
+    elif reading.dims == 2:  # one sample at a time
         together = ", ".join(inputs)
         each = f"{together} in zip({together})" if len(inputs) > 1 else f"{first} in {first}"
         lines += [
@@ -216,7 +236,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append(f"out = self.theirs({arguments(reading)})")
     if len(reading.places) > 1:
         lines.append(f"weights = {reading.part('out', 1)}")
-    if reading.places and reading.dims != 2:
+    if reading.places and reading.dims != 2 and not reading.by_token:
         lines.append(f"out = {reading.part('out')}")
     elif contract.returns:
         lines += ["if not isinstance(out, _torch.Tensor):", "    return out, weights"]

@@ -198,7 +198,9 @@ class DefinitionSearch:
             called = with_own if self.parameter is not None else with_own + called
         # Of a learned score and a padding mask, keys are hidden for all queries alike; a causal cross-attention is refused.
         may_be_causal = not contract.causal and (contract.mask != "keys" or contract.is_cross)
-        if "causal" not in self.given and may_be_causal and triangles.always_causal(definition, structure):
+        if "causal" not in self.given and may_be_causal and self.given.get("by_token"):
+            called = [replace(one, causal=True) for one in called]  # later tokens have not come yet
+        elif "causal" not in self.given and may_be_causal and triangles.always_causal(definition, structure):
             called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
         if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
             called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]

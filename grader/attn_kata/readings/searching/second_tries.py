@@ -1,4 +1,4 @@
-"""What is tried once more in another way: on the processor, without casts to half precision, one sample at a time."""
+"""What is tried once more in another way: on the processor, without casts to half precision, by sample, by token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from attn_kata.readings.candidates import building
+from attn_kata.readings.candidates import building, positions
 from attn_kata.readings.searching.behaviour import Ranked
 from attn_kata.readings.searching.search import MOST_MISTAKES
 
@@ -45,9 +45,16 @@ def is_of_one_sample(one: DefinitionSearch, found: Ranked | None, _: list[str]) 
     return raises_without and _ONE_SAMPLE.search(one.code) is not None
 
 
+def is_by_token(one: DefinitionSearch, found: Ranked | None, _: list[str]) -> bool:
+    """Whether it gives no answer, and keeps keys from call to call: it may take one token at a time."""
+    silent = found is None or not found.answers
+    return silent and one.contract.is_module and one.contract.is_self and bool(positions.caches(one.definition))
+
+
 # The field of the reading that each of them sets, in the order in which they are tried.
 WAYS: dict[str, Callable[[DefinitionSearch, Ranked | None, list[str]], bool]] = {
     "processor": wants_gpu,
     "full_precision": is_in_half,
     "one_sample": is_of_one_sample,
+    "by_token": is_by_token,
 }

@@ -52,7 +52,7 @@ def _unturned(turn):
 def notes(search: Search, reading: Reading) -> list[str]:
     """What the code's own rotations of q and k do wrong, in sentences; [] where that cannot be seen."""
     others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
-    if not reading.unturned or others or not search.contract.is_self or reading.one_length:
+    if not reading.unturned or others or not search.contract.is_self or reading.one_length or reading.by_token:
         return []
     said = _asked(search, reading, _SAYS)
     if said is None or not any(_CALLED in one.text for one in said.raised):
