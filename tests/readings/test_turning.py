@@ -96,3 +96,27 @@ def test_that_what_turns_both_makes_the_keys_of_the_queries_is_said(of_keys, sha
 
     assert report.passed, report.ungraded_because
     assert any("project.query_for_key" in note for note in report.reading["notes"]) == (of_keys == "xq")
+
+
+TABLE_ELSEWHERE = edited(
+    BOTH,
+    (BOTH[BOTH.index("def make_angles") : BOTH.index("def turned")], "from llama.rope import precompute_freqs_cis\n\n"),
+    ("angles = make_angles(self.d, 64)", "angles = self.freqs_cis[:T]"),
+    (
+        "        self.w_q, self.w_k",
+        "        self.freqs_cis = precompute_freqs_cis(self.d, 64)\n        self.w_q, self.w_k",
+    ),
+)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["the table", "the table and the rotation"])
+def test_angles_that_a_file_makes_which_is_not_here_are_left_out_too(elsewhere, shared_engine):
+    text = TABLE_ELSEWHERE
+    if elsewhere:
+        text = text.replace("import precompute", "import apply_rotary_emb, precompute")
+        begin = text.index("def turned")
+        text = text[:begin] + text[text.index("class Attend") :]
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert "its rotary positions are left out" in report.reading["departures"]

@@ -171,6 +171,9 @@ def angles(definition: Definition, structure: Structure) -> tuple[str, ...]:
         inner = structure.find(maker)
         if inner is not None and _TURNS.search(maker) and not _turns(inner):
             made.append(path)
+    text = structure.text(definition)
+    tables = [one for one in structure.imports if _ANGLES.search(one) or (_TURNS.search(one) and _TABLES.search(one))]
+    made += [one for one in tables if re.search(rf"\b{re.escape(one)}\(", text)]
     return tuple(dict.fromkeys(made))
 
 
@@ -231,7 +234,9 @@ def angle_lines(names: tuple[str, ...], *, built: bool) -> list[str]:
     return [
         "    known = _theirs.forward.__globals__",
         f"    for name in {names!r}:",
-        "        if callable(known.get(name)) and type(known[name]).__name__ != 'Missing':",
+        "        if type(known.get(name)).__name__ == 'Missing':",
+        "            known[name] = _NoTurn()",
+        "        elif callable(known.get(name)):",
         "            known[name] = _of_any_size(known[name])",
     ]
 

@@ -53,7 +53,8 @@ _SIZES: dict[str, str] = {
     "projectionbias normfirst prenorm normalizebefore prelayernorm",
     "False": "causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
-    "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary",
+    "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary "
+    "inference isinference",
     "None": "device dtype normlayer mask layerid layeridx layer layernum rope rotary scale qkscale",
     "sqrt(D)": "temperature temp sqrtdk sqrtd sqrtheaddim",
     "1/sqrt(D)": "invsqrtdk invsqrtd invsqrtheaddim invsqrtdim invscale rsqrtdk rsqrtheaddim",
