@@ -10,6 +10,7 @@ import contextlib
 import re
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ _READS_A_TYPE = re.compile(rb"\.type\b(?!\s*\()")  # as in x.device.type
 # As in torch.FloatTensor([1.0]): no function mode sees it.
 _LEGACY_CONSTRUCTOR = re.compile(rb"\b(?:Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)?Tensor\s*\(")
 
+_ADAPTER = "adapter"  # the module that the adapter of code by other names is
 _HOLDERS = frozenset((Tensor, list, tuple, dict))  # what may be or hold a plain tensor
 _MOVE_ALONG = frozenset(("_parameters", "_buffers", "_modules"))  # the attributes of a module that move with it
 
@@ -154,7 +156,8 @@ class Executor:
 
     def _adapt(self, request: Adapt) -> Content:
         """Run the adapter, which may use and shadow every name of the attempt."""
-        adapter = dict(self._namespace.__dict__)
+        adapter = dict(self._namespace.__dict__) | {"__name__": _ADAPTER}
+        warnings.filterwarnings("ignore", module=f"^{_ADAPTER}$")  # they say nothing of the attempt's own lines
         exec(compile(wire.storage_bytes(request.tensors[0]), "<adapter>", "exec", dont_inherit=True), adapter)
         self._adapter = adapter
         return (), ()
