@@ -959,3 +959,29 @@ def test_of_two_attentions_the_one_that_is_written_is_meant(shared_engine: Engin
 
     assert (report.outcome, report.reading["entry"]) == ("passed", "OwnAttention")
     assert report.reading["candidates"] == ["SelfAttention"]
+
+
+CALLS_TORCHS = """
+class Attend(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.h = heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (part.view(B, T, self.h, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1)
+        return self.out(mixed.transpose(1, 2).reshape(B, T, E))
+"""
+
+
+@pytest.mark.parametrize(("rate", "is_said"), [("0.1", True), ("0.0", False), ("0.1 * self.training", False)])
+def test_where_no_mistake_is_named_the_report_says_what_a_line_shows(
+    rate: str, is_said: bool, shared_engine: Engine
+) -> None:
+    text = CALLS_TORCHS.replace("dropout_p=0.1", f"dropout_p={rate}")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert (report.outcome, report.diagnosis) == ("failed", [])
+    assert any("dropout.always" in note for note in report.notes) == is_said

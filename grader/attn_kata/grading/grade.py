@@ -219,6 +219,9 @@ class _Grading:
             if doubt is not None:
                 entry = self._read.chosen.reading.entry
                 return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry))
+            if not diagnosed.diagnoses:  # a line may still say it
+                anyway = self._read.source.wrong_anyway(self._read.chosen.reading.entry)
+                diagnosed = replace(diagnosed, notes=[*diagnosed.notes, *anyway])
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:

@@ -78,12 +78,12 @@ def drawn_once(program: Program) -> int | None:
 
 
 def ready_made_without_a_mode(program: Program) -> list[ast.Call]:
-    """The calls of torch's ready-made attention that drop weights in eval() too: `dropout_p=self.p`, whatever the mode."""
+    """The calls of torch's ready-made attention that drop weights in eval() too: `dropout_p=self.p` or `dropout_p=0.1`."""
     found = []
     for call in program.calls():
         rate = keyword(call, "dropout_p") if callee(call) == "scaled_dot_product_attention" else None
         around = program.function(call)
-        if rate is None or around is None or not ast.unparse(rate).startswith("self."):
+        if rate is None or around is None or not ((number(rate) or 0) > 0 or ast.unparse(rate).startswith("self.")):
             continue
         if not re.search(r"\btraining\b|\.eval\(", ast.unparse(program.owner(call) or around)):
             found.append(call)
