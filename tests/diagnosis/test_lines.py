@@ -1128,3 +1128,31 @@ def test_a_source_in_another_encoding_is_read_as_python_reads_it() -> None:
 
 def test_an_unknown_mistake_has_no_line() -> None:
     assert lines.find("no.such", b"x = 1\n") is None
+
+
+READS = "class A(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.heads = n\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (READS + "    def forward(self, x):\n        return x * self.n_heads\n", [6]),
+        (READS + "    def forward(self, x):\n        return x * self.heads if self.training else self.eval()\n", []),
+        (READS + "    n_heads: int = 3\n    def forward(self, x):\n        return x * self.n_heads\n", []),
+        (
+            READS
+            + "        self.register_buffer('mask', n)\n    def forward(self, x):\n        return x * self.mask\n",
+            [],
+        ),
+        (READS + "        setattr(self, 'a' + 'b', n)\n    def forward(self, x):\n        return x * self.ab\n", []),
+        (
+            READS
+            + "    def more(self):\n        return 1\n    def forward(self, x):\n        return x * self.more()\n",
+            [],
+        ),
+        (READS + "    def forward(self, x):\n        return x * self.cache\n\nmodel = A(2)\nmodel.cache = 3\n", []),
+        (READS.replace("nn.Module", "Base") + "    def forward(self, x):\n        return x * self.n_heads\n", []),
+    ],
+)
+def test_an_attribute_that_nothing_sets_is_found(source: str, expected: list[int]) -> None:
+    assert lines.read_what_nothing_sets(source.encode()) == expected

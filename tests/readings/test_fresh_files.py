@@ -985,3 +985,16 @@ def test_where_no_mistake_is_named_the_report_says_what_a_line_shows(
 
     assert (report.outcome, report.diagnosis) == ("failed", [])
     assert any("dropout.always" in note for note in report.notes) == is_said
+
+
+def test_an_attribute_that_nothing_sets_on_a_path_that_is_not_tried_is_said(shared_engine: Engine) -> None:
+    text = CALLS_TORCHS.replace("dropout_p=0.1", "attn_mask=self.bias if T > 99 else None").replace(
+        "F.scaled_dot_product_attention", "weighted"
+    )
+    text = (
+        "\ndef weighted(q, k, v, attn_mask):\n    return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v\n" + text
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert any("reads an attribute that nothing in the file sets" in note for note in report.notes)

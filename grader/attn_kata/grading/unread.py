@@ -30,6 +30,10 @@ WRONG_LINES: tuple[tuple[str, Callable[[bytes], list[int]]], ...] = (
         "moves the heads before the tokens with a view and no transpose, which mixes both (split.no_transpose)",
         lines.put_heads_before_time,
     ),
+    (
+        "reads an attribute that nothing in the file sets, `{text}` (python.undefined_name)",
+        lines.read_what_nothing_sets,
+    ),
     ("scales by the number of heads, not by the size of a head (scale.heads)", lines.scale_by_heads),
     (
         "drops weights in eval() too, as its dropout_p does not ask for self.training (dropout.always)",

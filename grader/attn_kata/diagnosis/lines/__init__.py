@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 
 from attn_kata.diagnosis import own_exceptions
 from attn_kata.diagnosis.lines import (
+    attributes,
     axes,
     dropout,
     groups,
@@ -91,6 +92,11 @@ def put_heads_before_time(source: bytes) -> list[int]:
 def scale_by_heads(source: bytes) -> list[int]:
     """The lines that make a scale of the number of heads."""
     return _lines_of(scores.by_heads, source)
+
+
+def read_what_nothing_sets(source: bytes) -> list[int]:
+    """The lines where a class of `source` reads an attribute of its own that nothing in `source` sets."""
+    return _lines_of(attributes.never_set, source)
 
 
 def return_nothing(source: bytes) -> list[int]:
