@@ -988,7 +988,7 @@ def test_where_no_mistake_is_named_the_report_says_what_a_line_shows(
 
 
 def test_an_attribute_that_nothing_sets_on_a_path_that_is_not_tried_is_said(shared_engine: Engine) -> None:
-    text = CALLS_TORCHS.replace("dropout_p=0.1", "attn_mask=self.bias if T > 99 else None").replace(
+    text = CALLS_TORCHS.replace("dropout_p=0.1", "attn_mask=self.bias if T > 9999 else None").replace(
         "F.scaled_dot_product_attention", "weighted"
     )
     text = (
