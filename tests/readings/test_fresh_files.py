@@ -998,3 +998,29 @@ def test_an_attribute_that_nothing_sets_on_a_path_that_is_not_tried_is_said(shar
 
     assert report.outcome == "passed"
     assert any("reads an attribute that nothing in the file sets" in note for note in report.notes)
+
+
+STARRED = """
+from Source.Settings import *
+
+
+class MultiHeadAttention(pl.LightningModule):
+    def __init__(self, d_model, num_head):
+        super().__init__()
+        self.h, self.d = num_head, d_model // num_head
+        self.layers = clones(module_to_be_cloned=nn.Linear(d_model, d_model), n_clones=4)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (layer(x).view(B, T, self.h, self.d).transpose(1, 2) for layer in self.layers[:3])
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.layers[3]((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_a_base_class_and_copies_of_files_that_are_not_here_are_the_usual_ones(shared_engine: Engine) -> None:
+    text = "from helpers import clones\n" + STARRED
+    right, wrong = right_and_wrong(shared_engine, "mha", text, " / math.sqrt(self.d)", "")
+
+    assert right.outcome == "passed"
+    assert told(wrong) == {"scale.missing"}

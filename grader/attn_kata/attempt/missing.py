@@ -24,6 +24,7 @@ _FIRST_WEIGHTS = re.compile(
     r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$"
     r"|^_?(?:init|initiali[sz]e|reset)_(?:\w+_)?(?:weights?|param(?:eter)?s?|linear|module|layer)$|^weights?_init$"
 )
+_TRAINER = "pl"  # PyTorch Lightning, as it is always called: a base class
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
 
@@ -114,6 +115,7 @@ def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> N
     for alias in statement.names:
         if alias.name == "*":
             fill_usual(namespace)
+            namespace.setdefault(_TRAINER, Missing(_TRAINER))
             continue
         name = alias.asname or alias.name.partition(".")[0]
         is_of_words = isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == (
@@ -305,13 +307,15 @@ def _without_numpy(tensor: Any) -> Any:
     return tensor
 
 
-def _copies(module: Any, count: int) -> Any:
-    """As many copies of a module, in a list."""
+def _copies(*given: Any, **named: Any) -> Any:
+    """As many copies of a module, in a list, whatever the parameters are called and in which order they come."""
     import copy
 
     from torch import nn
 
-    return nn.ModuleList([copy.deepcopy(module) for _ in range(count)])
+    values = [*given, *named.values()]
+    module = next(one for one in values if isinstance(one, nn.Module))
+    return nn.ModuleList([copy.deepcopy(module) for one in values if type(one) is int for _ in range(one)])
 
 
 def _base() -> type:

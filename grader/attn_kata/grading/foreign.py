@@ -103,7 +103,8 @@ class Read:
             return self
         mask = self.chosen.reading.mask
         ties = tuple(one for one in self.chosen.ties if replace(one, mask=mask) != self.chosen.reading)
-        return replace(self, chosen=replace(self.chosen, settled=True, ties=ties))
+        notes = tuple(one for one in self.chosen.notes if "mask.broadcast" not in one)  # of shapes that it never meets
+        return replace(self, chosen=replace(self.chosen, settled=True, ties=ties, notes=notes))
 
     def in_their_names(self, diagnosed: Diagnosed) -> Diagnosed:
         """The diagnosis with the lines of the source and the names that the code has."""
