@@ -1024,3 +1024,32 @@ def test_a_base_class_and_copies_of_files_that_are_not_here_are_the_usual_ones(s
 
     assert right.outcome == "passed"
     assert told(wrong) == {"scale.missing"}
+
+
+FLAGGED = """
+class Attend(nn.Module):
+    def __init__(self, width, heads, inference):
+        super().__init__()
+        self.h, self.d, self.inference = heads, width // heads, inference
+        self.wq, self.wk = nn.Linear(width, width), nn.Linear(width, width)
+        self.wv, self.wo = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (layer(x).view(B, T, self.h, self.d).transpose(1, 2) for layer in (self.wq, self.wk, self.wv))
+        if self.inference:
+            v = k
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.wo((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_the_path_of_a_flag_that_is_off_is_said_not_to_be_tried(shared_engine: Engine) -> None:
+    with_flag, without = (
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (FLAGGED, WIDENED.replace("scores = scores.float()", "pass"))
+    )
+
+    assert with_flag.outcome == without.outcome == "passed"
+    assert any("with inference = True is not tried" in note for note in with_flag.reading["notes"])
+    assert not any("is not tried" in note for note in without.reading["notes"])

@@ -115,6 +115,18 @@ def of_far_tokens(one: DefinitionSearch) -> list[str]:
     )
 
 
+def of_other_path(one: DefinitionSearch, reading: Reading) -> list[str]:
+    """A note for a flag that has no default and is off: what the code does where it is on was not tried."""
+    asked = {parameter.name for parameter in one.definition.build if parameter.default is None}
+    off = [name for name, value in reading.build if value == "False" and name in asked]
+    read = [
+        name
+        for name in off
+        if re.search(rf"\bif\b[^\n]*\b{re.escape(name)}\b|\b{re.escape(name)}\b[^\n]* else ", one.code)
+    ]
+    return [f"It is built with {name} = False. What it does with {name} = True is not tried" for name in read]
+
+
 def _layers_that_do_more(one: DefinitionSearch, reading: Reading) -> str:
     """The class of the source, or of a missing import, that makes its layers and does more than multiply; or ""."""
     structure = one.search.structure
