@@ -1144,6 +1144,11 @@ READS = "class A(nn.Module):\n    def __init__(self, n):\n        super().__init
             + "        self.register_buffer('mask', n)\n    def forward(self, x):\n        return x * self.mask\n",
             [],
         ),
+        (
+            READS
+            + "        for m in n: self.register_buffer(m, n)\n    def forward(self, x):\n        return self.mask\n",
+            [],
+        ),
         (READS + "        setattr(self, 'a' + 'b', n)\n    def forward(self, x):\n        return x * self.ab\n", []),
         (
             READS

@@ -257,7 +257,9 @@ READY_MADE = "F.scaled_dot_product_attention(q, k, v, dropout_p={})"
 def test_a_path_with_ready_made_attention_that_drops_in_eval_is_said(shared_engine, rate, is_said):
     line = f"if self.fast:\n            return self.w_o({READY_MADE.format(rate)}.transpose(1, 2).reshape(B, T, E))"
     text = with_line(
-        "pass", (SCALE, f"{SCALE}\n        {line}"), ("self.h, self.d =", "self.fast, self.p = False, 0.1; self.h, self.d =")
+        "pass",
+        (SCALE, f"{SCALE}\n        {line}"),
+        ("self.h, self.d =", "self.fast, self.p = False, 0.1; self.h, self.d ="),
     )
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)

@@ -10,8 +10,11 @@ from attn_kata.diagnosis.lines.syntax import on_self
 
 _MODULES = frozenset(("nn.Module", "torch.nn.Module", "Module"))
 # What may set an attribute without its name after a dot.
-_BY_NAME = re.compile(r"[gs]etattr\(|__dict__|__slots__|locals\(|vars\(|update\(|(?:add|register)_module\(")
-_REGISTERED = re.compile(r"register_(?:buffer|parameter)\(\s*(?:name=)?'(\w+)'")
+_BY_NAME = re.compile(
+    r"[gs]etattr\(|__dict__|__slots__|locals\(|vars\(|update\(|(?:add|register)_module\("
+    r"|register_(?:buffer|parameter)\((?!(?:name=)?')"
+)
+_REGISTERED = re.compile(r"register_(?:buffer|parameter)\((?:name=)?'(\w+)'")
 
 
 def never_set(program: Program) -> list[ast.Attribute]:
