@@ -931,6 +931,16 @@ def test_the_smallest_number_of_a_numpy_that_is_not_installed_is_there(shared_en
     assert told(wrong)
 
 
+def test_an_array_of_a_numpy_that_is_not_installed_can_no_more_and_nobody_is_blamed(shared_engine: Engine) -> None:
+    text = "import no_such_numpy as np\n" + WIDENED.replace(
+        "        scores = q", "        q.detach().numpy().transpose()\n        scores = q"
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "Numpy is not available" in (report.ungraded_because or "")
+
+
 def test_what_sets_first_weights_in_a_file_that_is_not_here_changes_nothing(shared_engine: Engine) -> None:
     text = "from layers import init_weight\n" + WIDENED.replace(
         "        self.out = nn.Linear(d_model, d_model)\n",

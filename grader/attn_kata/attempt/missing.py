@@ -300,11 +300,23 @@ class _Numbers(Missing):
         return torch.finfo(dtype)
 
 
-def _without_numpy(tensor: Any) -> Any:
-    """A tensor in the place of an array of NumPy, which has the same dtype and shape. Raises what torch raises."""
+class _Array:
+    """In the place of an array of NumPy, which is not installed: its dtype and shape, and no more."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.dtype, self.shape = tensor.dtype, tuple(tensor.shape)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError("Numpy is not available")  # as torch says
+
+
+def _without_numpy(tensor: Any) -> _Array:
+    """Tensor.numpy. Raises what torch raises."""
     if tensor.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return tensor
+    return _Array(tensor)
 
 
 def _copies(*given: Any, **named: Any) -> Any:
