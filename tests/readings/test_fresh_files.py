@@ -933,7 +933,7 @@ def test_the_smallest_number_of_a_numpy_that_is_not_installed_is_there(shared_en
 
 def test_an_array_of_a_numpy_that_is_not_installed_can_no_more_and_nobody_is_blamed(shared_engine: Engine) -> None:
     text = "import no_such_numpy as np\n" + WIDENED.replace(
-        "        scores = q", "        q.detach().numpy().transpose()\n        scores = q"
+        "        scores = q", "        drawn = q.detach().numpy().transpose()\n        scores = q"
     )
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
