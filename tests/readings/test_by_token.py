@@ -7,6 +7,7 @@ from tests.readings.pairs import told
 from tests.readings.test_kinds import HEAD
 
 from attn_kata.engine.client import Engine
+from attn_kata.readings import inference
 
 # In the style of the best-known lecture on Llama: the cache is a plain tensor, and the angles come from the caller.
 ONE_TOKEN = """
@@ -99,3 +100,47 @@ def test_code_that_takes_whole_sequences_is_not_called_token_by_token(shared_eng
 
     assert report.passed, report.ungraded_because
     assert "by_token=yes" not in report.reading["flags"]
+
+
+@pytest.mark.parametrize("switch", ["no_grad", "inference_mode"])
+def test_code_for_inference_may_compute_no_gradients(switch: str, shared_engine: Engine) -> None:
+    text = ONE_TOKEN.replace("    def forward(", f"    @torch.{switch}()\n    def forward(")
+    right, wrong = (graded(shared_engine, each) for each in (text, text.replace(" / math.sqrt(self.head_dim)", "")))
+
+    assert right.passed, right.ungraded_because
+    assert "scale.missing" in told(wrong)
+
+
+TWO_COUNTS = """
+class Grouped(nn.Module):
+    def __init__(self, dim, n_q, n_kv):
+        super().__init__()
+        self.n_q, self.n_kv, self.size = n_q, n_kv, dim // n_q
+        self.wq, self.wo = nn.Linear(dim, n_q * self.size), nn.Linear(dim, dim)
+        self.wk, self.wv = nn.Linear(dim, n_kv * self.size), nn.Linear(dim, n_kv * self.size)
+
+    def forward(self, x, past=None):
+        B, T, _ = x.shape
+        q = self.wq(x).view(B, T, self.n_q, self.size).transpose(1, 2)
+        k, v = (w(x).view(B, T, self.n_kv, self.size).transpose(1, 2) for w in (self.wk, self.wv))
+        if past is not None:
+            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
+        k, v = (part.repeat_interleave(self.n_q // self.n_kv, dim=1) for part in (k, v))
+        scores = q @ k.transpose(-1, -2) / self.size**0.5
+        hidden = ~torch.ones(T, k.size(2), dtype=torch.bool).tril()
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        return self.wo((weights @ v).transpose(1, 2).reshape(B, T, -1)), (k, v)
+"""
+
+
+def test_two_counts_of_heads_are_groups_and_a_cache_that_is_not_tried_is_said(shared_engine: Engine) -> None:
+    kata = inference.kata_of((HEAD + TWO_COUNTS).encode()) or ("", "", "")
+    right, wrong = (
+        graded(shared_engine, TWO_COUNTS.replace("repeat_interleave(self.n_q // self.n_kv, dim=1)", how))
+        for how in ("repeat_interleave(self.n_q // self.n_kv, dim=1)", "repeat(1, self.n_q // self.n_kv, 1, 1)")
+    )
+
+    assert kata[0] == "gqa"
+    assert right.passed, right.ungraded_because
+    assert any("Its cache is not tried (past)" in note for note in right.reading["notes"])
+    assert told(wrong) == {"group.repeated"}

@@ -1063,3 +1063,54 @@ def test_the_path_of_a_flag_that_is_off_is_said_not_to_be_tried(shared_engine: E
     assert with_flag.outcome == without.outcome == "passed"
     assert any("with inference = True is not tried" in note for note in with_flag.reading["notes"])
     assert not any("is not tried" in note for note in without.reading["notes"])
+
+
+# The best-known chatbot tutorial: one state of the decoder and all of the encoder, time first, and weights alone.
+SAYS_TIME = """
+class Attn(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.attn = nn.Linear(hidden_size, hidden_size)
+
+    def forward(self, hidden, encoder_outputs):
+        # hidden (1, B, H), encoder_outputs (S, B, H)
+        energies = torch.sum(hidden * self.attn(encoder_outputs), dim=2)
+        return F.softmax(energies.t(), dim=1).unsqueeze(1)
+"""
+
+
+def test_comments_that_say_time_first_are_believed(shared_engine: Engine) -> None:
+    """Read batch first, the softmax over the samples of the second one would be one over the keys."""
+    right, wrong = right_and_wrong(
+        shared_engine, "multiplicative_attention", SAYS_TIME, "energies.t(), dim=1", "energies, dim=1"
+    )
+
+    assert right.outcome == "passed"
+    assert wrong.outcome != "passed"
+
+
+VALUES_OF_X = """
+class Cross(nn.Module):
+    def __init__(self, d_model, nhead):
+        super().__init__()
+        self.h = nhead
+        self.q_lin, self.k_lin = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.v_lin, self.o_lin = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, tgt, memory):
+        b, t, d = tgt.shape
+        q = self.q_lin(tgt).view(b, t, self.h, -1).transpose(1, 2)
+        k = self.k_lin(memory).view(b, memory.shape[1], self.h, -1).transpose(1, 2)
+        v = self.v_lin(tgt).view(b, t, self.h, -1).transpose(1, 2)
+        w = F.softmax(q @ k.transpose(-2, -1) * (d // self.h) ** -0.5, -1)
+        return self.o_lin((w @ v).transpose(1, 2).reshape(b, t, d))
+"""
+
+
+def test_values_made_from_x_have_the_line_that_makes_them(shared_engine: Engine) -> None:
+    report = shared_engine.grade("cross_attention", (HEAD + VALUES_OF_X).encode(), attempt="mine.py", reads=True)
+    (mistake,) = report.diagnosis[0].mistakes
+
+    assert mistake.id == "context.ignored"
+    assert mistake.source_line == "v = self.v_lin(tgt).view(b, t, self.h, -1).transpose(1, 2)"
+    assert "the values or both from x" in mistake.explanation

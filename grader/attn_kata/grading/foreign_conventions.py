@@ -21,6 +21,8 @@ _STRIDES, _OF_A_VIEW = "non_contiguous_inputs", "view size is not compatible"
 _STRIDES_LEFT_OUT = "left out under this reading: the code needs contiguous inputs; this is reported, not graded"
 _MASKED_GRADIENTS, _NAN_GRADIENT = "gradients_with_mask", re.compile(r"grad\[.*\] is nan\b")
 _EMPTY_ROWS_LEFT_OUT = "left out under this reading: hidden queries have no key left; this is reported, not graded"
+_OF_GRADIENTS = re.compile(r"@torch\.(?:no_grad|inference_mode)\b")
+_GRADIENTS_LEFT_OUT = "left out under this reading: the code is for inference, and computes no gradients"
 _EMPTY_ROWS = (
     "With padding, its gradients are NaN: its mask leaves padded queries without a key. The contract does not test this"
 )
@@ -40,7 +42,8 @@ def settled(read: Read, findings: list[Finding], failures: dict[str, PropertyFai
     that are dropped, and not the scores before the softmax.
     """
     read = _without_strides(_without_device(read, failures), findings, failures)
-    read = _refusing(_without_empty_rows(read, failures), findings, failures)
+    read = _without_gradients(_without_empty_rows(read, failures), failures)
+    read = _refusing(read, findings, failures)
     if "weights_before_dropout" in failures and "dropout_acts_on_weights" not in failures:
         return replace(read, left_out=read.left_out | {"weights_before_dropout": _DROPPED_WEIGHTS})
     about = [name for name in read.source.contract.left_out.get("dropout", ()) if name != _EVAL]
@@ -93,6 +96,14 @@ def _without_empty_rows(read: Read, failures: dict[str, PropertyFailed]) -> Read
         return read
     left_out = read.left_out | {_MASKED_GRADIENTS: _EMPTY_ROWS_LEFT_OUT}
     return replace(read, left_out=left_out, notes=(*read.notes, _EMPTY_ROWS))
+
+
+def _without_gradients(read: Read, failures: dict[str, PropertyFailed]) -> Read:
+    """Code that keeps keys from call to call is for inference, where it may say that it needs no gradients."""
+    if not read.chosen.reading.caches or not _OF_GRADIENTS.search(read.text):
+        return read
+    left_out = {name: _GRADIENTS_LEFT_OUT for name in failures if name.startswith("gradients")}
+    return replace(read, left_out=read.left_out | left_out)
 
 
 def _refusing(read: Read, findings: list[Finding], failures: dict[str, PropertyFailed]) -> Read:

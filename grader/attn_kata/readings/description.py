@@ -115,6 +115,11 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
             f"It is built with {widths[0]} as wide as q. If {widths[0]} is elsewhere the width of all heads together, "
             "a scale by it is scale.embed_dim"
         )
+    if chosen.untried:
+        notes.append(
+            f"Its cache is not tried ({', '.join(chosen.untried)}). How it joins earlier keys, and which keys it hides then, "
+            "is not graded"
+        )
     notes += [*chosen.notes, *(_tie(reading, other) for other in chosen.ties[:MOST_TIES])]
     if by_contract:
         notes.append(by_contract)

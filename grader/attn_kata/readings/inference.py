@@ -151,7 +151,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     reads = {name for one in found.reach(definition) for name in one.reads}
     sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *(found.globals & reads))]
     heads = (
-        "H" in sizes
+        bool({"H", "G"} & set(sizes))
         or re.search(r"num_?(?:\w+_)?heads|n_?heads?\b|heads?_?(?:count|num)|self\.heads?\b|ModuleList|头", text)
         is not None
     )

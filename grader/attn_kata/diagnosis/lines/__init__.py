@@ -225,7 +225,6 @@ def _program(source: bytes) -> Program | None:
 WHERE_RAISED = frozenset(
     {
         "context.query_length",
-        "context.ignored",
         "layout.view_of_strided",
         "layout.T_of_batch",
         "mask.not_boolean",

@@ -15,6 +15,7 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 
 _HEAD = """\
+import inspect as _inspect
 import math as _math
 
 import torch as _torch

@@ -219,7 +219,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         places = [name for name in contract.inputs if name != "mask"]
         lines += [f"{name} = {name}.transpose(1, 2).contiguous(){column}" for name in places]
     if reading.globals:
-        lines.append("_theirs.forward.__globals__.update(self.theirs.sizes_at_module_level)")
+        lines.append("_inspect.unwrap(_theirs.forward).__globals__.update(self.theirs.sizes_at_module_level)")
     lines += positions.call_lines(() if reading.by_token else reading.call, reading.caches, first)
     if reading.by_token:
         lines += _by_token(reading, first)

@@ -23,7 +23,7 @@ def builder(reading: Reading) -> str:
     if reading.globals:
         lines.append("    known = _theirs.__init__.__globals__")
         lines.append(f"    sizes = dict({', '.join(_globals(reading))})")
-        lines.append("    _theirs.forward.__globals__.update(sizes)")
+        lines.append("    _inspect.unwrap(_theirs.forward).__globals__.update(sizes)")
     lines += positions.lines_before(reading.unturned) if reading.unturned else []
     lines += positions.angle_lines(reading.angles, built=False) if reading.angles else []
     before, after = [], []

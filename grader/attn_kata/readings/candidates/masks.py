@@ -68,6 +68,9 @@ _MINUS = (
     rf"|{_LEAST} (?:for|where|at)\b[^\n]{{0,30}}\b0(?:\.0)? (?:for|where|at|else|otherwise)\b"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s*(?:=|:|->|means)\s*[^\n.;]{{0,30}}?{_LEAST}"
     rf"|\bwith (?:a )?0(?:\.0)? and {_OTHERS} with (?:an? )?(?:very )?{_LEAST}"
+    # "0 for real tokens and -10000 for padding", "0 keep, -inf padding"
+    rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s+(?:for|keeps?|kept|at|on)\b{_OTHERS}(?:and|or|,)\s*{_LEAST}(?:\.0)?\s*"
+    r"(?:for|elsewhere|otherwise|at|on|where|in|pad|mask|hid|future)"
     r"|precomputed for all layers"
 )
 

@@ -216,7 +216,7 @@ def caches(definition: Definition) -> tuple[str, ...]:
 def lines_before(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that put something in the place of rotations: of missing ones, and of classes."""
     return [
-        "    known = _theirs.forward.__globals__",
+        "    known = _inspect.unwrap(_theirs.forward).__globals__",
         f"    for name in {names!r}:",
         "        if type(known.get(name)).__name__ == 'Missing' or isinstance(known.get(name), type):",
         "            known[name] = _NoTurn()",
@@ -232,7 +232,7 @@ def angle_lines(names: tuple[str, ...], *, built: bool) -> list[str]:
             "            part.forward = _of_any_size(part.forward)",
         ]
     return [
-        "    known = _theirs.forward.__globals__",
+        "    known = _inspect.unwrap(_theirs.forward).__globals__",
         f"    for name in {names!r}:",
         "        if type(known.get(name)).__name__ == 'Missing':",
         "            known[name] = _NoTurn()",

@@ -134,6 +134,8 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
         orders = ("time",)  # read otherwise, a softmax over the batch could be right
     if _says_shape(definition, "k", 3):  # read time first, what is laid on the samples could be right
         orders = ("batch",)
+    if _says_shape(definition, "k", 3, _TIME):
+        orders = ("time",)
     # A state of a recurrent layer, (1, B, E): where its first dimension goes, (B, E) would raise for one sample.
     squeezed = re.search(r"squeeze\((?:\w+\s*,\s*)?(?:dim\s*=\s*)?0\)", definition.text) is not None
     queries: tuple[str, ...] = ONE_QUERY[::-1] if squeezed else ONE_QUERY
@@ -151,11 +153,15 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     ]
 
 
-def _says_shape(definition: Definition, role: str, dimensions: int) -> bool:
-    """Whether words say that the query or the keys have so many dimensions, the batch first: `# query: (B, H)`."""
+_BATCH = r"(?:b|n|bs|bsz|batch\w*)"
+_TIME = rf"(?:s|t|l|seq\w*|src\w*|time\w*|\w*len\w*)(?=\s*,\s*{_BATCH}\s*,)"
+
+
+def _says_shape(definition: Definition, role: str, dimensions: int, first: str = _BATCH) -> bool:
+    """Whether words say that the query or the keys have so many dimensions, the batch `first`: `# query: (B, H)`."""
     names = "|".join(re.escape(name) for name, one in inputs(definition).items() if one == role)
     size = r"\s*,\s*[\w*./ +-]+"
-    shape = rf"[(\[]\s*(?:b|n|bs|bsz|batch\w*){size * (dimensions - 1)}\s*[)\]]"
+    shape = rf"[(\[]\s*{first}{size * (dimensions - 1)}\s*[)\]]"
     words = rf"(?i)\b(?:{names})\b`?\s*(?:is|has|of|shape|:|=|-|,|\s)*{shape}"
     comments = "\n".join(re.findall(r"#[^\n]*|\"{3}[\s\S]*?\"{3}", definition.text))
     return bool(names) and re.search(words, comments) is not None

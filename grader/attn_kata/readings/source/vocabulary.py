@@ -8,7 +8,8 @@ import re
 _SIZES: dict[str, str] = {
     "H": "头数 注意力头数 "
     "numheads nheads nhead heads h head numattentionheads nattentionheads attentionheads headnum numhead headcount nh "
-    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numqueryheads numsqueryhead numshead",
+    "nheadsq numselfattentionheads multihead multiheads numqheads nqheads numqueryheads numsqueryhead numshead nq "
+    "numq",
     "G": "numkvheads numkeyvalueheads nkvheads nkvhead kvheads numkvhead nlocalkvheads numskeyvaluehead numgroups "
     "ngroups groups "
     "numquerygroups nquerygroups nkv numkv kvheadnum kvhead numkvhead g groupnum kvnumheads kvnheads numheadskv nheadskv "
