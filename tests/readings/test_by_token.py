@@ -94,6 +94,15 @@ def test_keys_that_are_not_those_up_to_the_token_do_not_pass(old: str, new: str,
     assert report.outcome != "passed"
 
 
+def test_what_torch_warns_of_in_the_attempt_is_not_printed_anew_for_each_reading(shared_engine: Engine) -> None:
+    text = ONE_TOKEN.replace("math.sqrt(self.head_dim), dim=-1)", "math.sqrt(self.head_dim))").replace(
+        "torch.softmax", "F.softmax"
+    )
+    report = graded(shared_engine, text)
+
+    assert 1 <= report.attempt_output.count("Implicit dimension choice") <= 3  # the filters change twice in a grading
+
+
 def test_code_that_takes_whole_sequences_is_not_called_token_by_token(shared_engine: Engine) -> None:
     text = ONE_TOKEN.replace('        assert T == 1, "one token at a time"\n', "")
     report = graded(shared_engine, text)

@@ -157,7 +157,8 @@ class Executor:
     def _adapt(self, request: Adapt) -> Content:
         """Run the adapter, which may use and shadow every name of the attempt."""
         adapter = dict(self._namespace.__dict__) | {"__name__": _ADAPTER}
-        warnings.filterwarnings("ignore", module=f"^{_ADAPTER}$")  # they say nothing of the attempt's own lines
+        if not self._adapter:  # once: a new filter would let each warning of the attempt be printed anew
+            warnings.filterwarnings("ignore", module=f"^{_ADAPTER}$")  # they say nothing of the attempt's own lines
         exec(compile(wire.storage_bytes(request.tensors[0]), "<adapter>", "exec", dont_inherit=True), adapter)
         self._adapter = adapter
         return (), ()
