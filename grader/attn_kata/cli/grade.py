@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from attn_kata import catalog, workspace
-from attn_kata.cli import engine, mock_interview, untrusted_file
+from attn_kata.cli import beyond_reading, engine, mock_interview, untrusted_file
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.destination import Destination
 from attn_kata.cli.output import waiting, warn
@@ -124,14 +124,14 @@ def command(
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
 
-        def graded(slug: str, flags: tuple[str, ...]) -> Report:
+        def graded(slug: str, flags: tuple[str, ...], asked: tuple[str, ...] = properties) -> Report:
             return running.grade(
                 slug,
                 source.code,
                 attempt=target.name,
                 seed=untrusted_file.seed(untrusted, seed),
                 timeout=timeout,
-                properties=properties,
+                properties=asked,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
                 reads=not (reading.strict or untrusted),
                 flags=flags,
@@ -164,6 +164,11 @@ def command(
                     warn(
                         f"{name}, which uses it, " + ("is right too." if right else f"was not graded. {way} says why.")
                     )
+            if not properties and not reading.strict:
+                report = beyond_reading.tried(report, source.code, graded)
+                if report.kata != target.kata.slug and report.reading is not None:
+                    target = replace(target, kata=catalog.find(report.kata))
+                    destination.options = f"--kata {report.kata} --class {report.reading['entry']}"
     report = source.located(report)
     if untrusted:
         report = without_hidden_inputs(report)

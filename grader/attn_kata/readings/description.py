@@ -93,8 +93,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         )
     if reading.by_token:
         notes.append(
-            "It takes one token at a time and keeps the keys of earlier ones. It is called for each token in turn, "
-            "so it hides later keys"
+            "It keeps the keys of earlier tokens, and is called for each token in turn, so it hides later keys"
         )
     if reading.square:
         notes.append(

@@ -5,19 +5,79 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from attn_kata import catalog
 from attn_kata.readings import contract
-from attn_kata.readings.candidates import blocks, builders, building, calls, padding_builders, roles, rotations, scores
+from attn_kata.readings.candidates import (
+    blocks,
+    builders,
+    building,
+    caching,
+    calls,
+    padding_builders,
+    roles,
+    rotations,
+    scores,
+)
+from attn_kata.readings.reading import Reading, parse, with_flags
 from attn_kata.readings.source import structure, syntax, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
 
 _BLOCK = "transformer_block"
+_WITH_HEADS = "mha"  # which takes code of one head, and any mask
 
 
 def blocks_around(source: bytes, attention: str) -> list[tuple[str, str]]:
     """The blocks of the source that use this attention: for each the kata that grades it, and its name."""
     return [(_BLOCK, name) for name in blocks.around(syntax.of_source(source), attention)]
+
+
+def with_mask(described: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
+    """The kata that grades code with its mask, and the flags, where it was read as one head of a kata that has no mask.
+
+    `described` is the `reading` of a report. None where the code takes no mask, or the kata has one.
+    """
+    known = contract.of_kata(catalog.find(described["kata"]).folder)
+    untried = any(one.startswith("its mask is not tried") for one in described["departures"])
+    if known is None or not untried or not known.is_self or known.has_heads or known.place_of_mask is not None:
+        return None
+    return _WITH_HEADS, (f"entry={described['entry']}",)
+
+
+def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> tuple[str, ...]:
+    """The flags that read code with its cache, for one token after the other, beside the reading of whole sequences.
+
+    `chunks`: how many tokens a call gets after that of the first token, in the place of one.
+
+    `described` is the `reading` of a report. Without flags where the code has no cache, or one that is called in a way that is
+    not known.
+    """
+    definition = syntax.of_source(source).find(described["entry"])
+    known = contract.of_kata(catalog.find(described["kata"]).folder)
+    read = parse(tuple(described["flags"]))
+    if definition is None or known is None or not definition.is_class or not known.is_module or not known.is_self:
+        return ()
+    if known.is_block or set(read) & {"by_token", "needs_mask", "order", "one_sample", "one_length", "dims", "before"}:
+        return ()
+    reading = with_flags(Reading(kata=known.kata, entry=definition.name, is_class=True), read)
+    call = caching.call_of(definition, reading.call)
+    if call is None:
+        return ()
+    whole = replace(
+        reading,
+        by_token=True,
+        call=call,
+        build=caching.build_of(definition, reading.build),
+        chunks=chunks,
+        caches=caching.kept(definition),
+        causal=not known.causal,
+        mask="none",
+        mask_type="bool",
+        shape="any",
+    )
+    found = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
+    return (*found, "order=batch", "dims=0")
 
 
 def parts_of(source: bytes, name: str) -> dict[str, bool]:

@@ -38,7 +38,10 @@
     one_head      whether it has one head only                           one_head=yes
     one_length    whether it is built anew for each length               one_length=yes
     one_sample    whether it takes a batch of one only                   one_sample=yes
-    by_token      whether it takes one token, and keeps earlier keys     by_token=yes
+    by_token      whether it is called with one token after the other,
+                  as it keeps earlier keys; a parameter that takes back
+                  what it returned gets cache: call=x=x,past=cache       by_token=yes
+    chunks        how many it is called with after the first token       chunks=2
     registered    attributes that hold layers in a plain list, or
                   weights as plain tensors                               registered=heads
     even          whether it takes only heads of an even size            even=yes
@@ -119,7 +122,7 @@ SHAPES = (
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
-    r"|query|key|value|turns|cos|sin|angles|'[\w-]+'"
+    r"|query|key|value|cache|turns|cos|sin|angles|'[\w-]+'"
     r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
@@ -210,6 +213,7 @@ class Reading:
     one_length: bool = False
     one_sample: bool = False
     by_token: bool = False
+    chunks: int = 0
     even: bool = False
     joins: bool = False
     processor: bool = False
@@ -289,6 +293,7 @@ class Reading:
                 continue
             # What a search would find anew is shown always: the dimensions of a function's arguments, the shape of a mask.
             shown = field.name == "dims" and bool(self.call) and not self.k.weight
+            shown = shown or (field.name == "mask" and self.by_token)
             shown = shown or (field.name == "shape" and self.mask not in ("none", "lengths") and not self.builder)
             if value == getattr(empty, field.name) and not shown:
                 continue
@@ -391,6 +396,8 @@ def _value(key: str, text: str) -> dict[str, object]:
         if re.fullmatch(r"\d{1,4}", text) is None:
             raise ValueError("it is a number, as 64, or 0 for heads whose width grows with that of x")
         return {key: int(text)}
+    if key == "chunks":
+        return {key: int(_one_of(text, ("1", "2", "3")))}
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}
     if not all(part.isidentifier() for part in text.split(".")) and key in ("entry", "builder", "table"):

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from attn_kata.readings.adapters import function_adapter, laying, module_adapter, own_code, rotation_adapter
-from attn_kata.readings.candidates import positions
+from attn_kata.readings.candidates import caching, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 
@@ -46,6 +46,8 @@ class _Processor(_TorchFunctionMode):
 
 for _name in ("range_push", "range_pop", "range_start", "range_end", "mark"):  # they mark times of a GPU
     setattr(_torch.cuda.nvtx, _name, lambda *given, **named: 0)
+for _name in ("FloatTensor", "DoubleTensor", "HalfTensor", "LongTensor", "IntTensor", "ByteTensor", "BoolTensor"):
+    setattr(_torch.cuda, _name, getattr(_torch, _name))
 for _name in ("synchronize", "empty_cache", "set_device"):  # there is nothing to wait for, and nothing to free
     setattr(_torch.cuda, _name, lambda *given, **named: None)
 
@@ -112,6 +114,24 @@ _PART = '''
 def _part(result, name):
     """A part of a dict, or of an object such as a dataclass."""
     return result[name] if isinstance(result, dict) else getattr(result, name)
+'''
+
+_HANDED_ON = '''
+
+def _handed_on(result, out):
+    """The cache in a result: what is neither the output nor one tensor of weights, and is no empty part."""
+    parts = result.values() if isinstance(result, dict) else result
+    parts = parts if isinstance(result, (dict, tuple, list)) else getattr(result, "__dict__", {}).values()
+    others = [part for part in parts if part is not out and part is not None]
+    whole = [part for part in others if not isinstance(part, _torch.Tensor) or part.dim() > 4]
+    return (whole or others or [None])[-1]
+'''
+
+_HOLDS_SOMETHING = '''
+
+def _holds_something(kept):
+    """Whether something was written into a cache: a tensor, or an object that is no longer empty."""
+    return bool(kept.any()) if isinstance(kept, _torch.Tensor) else kept is not None
 '''
 
 _CALLER = '''
@@ -196,6 +216,10 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(positions.TABLES)
     if any(layer.layout == "wide" for layer in (reading.q, reading.o)):
         parts.append(laying.WIDE)
+    if caching.is_handed_back(reading):
+        parts.append(_HANDED_ON)
+    if reading.by_token and reading.caches:
+        parts.append(_HOLDS_SOMETHING)
     if any(value == "module" for _, value in reading.call):
         parts.append(_CALLER)
     if reading.is_class:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from attn_kata.readings.adapters import laying
 from attn_kata.readings.adapters.given_masks import as_taken, where_given
 from attn_kata.readings.adapters.own_code import BUILDER, arguments
-from attn_kata.readings.candidates import positions
+from attn_kata.readings.candidates import caching, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import CHANNELS_FIRST, ONE_QUERY, Reading
 
@@ -78,16 +78,33 @@ def source(reading: Reading, contract: Contract) -> str:
 
 
 def _by_token(reading: Reading, x: str) -> list[str]:
-    """The lines that call code with one token after the other, for code that keeps the keys of earlier ones."""
+    """The lines that call code with one token after the other, or with chunks, for code that keeps the keys of earlier ones."""
     call = tuple((name, "place" if value == "0" else value) for name, value in reading.call)
+    step = reading.chunks or 1
+    hands_back = [f"    {caching.HANDED_BACK} = _handed_on(given, outs[-1])"] * caching.is_handed_back(reading)
+    held = f"[getattr(self.theirs, name, None) for name in {reading.caches!r}]"
+    keeps = f"{caching.HANDED_BACK} is not None" if hands_back else f"any(map(_holds_something, {held}))"
+    checks = [f"    if not {keeps}:", "        raise RuntimeError('its call returns and keeps no keys')"]
     return [
-        f"whole, outs = {x}, []",
-        "for place in range(whole.shape[1]):",
-        f"    {x} = whole[:, place : place + 1]",
+        f"whole, outs, {caching.HANDED_BACK} = {x}, [], None",
+        "at_first, buffers_at_first = dict(vars(self.theirs)), dict(self.theirs._buffers)",
+        f"for place in [0, *range(1, whole.shape[1], {step})]:",
+        f"    {x} = whole[:, place : place + {step}] if place else whole[:, :1]",
         *(f"    {line}" for line in positions.call_lines(call, (), x)),
         # It writes into them, and the backward pass needs what was there.
-        *(f"    self.theirs.{name} = self.theirs.{name}.clone()" for name in reading.caches),
-        f"    outs.append({reading.part(f'self.theirs({arguments(replace(reading, call=call))})')})",
+        f"    for name in {reading.caches!r}:",
+        "        if isinstance(getattr(self.theirs, name, None), _torch.Tensor):",
+        "            setattr(self.theirs, name, getattr(self.theirs, name).clone())",
+        f"    given = self.theirs({arguments(replace(reading, call=call))})",
+        f"    outs.append({reading.part('given')})",
+        *hands_back,
+        *checks,
+        # The next text begins without what this one has left.
+        "for name in set(vars(self.theirs)) - set(at_first):",
+        "    del vars(self.theirs)[name]",
+        "vars(self.theirs).update(at_first)",
+        "self.theirs._buffers.clear()",
+        "self.theirs._buffers.update(buffers_at_first)",
         "if not isinstance(outs[0], _torch.Tensor):",
         "    return outs[0]",
         f"{x}, out = whole, _torch.cat(outs, dim=1)",

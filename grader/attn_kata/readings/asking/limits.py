@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, Variant, variants
 from attn_kata.diagnosis.stages import scale
-from attn_kata.readings.asking import causal, mixed_places, narrowed_probes
+from attn_kata.readings.asking import cached, causal, mixed_places, narrowed_probes
 from attn_kata.readings.candidates import rotations
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
@@ -301,9 +301,15 @@ class Limits:
         if not self.reading.causal:
             return limited
         if self.place is None:
-            return causal.hidden_by_itself(limited)
-        others = tuple(one for one in limited.variants if one.id != "mask.causal")  # it is so by itself
-        return replace(limited, variants=(*others, *causal.wrong_senses(limited)))
+            limited = causal.hidden_by_itself(limited)
+        else:
+            others = tuple(one for one in limited.variants if one.id != "mask.causal")  # it is so by itself
+            limited = replace(limited, variants=(*others, *causal.wrong_senses(limited)))
+        if not self.reading.by_token:
+            return limited
+        # With a cache that is not read, a token has its own value only.
+        others = tuple(one for one in limited.variants if one.id != "mix.own_values")
+        return replace(limited, variants=(*others, *cached.wrong_caches(limited, self.reading.chunks)))
 
     def _has_even_heads(self, probe: Probe) -> bool:
         """Whether the size of a head is even in a probe of a module with heads."""

@@ -208,9 +208,14 @@ def caches(definition: Definition) -> tuple[str, ...]:
     """The attributes in which the code keeps keys and values from call to call, where the call says where they begin."""
     if not any(given(parameter.name) == "0" and parameter.default is None for parameter in definition.call):
         return ()
+    return tuple(dict.fromkeys(stored(definition)))
+
+
+def stored(definition: Definition) -> list[str]:
+    """The attributes that have the name of a cache, and are tensors of zeros from the beginning."""
     names = re.findall(r"self\.(\w*cache\w*)\s*(?::[^=\n]*)?=\s*\(?\s*torch\.(?:zeros|empty)", definition.text)
     names += re.findall(r"register_buffer\(\s*[\"'](\w*cache\w*)[\"']", definition.text)
-    return tuple(dict.fromkeys(names))
+    return list(names)
 
 
 def lines_before(names: tuple[str, ...]) -> list[str]:
@@ -265,9 +270,11 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
 def call_lines(pairs: tuple[tuple[str, str], ...], caches: tuple[str, ...], x: str) -> list[str]:
     """The lines of an adapter's forward that make angles of 0, and forget what an earlier call has left."""
     lines = [
-        f"self.theirs.{name} = _torch.zeros_like(self.theirs.{name}, dtype={x}.dtype, device={x}.device)"
-        for name in caches
-    ]
+        f"for name in {caches!r}:",
+        "    if isinstance(getattr(self.theirs, name, None), _torch.Tensor):",
+        f"        kept = _torch.zeros_like(getattr(self.theirs, name), dtype={x}.dtype, device={x}.device)",
+        "        setattr(self.theirs, name, kept)",
+    ] * bool(caches)
     values = " ".join(value for _, value in pairs)
     if re.search(r"\b(?:turns|cos|sin|angles)\b", values):
         lines += [

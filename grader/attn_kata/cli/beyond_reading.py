@@ -1,0 +1,91 @@
+"""What a reading leaves out of code that is right as far as it goes is graded by itself: its mask, and its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from attn_kata.cli.output import warn
+from attn_kata.readings import inference
+from attn_kata.report.model import Report
+
+Graded = Callable[..., Report]  # of a kata, flags, and properties where not all are asked
+_MASK, _CACHE = "ts mask is not tried", "ts cache is not tried"  # of notes and departures, without the first letter
+_CHUNKS = 2
+_VALUES = "values"
+_ALIKE = "With its cache, one token after the other, it gives the same"
+_NEW_ONLY = "cache.new_only"
+_RETURNS_NEW = "It takes the keys of all earlier tokens, and returns those of the new ones alone"
+
+
+def tried(whole: Report, source: bytes, graded: Graded) -> Report:
+    """The report of `source`, with what comes of its mask and of its cache; `graded` grades it as a kata, with flags.
+
+    Where one of these fails by a known mistake, its report is the one.
+    """
+    if whole.outcome != "passed" or whole.reading is None:
+        return whole
+    masked = _with_mask(whole, whole.reading["entry"], graded)
+    return masked if masked.outcome != "passed" else _with_cache(masked, source, graded)
+
+
+def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:
+    assert whole.reading is not None
+    found = inference.with_mask(whole.reading)
+    if found is None:
+        return whole
+    masked = graded(*found)
+    ids = [mistake.id for one in masked.diagnosis[:1] for mistake in one.mistakes]
+    if masked.outcome == "failed" and any(id.startswith("mask.") for id in ids):
+        warn(f"{entry} is right without a mask, as {whole.kata}. With its mask, as {masked.kata}, it is not:")
+        return masked
+    if masked.outcome == "passed":
+        return _noted(whole, _MASK, f"With its mask it is right too, as {masked.kata}: --kata {masked.kata}")
+    return whole
+
+
+def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
+    """Code that takes one new token only is no mistake: what several do is a note."""
+    assert whole.reading is not None
+    flags = inference.through_cache(source, whole.reading)
+    if not flags:
+        return whole
+    by_token = _by_its_values(whole.kata, flags, graded)
+    sets = [{mistake.id for mistake in one.mistakes} for one in by_token.diagnosis]
+    if by_token.outcome == "failed" and {_NEW_ONLY} in sets:
+        return _noted(whole, _CACHE, f"{_RETURNS_NEW}. If its caller does not join them, this is {_NEW_ONLY}")
+    if by_token.outcome == "failed" and sets:
+        entry = whole.reading["entry"]
+        warn(f"{entry} is right for whole sequences. With its cache, one token after the other, it is not:")
+        return by_token
+    if by_token.outcome != "passed":
+        return _noted(whole, _CACHE, f"Its cache could not be graded: {_why(by_token)}")
+    if "causal=yes" not in whole.reading["flags"]:  # which of several new tokens see which is its caller's to say
+        return _noted(whole, _CACHE, f"{_ALIKE}. Several new tokens are not tried")
+    chunks = _by_its_values(whole.kata, inference.through_cache(source, whole.reading, _CHUNKS), graded)
+    if chunks.outcome == "passed":
+        return _noted(whole, _CACHE, f"{_ALIKE}. With {_CHUNKS} new tokens in a call too")
+    named = [f"{mistake.title} ({mistake.id})" for one in chunks.diagnosis[:1] for mistake in one.mistakes]
+    what = f"not right: {', '.join(named)}" if named else f"not graded: {_why(chunks)}"
+    return _noted(whole, _CACHE, f"{_ALIKE}. With {_CHUNKS} new tokens after earlier ones it is {what}")
+
+
+def _by_its_values(kata: str, flags: tuple[str, ...], graded: Graded) -> Report:
+    """The report; where its values are right, of these alone, as everything else has been asked of whole sequences."""
+    report: Report = graded(kata, flags, (_VALUES,))
+    return report if report.outcome == "passed" else graded(kata, flags)
+
+
+def _why(report: Report) -> str:
+    """Why a report has no verdict, without what to do about it."""
+    why = report.ungraded_because or "no known mistake explains what fails"
+    return why.partition(" could not be read as ")[2].partition(": ")[2].partition(". ")[0] or why.partition(". ")[0]
+
+
+def _noted(report: Report, untried: str, note: str) -> Report:
+    """The report with this note in the place of those that say that something is not tried."""
+    assert report.reading is not None
+    notes, departures = (
+        [one for one in report.reading[key] if not one[1:].startswith(untried)] for key in ("notes", "departures")
+    )
+    return replace(report, reading={**report.reading, "notes": [*notes, note], "departures": departures})

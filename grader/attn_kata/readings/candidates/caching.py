@@ -1,0 +1,82 @@
+"""How code that keeps the keys of earlier tokens is called for one token after the other, told by its parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from attn_kata.readings.candidates import positions
+from attn_kata.readings.reading import Pairs, Reading
+from attn_kata.readings.source import vocabulary
+from attn_kata.readings.source.structure import Definition, Parameter
+
+HANDED_BACK = "cache"  # what a parameter of the call gets: what the call before has returned for it
+_HOLDS = re.compile(r"cache|past|present", re.IGNORECASE)
+_SWITCHES = re.compile(
+    r"^(?:use|return|with|enable|is)_?\w*(?:cache|past|present|infer\w*)|^(?:inference|infer)$", re.I
+)
+_SAYS_ROTATION = re.compile(r"rope|rot|freq|cos|sin", re.IGNORECASE)
+# A number that says where the new tokens stand, and that must be passed: cache_len, position_offset; of no layer.
+_PLACE = re.compile(r"(?:^|_)(?:offset|start|pos|positions?)(?:$|_)|(?:past|cache|cur|seq)_?len", re.IGNORECASE)
+# Attributes that are empty until the first call: self.cache_k = None.
+_EMPTY = re.compile(r"self\.(\w*cache\w*)\s*(?::[^=\n]*)?=\s*None\b", re.IGNORECASE)
+
+
+def handed_back(definition: Definition, given: Mapping[str, str]) -> str:
+    """The parameter of the call that takes what the call before has returned; "" without one, or with several.
+
+    `given`: what each parameter gets in a call without a cache.
+    """
+    found = [
+        one.name
+        for one in definition.call
+        if _HOLDS.search(one.name)
+        and not _is_switch(one)
+        and not _SAYS_ROTATION.search(one.name)
+        and "None" in (one.default, given.get(one.name))
+        and positions.given(one.name) != "0"
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def kept(definition: Definition) -> tuple[str, ...]:
+    """The attributes in which it keeps keys and values itself."""
+    names = positions.stored(definition) + _EMPTY.findall(definition.text)
+    return tuple(name for name in dict.fromkeys(names) if not _SAYS_ROTATION.search(name))
+
+
+def call_of(definition: Definition, call: Pairs) -> Pairs | None:
+    """The call for one token after the other; None where it does not keep keys in a way that is known."""
+    given = dict(call)
+    parameter = handed_back(definition, given)
+    switches = [one.name for one in definition.call if _is_switch(one, given.get(one.name))]
+    places = [one.name for one in definition.call if positions.given(one.name) == "0"]
+    if not parameter and not (kept(definition) and (places or switches)):
+        return None
+    told = {*given, *switches, *places, parameter}
+    if any(_PLACE.search(one.name) for one in definition.call if one.name not in told):
+        return None  # where a token stands may say what it sees, and how that is passed is not known
+    changed = dict.fromkeys(switches, "True") | dict.fromkeys(places, "0")
+    changed |= {parameter: HANDED_BACK} if parameter else {}
+    masks = [name for name, value in call if value == "mask"]
+    changed |= dict.fromkeys(masks, "None")  # no token sees a later one: it has not come yet
+    before = tuple((name, value) for name, value in call if name not in changed)
+    return (*before, *changed.items())
+
+
+def is_handed_back(reading: Reading) -> bool:
+    """Whether a call gets what the call before has returned."""
+    return any(value == HANDED_BACK for _, value in reading.call)
+
+
+def build_of(definition: Definition, build: Pairs) -> Pairs:
+    """The constructor's arguments, with its switches of a cache on."""
+    return tuple(
+        (name, "True" if value == "False" and _SWITCHES.search(name.rpartition(".")[2]) else value)
+        for name, value in build
+    )
+
+
+def _is_switch(one: Parameter, given: str | None = None) -> bool:
+    says_bool = "bool" in one.annotation or {one.default, given} & {"True", "False"} != set()
+    return says_bool and (_SWITCHES.search(one.name) is not None or vocabulary.plain(one.name) == "usecache")
