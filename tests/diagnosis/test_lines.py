@@ -1161,3 +1161,43 @@ READS = "class A(nn.Module):\n    def __init__(self, n):\n        super().__init
 )
 def test_an_attribute_that_nothing_sets_is_found(source: str, expected: list[int]) -> None:
     assert lines.read_what_nothing_sets(source.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("finder", "line", "expected"),
+    [
+        ("drop_without_a_mode", "w = F.dropout(w, self.p)", [3]),
+        ("drop_without_a_mode", "w = nn.functional.dropout(w, p=0.1)", [3]),
+        ("drop_without_a_mode", "w = F.dropout(w)", [3]),
+        ("drop_without_a_mode", "w = F.dropout(w, 0.0)", []),
+        ("drop_without_a_mode", "w = F.dropout(w, self.p, self.on)", []),
+        ("drop_without_a_mode", "w = F.dropout(w, self.p if self.training else 0.0)", []),
+        ("drop_without_a_mode", "w = F.dropout(w, **self.how)", []),
+        ("drop_without_a_mode", "w = self.dropout(w)", []),
+        ("change_softmax_in_place", "w = scores.softmax(-1)\n        w *= mask", [4]),
+        ("change_softmax_in_place", "w = F.softmax(scores, dim=-1)\n        w.masked_fill_(mask, 0)", [4]),
+        ("change_softmax_in_place", "w = scores.softmax(-1)\n        w = w * mask", []),
+        ("change_softmax_in_place", "w = scores.softmax(-1).clone()\n        w *= mask", []),
+        ("change_softmax_in_place", "scores *= 2\n        w = scores.softmax(-1)", []),
+        ("hold_one_layer_several_times", "self.all = nn.ModuleList([layer for _ in range(4)])", [3]),
+        ("hold_one_layer_several_times", "self.all = nn.ModuleList([nn.Linear(2, 2)] * 4)", [3]),
+        ("hold_one_layer_several_times", "self.all = nn.ModuleList([layer for layer in layers])", []),
+        ("hold_one_layer_several_times", "self.all = nn.ModuleList([copy.deepcopy(layer) for _ in range(4)])", []),
+        ("hold_one_layer_several_times", "sizes = [1] * 4", []),
+        ("compute_for_nothing", "q = self.to_q(w)\n        return w @ w.mT", [3]),
+        ("compute_for_nothing", "q = self.to_q(w)\n        return q @ w.mT", []),
+        ("compute_for_nothing", "q = self.count(w)\n        return w @ w.mT", []),
+        ("compute_for_nothing", "q = self.to_q(w)\n        return {'q': q}", []),
+    ],
+)
+def test_lines_that_are_wrong_with_any_reading(finder: str, line: str, expected: list[int]) -> None:
+    made = "\n    def __init__(self):\n        self.to_q = nn.Linear(2, 2)\n" if "to_q" in line else "\n"
+    source = f"class A(nn.Module):\n    def forward(self, scores, w, mask, layer, layers):\n        {line}\n{made}"
+
+    assert getattr(lines, finder)(source.encode()) == expected
+
+
+def test_a_name_is_read_where_its_function_does_not_set_it() -> None:
+    source = b"def f(x):\n    return x + T\ndef g(x):\n    T = 2\n    return x + T\n"
+
+    assert lines.read_names(source, {"T"}) == [2]

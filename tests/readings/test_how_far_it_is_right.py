@@ -252,7 +252,7 @@ READY_MADE = "F.scaled_dot_product_attention(q, k, v, dropout_p={})"
 
 @pytest.mark.parametrize(
     ("rate", "is_said"),
-    [("self.p", True), ("self.p if self.training else 0.0", False), ("0.0", False), ("p", False)],
+    [("self.p", True), ("self.p if self.training else 0.0", False), ("0.0", False), ("B / 1000", False)],
 )
 def test_a_path_with_ready_made_attention_that_drops_in_eval_is_said(shared_engine, rate, is_said):
     line = f"if self.fast:\n            return self.w_o({READY_MADE.format(rate)}.transpose(1, 2).reshape(B, T, E))"

@@ -34,10 +34,19 @@ def run(source: bytes, filename: str, namespace: dict[str, Any]) -> None:
 
 def _run(body: list[ast.stmt], filename: str, namespace: dict[str, Any]) -> None:
     for statement in body:
-        if isinstance(statement, ast.If):
+        if isinstance(statement, ast.Try) and _imports_torch(statement):
+            _run(statement.body, filename, namespace)
+        elif isinstance(statement, ast.If):
             _run(_branch(statement, filename, namespace), filename, namespace)
         elif isinstance(statement, _RUN):
             _run_whole(statement, filename, namespace)
+
+
+def _imports_torch(statement: ast.Try) -> bool:
+    """Whether it does nothing but import, torch among others: its handler would do without torch for lack of the others."""
+    imports = [one for one in statement.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+    names = [alias.name for one in imports if isinstance(one, ast.Import) for alias in one.names]
+    return len(imports) == len(statement.body) and "torch" in names
 
 
 def _branch(statement: ast.If, filename: str, namespace: dict[str, Any]) -> list[ast.stmt]:

@@ -28,6 +28,9 @@ _TRAINER = "pl"  # PyTorch Lightning, as it is always called: a base class
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
 
+_OF_A_BASE = re.compile(r"(?:layer_?)?norm|ln|dropout|drop")
+
+
 class Missing:
     """A name that could not be imported; `missing_root` is how the source calls it. Until `close` it may be called."""
 
@@ -141,9 +144,10 @@ def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
-    them as they are, a layer with the name of one of torch is that one, softmax is torch's, a book's package has its functions
+    them as they are, a layer with the name of one of torch is that one, and that of GPT-2 is
+    itself, softmax is torch's, a book's package has its functions
     for masks and heads, NumPy has its roots and constants, and the well-known functions that copy a module, compare sizes, make
-    masks of lengths, and ask whether there is a value, are there.
+    masks of lengths, apply a mask before a softmax, and ask whether there is a value, are there.
     """
     import torch
 
@@ -167,6 +171,13 @@ def close(namespace: dict[str, Any]) -> None:
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
+    # Of given weights it gives others, by the names weight_g and weight_v.
+    for module in (torch.nn.utils, torch.nn.utils.parametrizations):
+        module.weight_norm = _as_it_is  # type: ignore[attr-defined]
+    if "weight_norm" in namespace:
+        namespace["weight_norm"] = _as_it_is
+    if isinstance(namespace.get("Conv1D"), Missing):
+        namespace["Conv1D"] = _layer_of_gpt2()
     for name, helper in _HELPERS.items():
         if isinstance(namespace.get(name), Missing):
             namespace[name] = helper
@@ -217,7 +228,23 @@ def _default(value: Any, otherwise: Any) -> Any:
     return otherwise() if isinstance(otherwise, types.FunctionType) else otherwise
 
 
-_HELPERS = {"aeq": _all_equal, "sequence_mask": _mask_of_lengths, "exists": _exists, "default": _default}
+def _masked_softmax(scores: Any, keep: Any, dim: int = -1, **named: Any) -> Any:
+    """As in the code that Stanford's CS224N hands out: (scores, mask, dim), 1 = may attend. With lengths, the book's."""
+    import torch
+
+    if keep is None or (keep.dim() < scores.dim() and not keep.is_floating_point() and keep.dtype != torch.bool):
+        return _Book.masked_softmax(scores, keep)
+    keep = keep.to(scores.dtype)
+    return torch.softmax(keep * scores + (1 - keep) * -1e30, dim)
+
+
+_HELPERS = {
+    "masked_softmax": _masked_softmax,
+    "aeq": _all_equal,
+    "sequence_mask": _mask_of_lengths,
+    "exists": _exists,
+    "default": _default,
+}
 
 
 def _as_it_is(tensor: Any, *given: Any, **named: Any) -> Any:
@@ -330,11 +357,35 @@ def _copies(*given: Any, **named: Any) -> Any:
     return nn.ModuleList([copy.deepcopy(module) for one in values if type(one) is int for _ in range(one)])
 
 
+def _layer_of_gpt2() -> type:
+    """As `Conv1D` of transformers: a linear layer of nf features, whose weight is (nx, nf)."""
+    import torch
+    from torch import nn
+
+    class Conv1D(nn.Module):
+        def __init__(self, nf: int, nx: int) -> None:
+            super().__init__()
+            self.nf = nf
+            self.weight = nn.Parameter(torch.empty(nx, nf).normal_(std=0.02))
+            self.bias = nn.Parameter(torch.zeros(nf))
+
+        def forward(self, x: Any) -> Any:
+            return x @ self.weight + self.bias
+
+    return Conv1D
+
+
 def _base() -> type:
-    """In the place of a base class: a module whose constructor takes anything, as those of training libraries do."""
+    """In the place of a base class: a module whose constructor takes anything, as those of training libraries do.
+
+    A norm and a dropout that such a base makes for its classes change nothing.
+    """
     from torch import nn
 
     class Base(nn.Module):
+        def __getattr__(self, name: str) -> Any:
+            return nn.Identity() if _OF_A_BASE.fullmatch(name) else super().__getattr__(name)
+
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__()
 

@@ -12,6 +12,7 @@ from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
+from attn_kata.readings.source import structure
 from attn_kata.readings.source.structure import Definition, Structure
 
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
@@ -21,10 +22,12 @@ UNEXPLAINED = (
     "wrong. Correct it with --read KEY=VALUE (--read help lists the keys). If the reading is right, add --read sure=yes"
 )
 MOST_LINES = 3  # that are named for one reason
+MOST_OTHERS = 4  # definitions that are not graded
 ANYWAY = "With any reading, line {line} "
 # What a line does that is wrong with any reading, and who finds such lines. `{text}` is the line.
-WRONG_LINES: tuple[tuple[str, Callable[[bytes], list[int]]], ...] = (
+WRONG_LINES: tuple[tuple[str, Callable[..., list[int]]], ...] = (
     ("has no effect. `{text}` gives a new tensor, and nothing uses it", lines.have_no_effect),
+    ("calls a layer, and nothing reads the result, `{text}` (python.unused_result)", lines.compute_for_nothing),
     ("gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)", lines.fill_with_almost_nothing),
     (
         "moves the heads before the tokens with a view and no transpose, which mixes both (split.no_transpose)",
@@ -33,6 +36,15 @@ WRONG_LINES: tuple[tuple[str, Callable[[bytes], list[int]]], ...] = (
     (
         "reads an attribute that nothing in the file sets, `{text}` (python.undefined_name)",
         lines.read_what_nothing_sets,
+    ),
+    (
+        "puts one and the same layer into the list several times, so they share their weights (module.repeated)",
+        lines.hold_one_layer_several_times,
+    ),
+    ("drops in eval() too, as nothing tells F.dropout the mode (dropout.always)", lines.drop_without_a_mode),
+    (
+        "changes the result of a softmax in place, so backward raises, `{text}` (gradient.in_place)",
+        lines.change_softmax_in_place,
     ),
     ("scales by the number of heads, not by the size of a head (scale.heads)", lines.scale_by_heads),
     (
@@ -43,9 +55,9 @@ WRONG_LINES: tuple[tuple[str, Callable[[bytes], list[int]]], ...] = (
 IF_SURE = ". If the reading is right, add --read sure=yes"
 
 
-def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:
+def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:
     """Why a source that defines these names has no reading, and what to do."""
-    missing = sorted({package for package in structure.imports.values() if _is_missing(package)})
+    missing = sorted({package for package in code.imports.values() if _is_missing(package)})
     tried = "; ".join(none.tried) or "nothing fits"
     say = advice.on(tried)
     if missing:
@@ -61,19 +73,31 @@ def why(structure: Structure, contract: Contract, names: tuple[str, ...], none: 
     return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
 
 
-def wrong_anyway(source: bytes, structure: Structure, definition: Definition | None) -> list[str]:
-    """What is wrong in the code of a definition however it is read, as far as its lines show it; notes for the report."""
-    used = [] if definition is None else [one.lines for one in structure.reach(definition)]
+def wrong_anyway(source: bytes, code: Structure, definition: Definition | None) -> list[str]:
+    """What is wrong in the code of a definition however it is read, as far as its lines show it; notes for the report.
+
+    Then what is wrong so in other definitions that look like an attention, and are not graded.
+    """
+    reached = [] if definition is None else code.reach(definition)
+    names = [one.name for one in reached]
+    others = [one for one in structure.attention_like(code) if one.name not in names]
     texts = source.decode("utf-8", "replace").splitlines()
+    found = [(does, find(source, every=True)) for does, find in WRONG_LINES]
+    unset = lines.read_names(source, code.never_set) if code.never_set else []
+    found.append(("reads a name that nothing in the file sets or imports, `{text}` (python.undefined_name)", unset))
 
-    def among(found: list[int]) -> list[int]:
-        return [line for line in found if any(first <= line <= last for first, last in used)][:MOST_LINES]
+    def said(begin: str, parts: list[Definition]) -> list[str]:
+        among = [one.lines for one in parts]
+        return [
+            (begin + does).format(line=line, text=texts[line - 1].strip())
+            for does, every in found
+            for line in [line for line in every if any(first <= line <= last for first, last in among)][:MOST_LINES]
+        ]
 
-    return [
-        (ANYWAY + does).format(line=line, text=texts[line - 1].strip())
-        for does, find in WRONG_LINES
-        for line in among(find(source))
-    ]
+    notes = said(ANYWAY, reached)
+    for other in others[:MOST_OTHERS]:
+        notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
+    return notes
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
@@ -94,13 +118,14 @@ def _is_missing(package: str) -> bool:
         return True
 
 
-def stand_ins(structure: Structure, entry: str) -> list[str]:
+def stand_ins(code: Structure, entry: str) -> list[str]:
     """A note for each layer, and for a softmax, that the code takes from what is not here, and that torch's stands for."""
-    whole = structure.find(entry)
-    reads = {name for one in (structure.reach(whole) if whole is not None else []) for name in one.reads}
+    whole = code.find(entry)
+    reads = {name for one in (code.reach(whole) if whole is not None else []) for name in one.reads}
     known = {name: f"nn.{name}" for name in USUAL_LAYERS}
     known[USUAL_FUNCTION] = f"torch.{USUAL_FUNCTION}, along the last dimension where the call gives none"
-    found = {name: structure.imports[name] for name in known if name in reads and name in structure.imports}
+    known["Conv1D"] = "that of GPT-2: a linear layer with a weight (in, out)"
+    found = {name: code.imports[name] for name in known if name in reads and name in code.imports}
     return [
         f"'{package}' is not installed, and its {name} is read as {known[name]}"
         for name, package in found.items()
@@ -108,10 +133,10 @@ def stand_ins(structure: Structure, entry: str) -> list[str]:
     ]
 
 
-def by_contract(text: bytes, structure: Structure, contract: Contract, reading: Reading) -> str | None:
+def by_contract(text: bytes, code: Structure, contract: Contract, reading: Reading) -> str | None:
     """What the contract alone says of a source that nearly has its names: those of the entry, or of half of the layers."""
     entry, strict = contract.entry, "To grade it by the contract: --strict"
-    if structure.find(entry) is None:
+    if code.find(entry) is None:
         if not difflib.get_close_matches(entry, [reading.entry], 1, 0.9):
             return None
         return f"By the contract alone, {say_missing([entry], (reading.entry,))} {strict}"

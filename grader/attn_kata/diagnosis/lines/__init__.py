@@ -7,7 +7,7 @@ If several places remain, or if the only one is clearly right, there is no line.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
 
 from attn_kata.diagnosis import own_exceptions
@@ -64,14 +64,19 @@ def mask_adds_almost_nothing(source: bytes) -> bool:
     return _any(masks.tiny_terms, source)
 
 
-def fill_with_almost_nothing(source: bytes) -> list[int]:
+def fill_with_almost_nothing(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` gives hidden keys a tiny number, as -1e-9, in place of a large one."""
-    return _lines_of(masks.tiny_scores, source)
+    return _lines_of(masks.tiny_scores, source, every=every)
 
 
-def have_no_effect(source: bytes) -> list[int]:
+def have_no_effect(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` makes a new tensor that nothing takes."""
-    return _lines_of(without_effect.dropped, source)
+    return _lines_of(without_effect.dropped, source, every=every)
+
+
+def compute_for_nothing(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` calls a linear layer, and never reads the result."""
+    return _lines_of(without_effect.layers_for_nothing, source, every=every)
 
 
 def drop_masks(source: bytes) -> list[int]:
@@ -79,24 +84,44 @@ def drop_masks(source: bytes) -> list[int]:
     return _lines_of(without_effect.dropped_masks, source)
 
 
-def drop_in_eval_too(source: bytes) -> list[int]:
+def drop_in_eval_too(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` calls torch's attention with a dropout that knows no mode."""
-    return _lines_of(dropout.ready_made_without_a_mode, source)
+    return _lines_of(dropout.ready_made_without_a_mode, source, every=every)
 
 
-def put_heads_before_time(source: bytes) -> list[int]:
+def drop_without_a_mode(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` calls torch's functional dropout, and nothing tells it the mode."""
+    return _lines_of(dropout.functional_without_a_mode, source, every=every)
+
+
+def change_softmax_in_place(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` changes the result of a softmax in place."""
+    return _lines_of(tensors.softmax_changed_in_place, source, every=every)
+
+
+def put_heads_before_time(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` views what a linear layer gives as (B, heads, T, size)."""
-    return _lines_of(heads.splits_of_linear, source)
+    return _lines_of(heads.splits_of_linear, source, every=every)
 
 
-def scale_by_heads(source: bytes) -> list[int]:
+def scale_by_heads(source: bytes, *, every: bool = False) -> list[int]:
     """The lines that make a scale of the number of heads."""
-    return _lines_of(scores.by_heads, source)
+    return _lines_of(scores.by_heads, source, every=every)
 
 
-def read_what_nothing_sets(source: bytes) -> list[int]:
+def read_what_nothing_sets(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where a class of `source` reads an attribute of its own that nothing in `source` sets."""
-    return _lines_of(attributes.never_set, source)
+    return _lines_of(attributes.never_set, source, every=every)
+
+
+def read_names(source: bytes, names: Collection[str]) -> list[int]:
+    """The lines where a function of `source` reads one of these names, and does not set it itself."""
+    return _lines_of(lambda program: attributes.names_read(program, names), source, every=True)
+
+
+def hold_one_layer_several_times(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` puts one and the same layer into a list several times."""
+    return _lines_of(modules.holds_one_several_times, source, every=every)
 
 
 def return_nothing(source: bytes) -> list[int]:
@@ -200,9 +225,10 @@ def _any(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> bool:
         return False
 
 
-def _lines_of(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes) -> list[int]:
+def _lines_of(nodes: Callable[[Program], Sequence[ast.AST]], source: bytes, *, every: bool = False) -> list[int]:
+    """The lines of these nodes; with `every`, also in definitions that no entry point of a kata uses."""
     try:
-        program = _program(source)
+        program = _program(source, every=every)
         found = [] if program is None else [getattr(node, "lineno", 0) for node in nodes(program)]
         return sorted(set(found))
     except (RecursionError, MemoryError):
@@ -214,9 +240,10 @@ def _first_of(nodes: Callable[[Program], Sequence[ast.AST]]) -> Finder:
 
 
 @lru_cache(maxsize=4)
-def _program(source: bytes) -> Program | None:
+@lru_cache(maxsize=2)  # a grading looks at one source in many ways
+def _program(source: bytes, *, every: bool = False) -> Program | None:
     try:
-        return Program(source)
+        return Program(source, every=every)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

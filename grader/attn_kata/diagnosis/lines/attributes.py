@@ -1,9 +1,10 @@
-"""The attributes that a class reads and that nothing in the file sets."""
+"""The attributes and names that code reads and that nothing in the file sets."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.syntax import on_self
@@ -15,6 +16,19 @@ _BY_NAME = re.compile(
     r"|register_(?:buffer|parameter)\((?!(?:name=)?')"
 )
 _REGISTERED = re.compile(r"register_(?:buffer|parameter)\((?:name=)?'(\w+)'")
+
+
+def names_read(program: Program, names: Collection[str]) -> list[ast.AST]:
+    """Where a function reads one of these names, and sets it nowhere itself."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        around = program.function(node)
+        if not isinstance(node, ast.Name) or node.id not in names or around is None:
+            continue
+        inside = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == node.id]
+        if all(isinstance(one.ctx, ast.Load) for one in inside):
+            found.append(node)
+    return found
 
 
 def never_set(program: Program) -> list[ast.Attribute]:

@@ -90,6 +90,33 @@ def ready_made_without_a_mode(program: Program) -> list[ast.Call]:
     return found
 
 
+def functional_without_a_mode(program: Program) -> list[ast.Call]:
+    """The calls of torch's functional dropout that drop in eval() too, as nothing tells them the mode: F.dropout(x, p)."""
+    found = []
+    for call in program.calls():
+        around, rate = program.function(call), keyword(call, "p") or (call.args[1] if len(call.args) > 1 else None)
+        of_torch = (
+            isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).rpartition(".")[2] in _FUNCTIONAL
+        )
+        told = (
+            len(call.args) > 2 or keyword(call, "training") is not None or any(one.arg is None for one in call.keywords)
+        )
+        if (
+            callee(call) != "dropout"
+            or not of_torch
+            or around is None
+            or told
+            or (rate is not None and number(rate) == 0)
+        ):
+            continue
+        if not re.search(r"\btraining\b|\.eval\(", ast.unparse(around)):
+            found.append(call)
+    return found
+
+
+_FUNCTIONAL = ("F", "functional")
+
+
 def always(program: Program) -> int | None:
     """The line of the one functional dropout without the mode (`training`)."""
     calls = [call for call in _applied(program) if not on_self(call.func)]

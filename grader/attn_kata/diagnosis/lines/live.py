@@ -23,10 +23,11 @@ def entry_points() -> frozenset[str]:
         return frozenset()
 
 
-def live(tree: ast.Module) -> list[ast.AST]:
-    """The nodes that can run. Without a known entry point, every definition of the module counts as one."""
+def live(tree: ast.Module, *, every: bool = False) -> list[ast.AST]:
+    """The nodes that can run. With `every`, or without a known entry point, each definition of the module counts as one."""
     top = [node.name for node in tree.body if isinstance(node, Definition)]
-    used = {name for name in top if name in entry_points()} or set(top)
+    entries = set() if every else {name for name in top if name in entry_points()}
+    used = entries or set(top)
     waiting: dict[str, list[ast.AST]] = {}  # definitions, until something uses the name
     todo: list[ast.AST] = [tree]
     found: list[ast.AST] = []

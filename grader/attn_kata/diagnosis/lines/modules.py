@@ -65,6 +65,31 @@ def repeated(program: Program) -> int | None:
     )
 
 
+def holds_one_several_times(program: Program) -> list[ast.AST]:
+    """A list with one and the same layer several times: [nn.Linear(E, E)] * 4, ModuleList([layer for _ in range(4)])."""
+    held = [
+        each
+        for node in program.calls()
+        if callee(node) in ("ModuleList", "Sequential")
+        for one in node.args
+        for each in ast.walk(one)
+        if isinstance(each, ast.ListComp)
+    ]
+    found: list[ast.AST] = [one for one in held if isinstance(one.elt, ast.Name) and one.elt.id not in _set_by(one)]
+    for node in program.each(ast.BinOp):
+        assert isinstance(node, ast.BinOp)
+        lists = [one for one in (node.left, node.right) if isinstance(one, ast.List) and isinstance(node.op, ast.Mult)]
+        made = [one for each in lists for one in each.elts]
+        if made and all(isinstance(one, ast.Call) and callee(one) in _LAYERS for one in made):
+            found.append(node)
+    return found
+
+
+def _set_by(comprehension: ast.ListComp) -> set[str]:
+    """The names that a comprehension sets."""
+    return {one.id for each in comprehension.generators for one in ast.walk(each.target) if isinstance(one, ast.Name)}
+
+
 def unchecked(program: Program) -> int | None:
     """The line of the one assert."""
     return only_line(list(program.each(ast.Assert)))

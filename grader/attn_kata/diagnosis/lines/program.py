@@ -25,9 +25,9 @@ class Binding:
 
 
 class Program:
-    """The live part of a source. Raises the errors of `ast.parse`."""
+    """The live part of a source; with `every`, all of its definitions are. Raises the errors of `ast.parse`."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, *, every: bool = False) -> None:
         if len(source) > _MOST_BYTES:
             raise ValueError("too long to look at")
         with warnings.catch_warnings():
@@ -39,7 +39,7 @@ class Program:
                 self.parents[child] = node
         if len(self.parents) > _MOST_NODES:
             raise ValueError("too long to look at")
-        self.nodes = sorted(live(self.tree), key=position)
+        self.nodes = sorted(live(self.tree, every=every), key=position)
         self.known: dict[tuple[str, ast.AST], bool] = {}  # answers of `values`, by question and node
         self._scopes: dict[ast.AST, ast.AST] = {}
         self._reached: dict[ast.expr, Binding | None] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from attn_kata.diagnosis.lines.program import Program
@@ -221,6 +222,26 @@ def modified(program: Program) -> int | None:
     """The line of the one write into an argument."""
     found = [node for node, written in _writes(program) if _is_input(program, written)]
     return only_line(found)
+
+
+def softmax_changed_in_place(program: Program) -> list[ast.AST]:
+    """Where the result of a softmax is changed in place, so that its backward pass raises: weights *= mask."""
+    found: list[ast.AST] = []
+    for node in program.nodes:
+        changed: ast.expr | None = None
+        if isinstance(node, ast.AugAssign):
+            changed = node.target
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _WRITES.fullmatch(node.func.attr):
+            changed = node.func.value
+        if not isinstance(changed, ast.Name):
+            continue
+        made = program.value(changed)
+        if isinstance(made, ast.Call) and callee(made) in ("softmax", "Softmax") and program.function(node) is not None:
+            found.append(node)
+    return found
+
+
+_WRITES = re.compile(r"(?:masked_fill|mul|div|add|sub|fill|zero|clamp|dropout)_")
 
 
 def in_place(program: Program) -> int | None:

@@ -6,7 +6,7 @@ import ast
 import re
 
 from attn_kata.diagnosis.lines.program import Program
-from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword
+from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword, on_self
 
 # Functions of tensors that leave the tensor as it was.
 _MAKE_NEW = frozenset(
@@ -39,6 +39,27 @@ def dropped_masks(program: Program) -> list[ast.AST]:
         for node in dropped(program)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and callee(node.value) == "masked_fill"
     ]
+
+
+def layers_for_nothing(program: Program) -> list[ast.AST]:
+    """Where a layer of the class computes something under a name that its function never reads: `q_ = self.to_q(q)`."""
+    found: list[ast.AST] = []
+    for node in program.each(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        target, call, around = node.targets[0], node.value, program.function(node)
+        if (
+            len(node.targets) > 1
+            or not isinstance(target, ast.Name)
+            or not isinstance(call, ast.Call)
+            or around is None
+        ):
+            continue
+        named = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == target.id]
+        is_read = any(isinstance(one.ctx, ast.Load) for one in named)
+        made = program.value(call.func) if on_self(call.func) else None
+        if isinstance(made, ast.Call) and callee(made) in ("Linear", "Conv1d", "Conv1D", "Bilinear") and not is_read:
+            found.append(node)
+    return found
 
 
 _BESIDE = re.compile(r"at+n|att|score|weight|prob|alpha|cache|mask", re.IGNORECASE)

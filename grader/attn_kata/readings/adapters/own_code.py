@@ -102,6 +102,11 @@ class _Same(_nn.Identity):
             return given[0]
         returned = self.left_out[0](*given[: len(given) - len(named)], **named)
         return given[: len(returned)] if isinstance(returned, tuple) else given[0]
+
+    def __getattr__(self, name):  # self.dropout.p
+        if name.startswith("_") or name not in vars(self.__dict__["left_out"][0]):
+            return super().__getattr__(name)
+        return 0.0 if name == "p" else getattr(self.left_out[0], name)
 '''.strip()
 
 

@@ -344,7 +344,7 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
         return None
     if symbol == "True" and "bias" in parameter.name.lower() and not _is_bias_of_a_layer(parameter.name, text):
         return None  # of parameters of its own, which the contract's layers do not have
-    if symbol == "L" and parameter.default == "None":
+    if symbol == "L" and parameter.default == "None" and _WITHOUT_TABLE.search(text) is None:
         return None  # a table of that length that it can do without
     is_size = parameter.name.lower().endswith("size")
     is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
@@ -353,6 +353,11 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+_WITHOUT_TABLE = re.compile(
+    r"register_buffer\(\s*[\"'](\w+)[\"'],\s*None\b[\s\S]*\bself\.\1\["
+)  # and cuts it whatever it is
 
 
 def _is_bias_of_a_layer(name: str, text: str) -> bool:

@@ -45,7 +45,17 @@ def with_layers(
     }
     # One whose weight is all that the code takes of it, as F.linear(x, self.q.weight), adds none by itself either.
     code = code_of(structure.text(definition))
-    unbiased |= {path for path in weights if path.removesuffix("weight") not in biased and _is_weight_alone(path, code)}
+    # That of a file that is not here may have none: what stands for it has one.
+    stands_in = {
+        path
+        for path in weights
+        if not structure.imports.get(made.get(_bare(path).rpartition(".")[2], ""), "torch").startswith("torch")
+    }
+    unbiased |= {
+        path
+        for path in weights
+        if (path in stands_in or path.removesuffix("weight") not in biased) and _is_weight_alone(path, code)
+    }
     turned = {
         path
         for path, shape in weights.items()

@@ -42,6 +42,9 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
     return False
 
 
+_WRITTEN = re.compile(r"(?i)(?:\w+_)?(?:out|output|result|o)(?:_\w+)?")
+
+
 def returns_nothing(definition: Definition) -> bool:
     """Whether the call of a definition never returns a value nor keeps one; what another class gives it is not known."""
     name = "forward" if definition.is_class else definition.name
@@ -50,6 +53,8 @@ def returns_nothing(definition: Definition) -> bool:
     answers = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Return)]
     if any(isinstance(each.body[-1], ast.Raise) for each in called):
         return False
+    if any(_WRITTEN.fullmatch(one.name) for one in definition.call):
+        return False  # it writes its result where its caller says: solve(Q, K, V, output)
     inside = [one for each in called for one in ast.walk(each) if isinstance(one, ast.Attribute)]
     kept = [one.attr for one in inside if isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"]
     if not all(map(without_effect.is_beside, kept)):

@@ -89,7 +89,8 @@ class DefinitionSearch:
             self.given[key] = True
             tried, self.search.tried[said:] = self.search.tried[said:], []
             otherwise = self.found()
-            if _explains_more(otherwise, found):
+            # What it raises on the processor says more than that there is no GPU.
+            if _explains_more(otherwise, found) or (key == "processor" and otherwise is not None):
                 found = otherwise
                 taken.append(key)
                 continue

@@ -68,6 +68,8 @@ def of_source(source: bytes) -> Structure:
     elsewhere = unset - set(assumed) - top_level.meant_of_self(tree) - never_set  # in another cell, say
     sizes = frozenset(assigned | elsewhere | top_level.imported_sizes(tree))
     also = top_level.aliases(statements, found)
+    bases = {name: {top_level.last_part(base) for base in node.bases} for name, node in classes.items()}
+    also |= {name: "Linear" for name, of in bases.items() if name == "Conv1D" and "Linear" in of}
     modules = top_level.modules(statements)
     found = {name: _with_aliases(_with_members(one, modules), also) for name, one in found.items()}
     begins = next((at for at, line in enumerate(lines, 1) if line == FILE_ITSELF), 0)
@@ -361,7 +363,10 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
                 if top_level.last_part(call.func) == "Sequential":
                     inside = [top_level.last_part(one.func) for one in call.args if isinstance(one, ast.Call)]
                     found += [(*at, f"{target.attr}.{number}", maker) for number, maker in enumerate(inside)]
-    return [(name, made) for *_, name, made in sorted(found)]
+    every = [(name, made) for *_, name, made in sorted(found)]
+    # What a later method makes of a layer, as prune_conv1d_layer(self.c_attn), is one of its kind.
+    layers = {name for name, made in every if made in _LAYERS}
+    return [(name, made) for name, made in every if name not in layers or made in _LAYERS]
 
 
 def _names(target: ast.expr) -> tuple[str, ...]:
