@@ -45,35 +45,34 @@ def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:
 
 
 def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
-    """Code that takes one new token only is no mistake: what several do is a note."""
+    """Code that takes one new token only is no mistake: what several do is a note.
+
+    Only the values are asked, as everything else has been asked of whole sequences.
+    """
     assert whole.reading is not None
     flags = inference.through_cache(source, whole.reading)
     if not flags:
         return whole
-    by_token = _by_its_values(whole.kata, flags, graded)
+    several = f"{_ALIKE}. Several new tokens are not tried"
+    # Which of several new tokens see which is otherwise for the caller to say.
+    if "causal=yes" in whole.reading["flags"]:
+        chunks = graded(whole.kata, inference.through_cache(source, whole.reading, _CHUNKS), (_VALUES,))
+        if chunks.outcome == "passed":  # a text of an even length ends with one token
+            return _noted(whole, _CACHE, f"{_ALIKE}. With {_CHUNKS} new tokens in a call too")
+        named = [f"{mistake.title} ({mistake.id})" for one in chunks.diagnosis[:1] for mistake in one.mistakes]
+        what = f"not right: {', '.join(named)}" if named else f"not graded: {_why(chunks)}"
+        several = f"{_ALIKE}. With {_CHUNKS} new tokens after earlier ones it is {what}"
+    by_token = graded(whole.kata, flags, (_VALUES,))
+    if by_token.outcome == "passed":
+        return _noted(whole, _CACHE, several)
     sets = [{mistake.id for mistake in one.mistakes} for one in by_token.diagnosis]
     if by_token.outcome == "failed" and {_NEW_ONLY} in sets:
         return _noted(whole, _CACHE, f"{_RETURNS_NEW}. If its caller does not join them, this is {_NEW_ONLY}")
     if by_token.outcome == "failed" and sets:
         entry = whole.reading["entry"]
         warn(f"{entry} is right for whole sequences. With its cache, one token after the other, it is not:")
-        return by_token
-    if by_token.outcome != "passed":
-        return _noted(whole, _CACHE, f"Its cache could not be graded: {_why(by_token)}")
-    if "causal=yes" not in whole.reading["flags"]:  # which of several new tokens see which is its caller's to say
-        return _noted(whole, _CACHE, f"{_ALIKE}. Several new tokens are not tried")
-    chunks = _by_its_values(whole.kata, inference.through_cache(source, whole.reading, _CHUNKS), graded)
-    if chunks.outcome == "passed":
-        return _noted(whole, _CACHE, f"{_ALIKE}. With {_CHUNKS} new tokens in a call too")
-    named = [f"{mistake.title} ({mistake.id})" for one in chunks.diagnosis[:1] for mistake in one.mistakes]
-    what = f"not right: {', '.join(named)}" if named else f"not graded: {_why(chunks)}"
-    return _noted(whole, _CACHE, f"{_ALIKE}. With {_CHUNKS} new tokens after earlier ones it is {what}")
-
-
-def _by_its_values(kata: str, flags: tuple[str, ...], graded: Graded) -> Report:
-    """The report; where its values are right, of these alone, as everything else has been asked of whole sequences."""
-    report: Report = graded(kata, flags, (_VALUES,))
-    return report if report.outcome == "passed" else graded(kata, flags)
+        return graded(whole.kata, flags)
+    return _noted(whole, _CACHE, f"Its cache could not be graded: {_why(by_token)}")
 
 
 def _why(report: Report) -> str:

@@ -25,6 +25,7 @@ from attn_kata.readings.source import structure, syntax, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
 
 _BLOCK = "transformer_block"
+_SETTLED = ("processor", "full_precision", "one_sample", "one_length", "even", "float32", "alike")
 _WITH_HEADS = "mha"  # which takes code of one head, and any mask
 
 
@@ -77,7 +78,8 @@ def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> 
         shape="any",
     )
     found = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
-    return (*found, "order=batch", "dims=0")
+    settled = [f"{name}=no" for name in _SETTLED if name not in read]  # by the reading of whole sequences
+    return (*found, "order=batch", "dims=0", *settled)
 
 
 def parts_of(source: bytes, name: str) -> dict[str, bool]:

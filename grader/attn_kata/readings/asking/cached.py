@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -10,17 +11,6 @@ from torch import Tensor
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pipeline import Pipeline, Stage, State, Variant, variants
 from attn_kata.readings.asking.causal import Rule, keeps, lower
-
-# What a token sees: its own key, and which of the earlier ones.
-_SEEN: tuple[tuple[str, Rule], ...] = (
-    ("cache.not_used", lambda i, j, ahead: j == i + ahead),
-    ("cache.kept_from_start", lambda i, j, ahead: (j == i + ahead) | ((j == 0) & (i + ahead > 0))),
-    ("cache.top_left", lambda i, j, ahead: j == 0 * i),
-    ("cache.token_lost", lambda i, j, ahead: (j == i + ahead) | (j < i + ahead - 1)),
-    ("cache.token_lost", lambda i, j, ahead: (j == i + ahead) | ((j > 0) & (j < i + ahead))),
-    ("cache.new_only", lambda i, j, ahead: (j == i + ahead) | (j == i + ahead - 1)),
-    ("cache.token_lost", lambda i, j, ahead: (j < i + ahead) | ((j == 0) & (i + ahead == 0))),
-)
 
 
 def wrong_caches(pipeline: Pipeline, chunks: int) -> tuple[Variant, ...]:
@@ -75,8 +65,7 @@ def wrong_caches(pipeline: Pipeline, chunks: int) -> tuple[Variant, ...]:
         mix(state)
         state.out = (torch.ones_like(state.weights) * lower(*state.weights.shape[-2:])) @ state.v
 
-    rules = (*_SEEN, *_of_chunks(chunks)) if chunks > 1 else _SEEN
-    seen = [one for id, rule in rules for one in variants(id, {hides: sees(rule)})]
+    seen = [one for id, rule in _seen(max(chunks, 1)) for one in variants(id, {hides: sees(rule)})]
     mixed = variants(
         "cache.parts_mixed",
         {"score": scored_by_values(_earlier), "mix": mixed_from_keys(_earlier)},
@@ -87,19 +76,29 @@ def wrong_caches(pipeline: Pipeline, chunks: int) -> tuple[Variant, ...]:
     return (*seen, *mixed, *variants("cache.added", {"mix": mixed_from_sums}))
 
 
-def _of_chunks(size: int) -> tuple[tuple[str, Rule], ...]:
-    """What the tokens of a chunk see: those of the first keys, or all of the chunk."""
+def _seen(size: int) -> Iterator[tuple[str, Rule]]:
+    """What a token sees: of its own call, the tokens up to itself, and which of the earlier ones. The first call has one."""
 
-    def place(i: Tensor) -> Tensor:  # in its chunk
-        return torch.where(i == 0, 0, (i - 1) % size)
+    def begin(i: Tensor) -> Tensor:
+        """The first token of the call."""
+        return torch.where(i == 0, 0, i - (i - 1) % size)
 
-    return (
-        ("cache.top_left", lambda i, j, ahead: j <= place(i + ahead)),
-        (
+    def own(i: Tensor, j: Tensor) -> Tensor:
+        return (j >= begin(i)) & (j <= i)
+
+    # The queries are the last positions: `i + ahead` is the place of one among the keys.
+    yield "cache.not_used", lambda i, j, ahead: own(i + ahead, j)
+    yield "cache.new_only", lambda i, j, ahead: (j >= begin(i + ahead) - size) & (j <= i + ahead)
+    yield "cache.kept_from_start", lambda i, j, ahead: own(i + ahead, j) | ((j == 0) & (i + ahead > 0))
+    yield "cache.top_left", lambda i, j, ahead: j <= i + ahead - begin(i + ahead)
+    yield "cache.token_lost", lambda i, j, ahead: own(i + ahead, j) | (j < begin(i + ahead) - 1)
+    yield "cache.token_lost", lambda i, j, ahead: own(i + ahead, j) | ((j > 0) & (j < begin(i + ahead)))
+    yield "cache.token_lost", lambda i, j, ahead: (j < i + ahead) | ((j == 0) & (i + ahead == 0))
+    if size > 1:
+        yield (
             "cache.chunk_not_causal",
-            lambda i, j, ahead: j <= i + ahead + (i + ahead > 0) * (size - 1 - place(i + ahead)),
-        ),
-    )
+            lambda i, j, ahead: (j < begin(i + ahead) + size) & ((j == 0) | (i + ahead > 0)),
+        )
 
 
 def _earlier(i: Tensor, j: Tensor, ahead: int) -> Tensor:
