@@ -208,3 +208,27 @@ def test_one_layer_for_all_roles_is_said_where_they_cannot_be_told_apart(shared_
 
     assert report.outcome == "ungraded"
     assert any("share their weights (module.repeated)" in note for note in report.notes)
+
+
+def test_a_mask_that_the_call_never_reads_is_said_where_nothing_is_graded(shared_engine: Engine) -> None:
+    text = OWN.replace("def forward(self, x):", "def forward(self, x, pad_mask=None):")
+    text = text.replace("B, T, E = x.shape", "B, T, E = missing_helper(x).shape")
+    said = "forward never reads 'pad_mask'. If that should hide keys, this is mask.lost"
+    never, reads = (
+        graded(shared_engine, each) for each in (text, text.replace("to_out((weights", "to_out(pad_mask * (weights"))
+    )
+
+    assert never.outcome == reads.outcome == "ungraded"
+    assert [said in each.notes for each in (never, reads)] == [True, False]
+
+
+def test_a_softmax_without_a_dimension_is_said_where_nothing_is_graded(shared_engine: Engine) -> None:
+    text = (
+        OWN.replace("(q @ k.mT", "F.softmax(q @ k.mT")
+        .replace(").softmax(-1)", ")")
+        .replace("x.shape", "missing_helper(x).shape")
+    )
+    report = graded(shared_engine, text)
+
+    assert report.outcome == "ungraded"
+    assert any("(softmax.no_dim)" in note for note in report.notes), report.notes

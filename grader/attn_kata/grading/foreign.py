@@ -47,11 +47,11 @@ class Source:
         """What it defines."""
         return tuple(one.name for one in self.structure.definitions)[:50]
 
-    def wrong_anyway(self, entry: str = "") -> list[str]:
+    def wrong_anyway(self, entry: str = "", *, ungraded: bool = False) -> list[str]:
         """Notes about what is wrong however the code is read: in `entry`, or in what looks most like an attention."""
         likely = structure.attention_like(self.structure)
         definition = self.structure.find(entry) or next(iter(likely), None)
-        return unread.wrong_anyway(self.text, self.structure, definition)
+        return unread.wrong_anyway(self.text, self.structure, definition, ungraded=ungraded)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -155,7 +155,7 @@ class _Grading:
             except AttemptDied as death:
                 return self._ungraded(f"while it was read: {death.reason}. {advice.on(death.reason)}")
             if isinstance(read, str):
-                return self._ungraded(read, notes=self._to_read.wrong_anyway())
+                return self._ungraded(read, notes=self._to_read.wrong_anyway(ungraded=True))
             self._read = read
             self._seconds["reading"] = time.perf_counter() - started
             started = time.perf_counter()
@@ -218,7 +218,7 @@ class _Grading:
             doubt = foreign_verdict.no_verdict(self._read, findings, failures, diagnosed)
             if doubt is not None:
                 entry = self._read.chosen.reading.entry
-                return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry))
+                return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry, ungraded=True))
             if not diagnosed.diagnoses:  # a line may still say it
                 anyway = self._read.source.wrong_anyway(self._read.chosen.reading.entry)
                 diagnosed = replace(diagnosed, notes=[*diagnosed.notes, *anyway])

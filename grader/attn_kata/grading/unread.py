@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib.util
+import re
 from collections.abc import Callable
 
 from attn_kata.diagnosis import lines
@@ -46,10 +48,21 @@ WRONG_LINES: tuple[tuple[str, Callable[..., list[int]]], ...] = (
         "changes the result of a softmax in place, so backward raises, `{text}` (gradient.in_place)",
         lines.change_softmax_in_place,
     ),
+    (
+        "scores a query and a key side by side with a linear layer and no tanh (additive.no_tanh)",
+        lines.score_without_tanh,
+    ),
     ("scales by the number of heads, not by the size of a head (scale.heads)", lines.scale_by_heads),
     (
         "drops weights in eval() too, as its dropout_p does not ask for self.training (dropout.always)",
         lines.drop_in_eval_too,
+    ),
+)
+# What may be right for tensors of two dimensions: said where nothing is graded.
+DOUBTFUL_LINES: tuple[tuple[str, Callable[..., list[int]]], ...] = (
+    (
+        "leaves the dimension of its softmax to torch: of three dimensions, that is the first (softmax.no_dim)",
+        lines.softmaxes_without_dim,
     ),
 )
 IF_SURE = ". If the reading is right, add --read sure=yes"
@@ -73,16 +86,17 @@ def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRe
     return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
 
 
-def wrong_anyway(source: bytes, code: Structure, definition: Definition | None) -> list[str]:
+def wrong_anyway(source: bytes, code: Structure, definition: Definition | None, *, ungraded: bool = False) -> list[str]:
     """What is wrong in the code of a definition however it is read, as far as its lines show it; notes for the report.
 
-    Then what is wrong so in other definitions that look like an attention, and are not graded.
+    Then what is wrong so in other definitions that look like an attention, and are not graded. With `ungraded`, also
+    what is doubtful.
     """
     reached = [] if definition is None else code.reach(definition)
     names = [one.name for one in reached]
     others = [one for one in structure.attention_like(code) if one.name not in names]
     texts = source.decode("utf-8", "replace").splitlines()
-    found = [(does, find(source, every=True)) for does, find in WRONG_LINES]
+    found = [(does, find(source, every=True)) for does, find in (*WRONG_LINES, *DOUBTFUL_LINES * ungraded)]
     unset = lines.read_names(source, code.never_set) if code.never_set else []
     found.append(("reads a name that nothing in the file sets or imports, `{text}` (python.undefined_name)", unset))
 
@@ -94,10 +108,26 @@ def wrong_anyway(source: bytes, code: Structure, definition: Definition | None) 
             for line in [line for line in every if any(first <= line <= last for first, last in among)][:MOST_LINES]
         ]
 
-    notes = said(ANYWAY, reached)
+    notes = said(ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
     for other in others[:MOST_OTHERS]:
         notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
     return notes
+
+
+def _masks_never_read(definition: Definition) -> list[str]:
+    """A note for each parameter of its call that has the name of a mask, and that the call never reads."""
+    name = "forward" if definition.is_class else definition.name
+    called = [
+        node
+        for node in ast.walk(structure.tree_of(definition.text))
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+    read = {one.id for each in called for one in ast.walk(each) if isinstance(one, ast.Name)}
+    masks = [one.name for one in definition.call if _MASK.search(one.name) and one.name not in read]
+    return [f"{name} never reads '{mask}'. If that should hide keys, this is mask.lost" for mask in masks if called]
+
+
+_MASK = re.compile(r"mask|causal|casual", re.IGNORECASE)
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:

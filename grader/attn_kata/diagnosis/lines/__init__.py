@@ -59,6 +59,11 @@ def softmax_without_dim(source: bytes) -> bool:
     return _any(scores.without_dim, source)
 
 
+def softmaxes_without_dim(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines of the live softmaxes of `source`, where all of them leave their dimension to torch."""
+    return _lines_of(scores.without_dim, source, every=every)
+
+
 def mask_adds_almost_nothing(source: bytes) -> bool:
     """Whether the live part of `source` adds a mask times a tiny number to the scores."""
     return _any(masks.tiny_terms, source)
@@ -77,6 +82,11 @@ def have_no_effect(source: bytes, *, every: bool = False) -> list[int]:
 def compute_for_nothing(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` calls a linear layer, and never reads the result."""
     return _lines_of(without_effect.layers_for_nothing, source, every=every)
+
+
+def score_without_tanh(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` scores a query beside a key by a linear layer, with no activation."""
+    return _lines_of(tensors.concat_scores_without_tanh, source, every=every)
 
 
 def drop_masks(source: bytes) -> list[int]:

@@ -224,6 +224,49 @@ def modified(program: Program) -> int | None:
     return only_line(found)
 
 
+def concat_scores_without_tanh(program: Program) -> list[ast.AST]:
+    """Where a linear layer scores a query and a key side by side, in a class that has a softmax and no activation.
+
+    A score that is linear in both adds the same number to every key, so the weights do not depend on the query.
+    """
+    found: list[ast.AST] = []
+    for call in program.calls():
+        owner = program.owner(call)
+        if owner is None or not on_self(call.func) or len(call.args) != 1:
+            continue
+        joined, text = program.resolved(call.args[0]), ast.unparse(owner)
+        if re.search(rf"self\.{callee(call)} = (?:\w+\.)*Linear\(", text) is None:
+            continue
+        if not isinstance(joined, ast.Call) or callee(joined) not in ("cat", "concat") or not joined.args:
+            continue
+        parts = joined.args[0].elts if isinstance(joined.args[0], ast.Tuple | ast.List) else []
+        names = [ast.unparse(_whole(one)).rpartition(".")[2] for one in parts]
+        both = len(names) == 2 and any(map(_A_QUERY.fullmatch, names)) and any(map(_A_KEY.fullmatch, names))
+        if both and "softmax" in text.lower() and _ACTIVATED.search(text) is None:
+            found.append(call)
+    return found
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """What a tensor is cut from or expanded from: `hidden` of `hidden[-1].unsqueeze(1)`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return node
+
+
+_A_QUERY = re.compile(
+    r"(?i)(?:\w*_)?(?:hidden|hidden_states?|query|queries|decoder_(?:hidden|state|output)|h_t|s_t)(?:_\w+)?"
+)
+_A_KEY = re.compile(
+    r"(?i)(?:\w{1,5}_)?(?:enc(?:oder)?_(?:outputs?|outs?|hiddens?|states?)|keys?|annotations|h_s)(?:_\w+)?"
+)
+_ACTIVATED = re.compile(r"(?i)tanh|relu|gelu|\belu\b|sigmoid|silu|swish")
+
+
 def softmax_changed_in_place(program: Program) -> list[ast.AST]:
     """Where the result of a softmax is changed in place, so that its backward pass raises: weights *= mask."""
     found: list[ast.AST] = []
