@@ -209,11 +209,23 @@ def test_new_keys_alone_may_be_for_the_caller_to_join(graded):
 
 
 def test_a_place_that_must_be_told_and_a_result_without_a_cache_leave_it_untried(graded):
-    _, told = graded(HANDED_BACK, ("use_cache=False)", "use_cache=False, position_offset=0)"))
+    _, told = graded(HANDED_BACK, ("use_cache=False)", "use_cache=False, cache_position=None)"))
     _, silent = graded(HANDED_BACK, ("            return out, (k, v)\n", "            return out\n"))
 
     assert "Its cache is not tried" in notes(told)
     assert "its call returns and keeps no keys" in notes(silent)
+
+
+def test_a_number_of_earlier_tokens_is_passed(graded):
+    """The mask is made of it: without it, a new token would see the first one alone."""
+    edits = (
+        ("use_cache=False)", "use_cache=False, position_offset: int = 0)"),
+        ("triu(k.size(2) - T + 1)", "triu(position_offset + 1)"),
+    )
+    done, report = graded(HANDED_BACK, *edits)
+
+    assert done.returncode == 0
+    assert "it gives the same. With 2 new tokens in a call too" in notes(report)
 
 
 def test_the_flags_of_a_wrong_cache_give_the_same_report(run, graded):

@@ -19,7 +19,7 @@ _SAYS_ROTATION = re.compile(r"rope|rot|freq|cos|sin", re.IGNORECASE)
 # A number that says where the new tokens stand, and that must be passed: cache_len, position_offset; of no layer.
 _PLACE = re.compile(r"(?:^|_)(?:offset|start|pos|positions?)(?:$|_)|(?:past|cache|cur|seq)_?len", re.IGNORECASE)
 # Attributes that are empty until the first call: self.cache_k = None.
-_EMPTY = re.compile(r"self\.(\w*cache\w*)\s*(?::[^=\n]*)?=\s*None\b", re.IGNORECASE)
+_EMPTY = re.compile(r"self\.(\w*(?:cache|past|memory|mem_)\w*)\s*(?::[^=\n]*)?=\s*None\b", re.IGNORECASE)
 
 
 def handed_back(definition: Definition, given: Mapping[str, str]) -> str:
@@ -50,7 +50,7 @@ def call_of(definition: Definition, call: Pairs) -> Pairs | None:
     given = dict(call)
     parameter = handed_back(definition, given)
     switches = [one.name for one in definition.call if _is_switch(one, given.get(one.name))]
-    places = [one.name for one in definition.call if positions.given(one.name) == "0"]
+    places = [one.name for one in definition.call if positions.given(one.name) == "0" or _is_number_of_earlier(one)]
     if not parameter and not (kept(definition) and (places or switches)):
         return None
     told = {*given, *switches, *places, parameter}
@@ -62,6 +62,13 @@ def call_of(definition: Definition, call: Pairs) -> Pairs | None:
     changed |= dict.fromkeys(masks, "None")  # no token sees a later one: it has not come yet
     before = tuple((name, value) for name, value in call if name not in changed)
     return (*before, *changed.items())
+
+
+def _is_number_of_earlier(one: Parameter) -> bool:
+    """Whether a parameter is how many tokens came before, as position_offset: int = 0."""
+    return _PLACE.search(one.name) is not None and (
+        one.default == "0" or re.fullmatch(r"(?:Optional\[)?int\]?", one.annotation) is not None
+    )
 
 
 def is_handed_back(reading: Reading) -> bool:
