@@ -213,7 +213,7 @@ def test_a_place_that_must_be_told_and_a_result_without_a_cache_leave_it_untried
     _, silent = graded(HANDED_BACK, ("            return out, (k, v)\n", "            return out\n"))
 
     assert "Its cache is not tried" in notes(told)
-    assert "its call returns and keeps no keys" in notes(silent)
+    assert "its call hands back no keys that the next call could take" in notes(silent)
 
 
 def test_a_number_of_earlier_tokens_is_passed(graded):
@@ -248,3 +248,102 @@ def test_the_mask_of_one_head_is_graded_as_a_kata_that_has_one(graded, run):
     )
     shown = run("grade", "mine.py").stdout
     assert re.search(r"--kata mha\s+--class\s+SelfAttention", shown)
+
+
+CROSS = """
+class CrossAttention(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.n_heads, self.size = n_heads, dim // n_heads
+        self.to_q, self.to_k, self.to_v, self.out = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, x, context):
+        B, T, E = x.shape
+        q, k, v = (f.view(B, -1, self.n_heads, self.size).transpose(1, 2) for f in
+                   (self.to_q(x), self.to_k(context), self.to_v(context)))
+        weights = (q @ k.mT / self.size**0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_another_attention_of_the_file_has_a_note_and_leaves_the_verdict(graded, run):
+    both = HANDED_BACK.replace("class Attention", "class SelfAttention") + CROSS
+    right = graded(both)
+    wrong = graded(both, (" / self.size**0.5).softmax", ").softmax"))
+    named = run("grade", "mine.py", "--class", "SelfAttention", "--json")
+
+    assert right[0].returncode == wrong[0].returncode == 0
+    assert "CrossAttention, also in this file, is right too, as cross_attention" in right[1]["notes"]
+    said = (
+        "CrossAttention, also in this file, is not right: scale.missing. --kata cross_attention --class CrossAttention"
+    )
+    assert any(note.startswith(said) for note in wrong[1]["notes"])
+    assert not any("CrossAttention" in note for note in json.loads(named.stdout)["notes"])
+
+
+OBJECTS = {
+    "an object": (
+        """
+class KVCache:
+    def __init__(self):
+        self.keys, self.values = [], []
+
+    def update(self, k, v, layer_idx=0):
+        if len(self.keys) <= layer_idx:
+            self.keys.append(k)
+            self.values.append(v)
+        else:
+            self.keys[layer_idx] = torch.cat([self.keys[layer_idx], k], dim=2)
+            self.values[layer_idx] = torch.cat([self.values[layer_idx], v], dim=2)
+        return self.keys[layer_idx], self.values[layer_idx]
+""",
+        "k, v = layer_past.update(k, v)",
+    ),
+    "one with sizes": (
+        """
+class KVCache:
+    def __init__(self, max_batch_size: int, max_seq_len: int, n_heads: int, head_dim: int):
+        self.k = torch.zeros(max_batch_size, n_heads, max_seq_len, head_dim)
+        self.v = torch.zeros(max_batch_size, n_heads, max_seq_len, head_dim)
+        self.filled = 0
+
+    def update(self, k, v):
+        end = self.filled + k.shape[2]
+        self.k[: len(k), :, self.filled : end], self.v[: len(k), :, self.filled : end] = k, v
+        self.filled = end
+        return self.k[: len(k), :, :end], self.v[: len(k), :, :end]
+""",
+        "k, v = layer_past.update(k, v)",
+    ),
+    "a dict": (
+        "",
+        'k = torch.cat([layer_past["k"], k], dim=2) if "k" in layer_past else k\n'
+        '            v = torch.cat([layer_past["v"], v], dim=2) if "v" in layer_past else v\n'
+        '            layer_past["k"], layer_past["v"] = k, v',
+    ),
+    "a dict of None": (
+        "",
+        'if layer_past["k"] is not None:\n'
+        '                k, v = torch.cat([layer_past["k"], k], dim=2), torch.cat([layer_past["v"], v], dim=2)\n'
+        '            layer_past["k"], layer_past["v"] = k, v',
+    ),
+}
+JOINED = """k = torch.cat([layer_past[0], k], dim=2)
+            v = torch.cat([layer_past[1], v], dim=2)"""
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_a_cache_that_is_filled_in_place_is_made_first(kind, graded):
+    above, joined = OBJECTS[kind]
+    edits = (
+        (JOINED, joined),
+        ("        if use_cache:\n            return out, (k, v)\n", ""),
+        ("layer_past=None, use_cache=False", "layer_past=None"),
+    )
+    right = graded(above + HANDED_BACK, *edits)
+    wrong = graded(above + HANDED_BACK, *edits, ("triu(k.size(2) - T + 1)", "triu(1)"))
+
+    assert right[0].returncode == 0
+    assert "it gives the same. With 2 new tokens in a call too" in notes(right[1])
+    assert wrong[0].returncode == 1
+    assert ids(wrong[1]) == {"cache.top_left"}

@@ -12,8 +12,10 @@ from attn_kata.report.model import Report
 Graded = Callable[..., Report]  # of a kata, flags, and properties where not all are asked
 _MASK, _CACHE = "ts mask is not tried", "ts cache is not tried"  # of notes and departures, without the first letter
 _CHUNKS = 2
+_MOST_BESIDE = 2
 _VALUES = "values"
 _ALIKE = "With its cache, one token after the other, it gives the same"
+_OTHERWISE = "With its cache, one token after the other, it gives other numbers, and no known mistake explains them"
 _NEW_ONLY = "cache.new_only"
 _RETURNS_NEW = "It takes the keys of all earlier tokens, and returns those of the new ones alone"
 
@@ -27,6 +29,22 @@ def tried(whole: Report, source: bytes, graded: Graded) -> Report:
         return whole
     masked = _with_mask(whole, whole.reading["entry"], graded)
     return masked if masked.outcome != "passed" else _with_cache(masked, source, graded)
+
+
+def beside(report: Report, source: bytes, graded: Graded) -> Report:
+    """The report of right code, with a note for each other attention of the file: right, or which mistake it has."""
+    if report.outcome != "passed" or report.reading is None:
+        return report
+    entry, notes = report.reading["entry"], []
+    for slug, name in inference.beside(source, entry)[:_MOST_BESIDE]:
+        other = graded(slug, (f"entry={name}",))
+        ids = [mistake.id for one in other.diagnosis[:1] for mistake in one.mistakes]
+        if other.outcome == "passed":
+            notes.append(f"{name}, also in this file, is right too, as {slug}")
+        elif other.outcome == "failed" and ids:
+            shows = f"--kata {slug} --class {name} shows it"
+            notes.append(f"{name}, also in this file, is not right: {', '.join(ids)}. {shows}")
+    return replace(report, notes=[*report.notes, *notes])
 
 
 def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:
@@ -53,15 +71,21 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
     flags = inference.through_cache(source, whole.reading)
     if not flags:
         return whole
-    several = f"{_ALIKE}. Several new tokens are not tried"
+    unturned = any(flag.startswith(("unturned=", "angles=")) for flag in whole.reading["flags"])
+    alike = _ALIKE + ", without its rotary positions" * unturned
+    masked = (
+        any(flag.startswith("mask=") for flag in whole.reading["flags"]) and "mask=none" not in whole.reading["flags"]
+    )
+    untried = "Several new tokens, and its mask beside a cache, are" if masked else "Several new tokens are"
+    several = f"{alike}. {untried} not tried"
     # Which of several new tokens see which is otherwise for the caller to say.
     if "causal=yes" in whole.reading["flags"]:
         chunks = graded(whole.kata, inference.through_cache(source, whole.reading, _CHUNKS), (_VALUES,))
         if chunks.outcome == "passed":  # a text of an even length ends with one token
-            return _noted(whole, _CACHE, f"{_ALIKE}. With {_CHUNKS} new tokens in a call too")
+            return _noted(whole, _CACHE, f"{alike}. With {_CHUNKS} new tokens in a call too")
         named = [f"{mistake.title} ({mistake.id})" for one in chunks.diagnosis[:1] for mistake in one.mistakes]
         what = f"not right: {', '.join(named)}" if named else f"not graded: {_why(chunks)}"
-        several = f"{_ALIKE}. With {_CHUNKS} new tokens after earlier ones it is {what}"
+        several = f"{alike}. With {_CHUNKS} new tokens after earlier ones it is {what}"
     by_token = graded(whole.kata, flags, (_VALUES,))
     if by_token.outcome == "passed":
         return _noted(whole, _CACHE, several)
@@ -72,12 +96,17 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
         entry = whole.reading["entry"]
         warn(f"{entry} is right for whole sequences. With its cache, one token after the other, it is not:")
         return graded(whole.kata, flags)
+    if (by_token.ungraded_because or "").startswith("under this reading"):
+        return _noted(whole, _CACHE, f"{_OTHERWISE}. If the code is called so, its cache is wrong")
     return _noted(whole, _CACHE, f"Its cache could not be graded: {_why(by_token)}")
 
 
 def _why(report: Report) -> str:
     """Why a report has no verdict, without what to do about it."""
     why = report.ungraded_because or "no known mistake explains what fails"
+    if "Sizes of tensors must match except in dimension" in why:
+        raised = why.rpartition("raises: ")[2].partition(". ")[0]
+        return f"{raised}. If it joins past and new keys there, this is cache.wrong_axis"
     return why.partition(" could not be read as ")[2].partition(": ")[2].partition(". ")[0] or why.partition(". ")[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,6 +122,7 @@ def command(
         options=options,
         full=full,
     )
+    started = time.monotonic()
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
 
@@ -130,7 +132,7 @@ def command(
                 source.code,
                 attempt=target.name,
                 seed=untrusted_file.seed(untrusted, seed),
-                timeout=timeout,
+                timeout=max(1.0, timeout - (time.monotonic() - started)),
                 properties=asked,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
                 reads=not (reading.strict or untrusted),
@@ -166,6 +168,8 @@ def command(
                     )
             if not properties and not reading.strict:
                 report = beyond_reading.tried(report, source.code, graded)
+                if target.told_by and not reading.flags:
+                    report = beyond_reading.beside(report, source.code, graded)
                 if report.kata != target.kata.slug and report.reading is not None:
                     target = replace(target, kata=catalog.find(report.kata))
                     destination.options = f"--kata {report.kata} --class {report.reading['entry']}"

@@ -21,13 +21,14 @@ from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import parse
 from attn_kata.readings.searching.search import Search
-from attn_kata.readings.source import structure, syntax
+from attn_kata.readings.source import held_weights, structure, syntax
 
 _NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
 _SET_NOWHERE = (
     "Nothing in the file sets {names}. The grader assumes that another cell or file does. If none does, this is "
     "python.undefined_name"
 )
+_HELD = "{function} is given its weights. It is read as the forward of a module that holds them, {module}"
 _NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
 
@@ -80,6 +81,9 @@ class Read:
         nowhere = [name for name, _ in self.chosen.reading.globals if name in self.source.structure.unset]
         without += [_SET_NOWHERE.format(names=", ".join(nowhere))] if nowhere else []
         without += [_SURE] * self.chosen.reading.sure
+        function = self.chosen.reading.entry.removesuffix(held_weights.SUFFIX)
+        if function != self.chosen.reading.entry and self.source.structure.find(function) is not None:
+            without.append(_HELD.format(function=function, module=self.chosen.reading.entry))
         without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
@@ -165,6 +169,8 @@ def read(
     plain = Local(foreign_tests.reference(source.solution, source.contract))
     returns = catalog.load(source.folder).returns
     given = parse(flags)
+    if "entry" in given:
+        given["entry"] = source.structure.meant(str(given["entry"]))
     search = Search(
         structure=source.structure,
         contract=source.contract,

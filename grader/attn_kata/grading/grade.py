@@ -29,6 +29,7 @@ from attn_kata.properties.handle import Handle, read_raised
 from attn_kata.protocol import messages, wire
 from attn_kata.protocol.messages import Job
 from attn_kata.readings import advice
+from attn_kata.readings.source import held_weights
 from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
 from attn_kata.report.plain import one_line
 
@@ -112,6 +113,7 @@ class _Grading:
         diagnosis_seconds: float,
     ) -> None:
         self._diagnosis_seconds = diagnosis_seconds
+        source = held_weights.with_modules(source) if job.reads else source
         self._job, self._source, self._loaded = job, source, loaded
         self._deadline = time.monotonic() + job.timeout
         self._folder = Path(job.katas) / job.slug

@@ -15,6 +15,7 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("one_head", lambda one: one.has_heads and not one.has_groups, "it has no number of heads that could be 1"),
     ("one_sample", lambda one: one.is_module, "it asks for a function, which takes a batch of any size"),
     ("by_token", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
+    ("cache", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
     ("chunks", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
     ("head_width", lambda one: one.has_heads and not one.has_groups, "it has no heads that could be wider"),
     ("mlp_ratio", lambda one: one.is_block, "it has no mlp"),

@@ -54,7 +54,8 @@ def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> 
     `described` is the `reading` of a report. Without flags where the code has no cache, or one that is called in a way that is
     not known.
     """
-    definition = syntax.of_source(source).find(described["entry"])
+    found = syntax.of_source(source)
+    definition = found.find(described["entry"])
     known = contract.of_kata(catalog.find(described["kata"]).folder)
     read = parse(tuple(described["flags"]))
     if definition is None or known is None or not definition.is_class or not known.is_module or not known.is_self:
@@ -65,21 +66,43 @@ def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> 
     call = caching.call_of(definition, reading.call)
     if call is None:
         return ()
+    parameter = next((name for name, value in call if value == caching.HANDED_BACK), "")
+    first = caching.made_first(parameter, definition, found) if parameter else ("", ())
+    if first is None:
+        return ()
     whole = replace(
         reading,
         by_token=True,
         call=call,
         build=caching.build_of(definition, reading.build),
         chunks=chunks,
+        cache=first[0],
+        cache_build=first[1],
         caches=caching.kept(definition),
         causal=not known.causal,
         mask="none",
         mask_type="bool",
         shape="any",
     )
-    found = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
+    flags = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
     settled = [f"{name}=no" for name in _SETTLED if name not in read]  # by the reading of whole sequences
-    return (*found, "order=batch", "dims=0", *settled)
+    return (*flags, "order=batch", "dims=0", *settled)
+
+
+def beside(source: bytes, entry: str) -> list[tuple[str, str]]:
+    """The other attentions of a source, kata and name: none that this one uses, nor one that uses it."""
+    found = syntax.of_source(source)
+    read = found.find(entry)
+    if read is None:
+        return []
+    used = {one.name for one in found.reach(read)}
+    others: dict[str, str] = {}
+    for slug, name, _ in katas_of(source):
+        other = found.find(name)
+        apart = other is not None and other.is_class == read.is_class and read not in found.reach(other)
+        if apart and name not in used and slug != _BLOCK:
+            others.setdefault(name, slug)
+    return [(slug, name) for name, slug in others.items()]
 
 
 def parts_of(source: bytes, name: str) -> dict[str, bool]:
@@ -101,7 +124,7 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     found = syntax.of_source(source)
     every = blocks.attentions_first(found)
     if name is not None:
-        named = found.find(name)
+        named = found.find(found.meant(name))
         every = [] if named is None else [named]
     # A file with an attention and a block is graded by its attention first, unless the block is named.
     whole = blocks.whole_blocks(found)

@@ -41,6 +41,9 @@
     by_token      whether it is called with one token after the other,
                   as it keeps earlier keys; a parameter that takes back
                   what it returned gets cache: call=x=x,past=cache       by_token=yes
+    cache         what the first call gets for its cache: a class of the
+                  file that is made, or dict for {}                      cache=KVCache
+    cache_build   the sizes that it is made with                         cache_build=max_len=L,n_heads=H
     chunks        how many it is called with after the first token       chunks=2
     registered    attributes that hold layers in a plain list, or
                   weights as plain tensors                               registered=heads
@@ -213,6 +216,8 @@ class Reading:
     one_length: bool = False
     one_sample: bool = False
     by_token: bool = False
+    cache: str = ""
+    cache_build: Pairs = ()
     chunks: int = 0
     even: bool = False
     joins: bool = False
@@ -348,7 +353,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         if sorted(parts) not in (["k", "q", "v"], ["k", "v"], ["k", "q"]):
             raise ValueError("it is an order of q, k and v, such as k,q,v")
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
-    if key in ("build", "globals", "constants", "call", "table_build", "table_call"):
+    if key in ("build", "cache_build", "globals", "constants", "call", "table_build", "table_call"):
         return {key: _pairs(text)}
     if key in ("bypassed", "off", "rates", "unturned", "angles", "registered", "caches", "conventions", "before"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -400,7 +405,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         return {key: int(_one_of(text, ("1", "2", "3")))}
     if key == "lengths":
         return {key: int(_one_of(text, ("1", "2")))}
-    if not all(part.isidentifier() for part in text.split(".")) and key in ("entry", "builder", "table"):
+    if not all(part.isidentifier() for part in text.split(".")) and key in ("entry", "builder", "table", "cache"):
         raise ValueError("it is the name of a class or function")
     return {key: text}
 

@@ -127,6 +127,27 @@ def _handed_on(result, out):
     return (whole or others or [None])[-1]
 '''
 
+_AS_WIDE = '''
+
+def _as_wide(cache, dtype):
+    """A cache that is made first, its tensors in the dtype of the inputs."""
+    if isinstance(cache, _nn.Module):
+        return cache.to(dtype)
+    for name, value in vars(cache).items():
+        if isinstance(value, _torch.Tensor) and value.is_floating_point():
+            setattr(cache, name, value.to(dtype))
+    return cache
+'''
+
+_NOTHING = '''
+
+class _Nothing(dict):
+    """An empty cache, {} or with None under each name."""
+
+    def __missing__(self, name):
+        return None
+'''
+
 _HOLDS_SOMETHING = '''
 
 def _holds_something(kept):
@@ -216,9 +237,11 @@ def source_of(reading: Reading, contract: Contract) -> str:
         parts.append(positions.TABLES)
     if any(layer.layout == "wide" for layer in (reading.q, reading.o)):
         parts.append(laying.WIDE)
+    if reading.cache:
+        parts.append(_NOTHING if reading.cache == "dict" else _AS_WIDE)
     if caching.is_handed_back(reading):
         parts.append(_HANDED_ON)
-    if reading.by_token and reading.caches:
+    elif reading.by_token:
         parts.append(_HOLDS_SOMETHING)
     if any(value == "module" for _, value in reading.call):
         parts.append(_CALLER)

@@ -17,7 +17,7 @@ def mask_builder(reading: Reading, contract: Contract) -> str:
     """The contract's function that builds a mask, True = keep, by theirs."""
     if contract.mask == "keys":
         return padding_builders.source(reading, contract.builder)
-    meant = {"keep": "mask.bool()", "hide": "~mask.bool()", "additive": "mask == 0"}[reading.mask]
+    meant = {"hide": "~mask.bool()", "additive": "mask == 0"}.get(reading.mask, "mask.bool()")
     if reading.lengths == 1:  # the queries are the last positions
         made, rows = "_their_mask(num_keys)", "[num_keys - num_queries :]"
     else:

@@ -82,11 +82,16 @@ def _by_token(reading: Reading, x: str) -> list[str]:
     call = tuple((name, "place" if value == "0" else value) for name, value in reading.call)
     step = reading.chunks or 1
     hands_back = [f"    {caching.HANDED_BACK} = _handed_on(given, outs[-1])"] * caching.is_handed_back(reading)
+    if reading.cache:  # filled in its place, whatever the call returns
+        hands_back = [f"    assert {caching.HANDED_BACK} is not None"]
     held = f"[getattr(self.theirs, name, None) for name in {reading.caches!r}]"
     keeps = f"{caching.HANDED_BACK} is not None" if hands_back else f"any(map(_holds_something, {held}))"
-    checks = [f"    if not {keeps}:", "        raise RuntimeError('its call returns and keeps no keys')"]
+    checks = [
+        f"    if not {keeps}:",
+        "        raise RuntimeError('its call hands back no keys that the next call could take')",
+    ]
     return [
-        f"whole, outs, {caching.HANDED_BACK} = {x}, [], None",
+        f"whole, outs, {caching.HANDED_BACK} = {x}, [], {_first_cache(reading, x)}",
         "at_first, buffers_at_first = dict(vars(self.theirs)), dict(self.theirs._buffers)",
         f"for place in [0, *range(1, whole.shape[1], {step})]:",
         f"    {x} = whole[:, place : place + {step}] if place else whole[:, :1]",
@@ -109,6 +114,21 @@ def _by_token(reading: Reading, x: str) -> list[str]:
         "    return outs[0]",
         f"{x}, out = whole, _torch.cat(outs, dim=1)",
     ]
+
+
+def _first_cache(reading: Reading, x: str) -> str:
+    """What the first call gets for its cache."""
+    if reading.cache in ("", "dict"):
+        return "_Nothing()" if reading.cache else "None"
+    sizes = {
+        "16": f"len({x})",
+        "L": "256",
+        "G": "self.groups_of_theirs",
+        "D": f"{x}.shape[-1] // H",
+        "E": f"{x}.shape[-1]",
+    }
+    given = ", ".join(f"{name}={sizes.get(value, value)}" for name, value in reading.cache_build)
+    return f"_as_wide({reading.cache}({given}), {x}.dtype)"
 
 
 def _one_by_one(contract: Contract) -> str:

@@ -88,12 +88,13 @@ def _seen(size: int) -> Iterator[tuple[str, Rule]]:
 
     # The queries are the last positions: `i + ahead` is the place of one among the keys.
     yield "cache.not_used", lambda i, j, ahead: own(i + ahead, j)
+    yield "cache.token_lost", lambda i, j, ahead: own(i + ahead, j)  # the last one, where each call has one
     yield "cache.new_only", lambda i, j, ahead: (j >= begin(i + ahead) - size) & (j <= i + ahead)
     yield "cache.kept_from_start", lambda i, j, ahead: own(i + ahead, j) | ((j == 0) & (i + ahead > 0))
     yield "cache.top_left", lambda i, j, ahead: j <= i + ahead - begin(i + ahead)
     yield "cache.token_lost", lambda i, j, ahead: own(i + ahead, j) | (j < begin(i + ahead) - 1)
     yield "cache.token_lost", lambda i, j, ahead: own(i + ahead, j) | ((j > 0) & (j < begin(i + ahead)))
-    yield "cache.token_lost", lambda i, j, ahead: (j < i + ahead) | ((j == 0) & (i + ahead == 0))
+    yield "mask.shifted", lambda i, j, ahead: (j < i + ahead) | ((j == 0) & (i + ahead == 0))
     if size > 1:
         yield (
             "cache.chunk_not_causal",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from attn_kata.readings.candidates import positions
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import vocabulary
-from attn_kata.readings.source.structure import Definition, Parameter
+from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
 
 HANDED_BACK = "cache"  # what a parameter of the call gets: what the call before has returned for it
 _HOLDS = re.compile(r"cache|past|present", re.IGNORECASE)
@@ -18,6 +18,7 @@ _SWITCHES = re.compile(
 _SAYS_ROTATION = re.compile(r"rope|rot|freq|cos|sin", re.IGNORECASE)
 # A number that says where the new tokens stand, and that must be passed: cache_len, position_offset; of no layer.
 _PLACE = re.compile(r"(?:^|_)(?:offset|start|pos|positions?)(?:$|_)|(?:past|cache|cur|seq)_?len", re.IGNORECASE)
+_PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index)")
 # Attributes that are empty until the first call: self.cache_k = None.
 _EMPTY = re.compile(r"self\.(\w*(?:cache|past|memory|mem_)\w*)\s*(?::[^=\n]*)?=\s*None\b", re.IGNORECASE)
 
@@ -37,6 +38,36 @@ def handed_back(definition: Definition, given: Mapping[str, str]) -> str:
         and positions.given(one.name) != "0"
     ]
     return found[0] if len(found) == 1 else ""
+
+
+def made_first(parameter: str, definition: Definition, structure: Structure) -> tuple[str, Pairs] | None:
+    """What the first call gets for the cache, with the sizes that it is made with: a class of the source, or "dict" for an
+    empty one. ("", ()) for None; None where an object of another kind is wanted.
+    """
+    own = re.escape(parameter)
+    code = code_of(definition.reached)
+    if re.search(
+        rf"[\"'][\w.]+[\"']\s+(?:not\s+)?in\s+{own}\b|\b{own}\[\s*[\"']\w+[\"']\s*\](?:\s*,[^\n=]*)?\s*=(?!=)", code
+    ):
+        return "dict", ()
+    said = next((one.annotation for one in definition.call if one.name == parameter), "")
+    classes = {one.name: one for one in structure.definitions if one.is_class and one is not definition}
+    named = [name for name in re.findall(r"\w+", said) if name in classes]
+    named = named or [name for name in classes if "cache" in name.lower()] * (
+        re.search(rf"\b{own}\.\w", code) is not None
+    )
+    if not named:
+        return None if re.search(rf"\b{own}\.\w+\(", code) else ("", ())
+    made = classes[named[0]]
+    if len(set(named)) > 1 or re.search(r"NamedTuple|namedtuple", made.text):
+        return ("", ()) if len(set(named)) == 1 else None
+    sizes = [(one.name, vocabulary.size_in(one.name, made.text)) for one in made.build if one.default is None]
+    if not all(symbol in _SIZES_OF_CACHES for _, symbol in sizes):
+        return None
+    return made.name, tuple((name, symbol or "") for name, symbol in sizes)
+
+
+_SIZES_OF_CACHES = ("16", "L", "H", "G", "D", "E")
 
 
 def kept(definition: Definition) -> tuple[str, ...]:
@@ -77,10 +108,18 @@ def is_handed_back(reading: Reading) -> bool:
 
 
 def build_of(definition: Definition, build: Pairs) -> Pairs:
-    """The constructor's arguments, with its switches of a cache on."""
+    """The constructor's arguments, with its switches of a cache on, as the first of its layers."""
     return tuple(
-        (name, "True" if value == "False" and _SWITCHES.search(name.rpartition(".")[2]) else value)
+        (
+            name,
+            "True"
+            if value == "False" and _SWITCHES.search(last)
+            else "0"
+            if _PLACE_OF_LAYER.fullmatch(last)
+            else value,
+        )
         for name, value in build
+        for last in [name.rpartition(".")[2]]
     )
 
 

@@ -38,7 +38,17 @@ def untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
     """The parameters of its call by which it keeps or takes a cache, and which the reading leaves out."""
     passed = {name for name, value in reading.call if value not in ("None", "False")}
     names = [one.name for one in definition.call if re.search(r"cache|past|present", one.name.lower())]
-    return tuple(name for name in names if name not in passed)
+    # What it keeps itself, and no table of rotations.
+    kept = re.findall(r"self\.(\w*(?:cache|past_k|kv)\w*)\s*(?:=(?!=)|\[)", code_of(_without_constructor(definition)))
+    names += [
+        name for name in dict.fromkeys(kept) if not re.search(r"rope|rot|freq|cos|sin|mask|n_|num|size", name.lower())
+    ]
+    return tuple(name for name in names if name not in passed and name not in reading.caches)
+
+
+def _without_constructor(definition: Definition) -> str:
+    """The methods that its call uses."""
+    return re.sub(r"(?ms)^(\s*)def __init__\(.*?(?=^\1(?:def|@)|\Z)", "", definition.reached)
 
 
 def untried_dropout(definition: Definition, reading: Reading) -> str:

@@ -17,7 +17,7 @@ _KEPT = (
     r"not (?:be )?(?:pad|ignored|hidden)|"
     r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|seen|"
     r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|"
-    r"permit|atiende|atender|válid|valide|visíve|autoris|erlaubt|sichtbar|"
+    r"permit|atiende|atender|válid|valide|visíve|autoris|(?<!nicht )(?:erlaubt|sichtbar)|"
     r"参照|有効|разреш|видим|참조|허용|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
@@ -25,7 +25,8 @@ _HIDDEN = (
     r"masked|masking\b|mask(?:s|ing)? out|\bto mask\b|hide|hidden|invalid|invisible|ignor|block|\bpad|exclude|forbid|"
     r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
     r"removed?|"
-    r"bloque|ocult|enmascar|mascarad|masqu|maskier|verdeckt|無視|隠|игнор|скры|замаск|무시|마스킹|"
+    r"bloque|ocult|enmascar|mascarad|masqu|maskier|verdeckt|"
+    r"nicht (?:gesehen|sichtbar|erlaubt|beacht)|無視|隠|игнор|скры|замаск|무시|마스킹|"
     r"disallow|may not|cannot|must not|no attention|屏蔽|被 ?mask|掩|遮|填充|忽略|不可见|看不|无效|不参与|不能)"
 )
 # Between what is said of a flag and the flag, at most this much: one clause.

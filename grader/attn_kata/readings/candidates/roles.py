@@ -21,6 +21,8 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             may_be_none or "past" in parameter.name.lower()
         )
         what = None if of_state or _is_no_tensor(parameter) else vocabulary.input_of(parameter.name)
+        if what is None and found and not of_state and _hides_keys(parameter.name, definition.reached):
+            what = "mask"  # of any name: sperre, blocked
         if what in ("context", "mask") and is_flag(parameter.name, definition.reached):
             continue  # a flag that has the name of an input
         of_states = what == "mask" and vocabulary.plain(parameter.name) == "hidden"  # hidden states, or what is hidden
@@ -74,6 +76,11 @@ def is_flag(name: str, text: str) -> bool:
         asked is not None
         and re.search(computed, re.sub(rf"\b{own}\s*=\s*(?:{own}|None|False|True)\b(?!\s*[.\[(])", "", text)) is None
     )
+
+
+def _hides_keys(name: str, text: str) -> bool:
+    """Whether the code fills or chooses scores where this input says it: masked_fill(blocked, …), where(allowed, …)."""
+    return re.search(rf"(?:masked_fill_?|\bwhere)\(\s*[~(]*\s*{re.escape(name)}\b", text) is not None
 
 
 def may_be_left_out(name: str, text: str) -> bool:

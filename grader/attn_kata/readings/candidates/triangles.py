@@ -21,7 +21,9 @@ def always_causal(definition: Definition, structure: Structure) -> bool:
 
 def _ranges(code: str) -> set[str]:
     """The names that stand for a range of positions, and `arange` itself."""
-    return {"arange", *re.findall(r"\b(\w+)\s*=\s*[^\n=]*\barange\(", code)}
+    pairs = re.findall(r"^\s*(\w+)\s*,\s*(\w+)\s*=[^\n=]*\barange\([^\n=]*,[^\n=]*\barange\(", code, re.MULTILINE)
+    alone = re.findall(r"\b(\w+)\s*=\s*[^\n=]*\barange\(", code)
+    return {"arange", *alone, *(name for pair in pairs for name in pair)}
 
 
 def _compares(line: str, ranges: set[str]) -> bool:
@@ -36,7 +38,15 @@ def _compares(line: str, ranges: set[str]) -> bool:
 def _compares_positions(code: str) -> bool:
     """Whether a line of the code compares two ranges of positions."""
     ranges = _ranges(code)
-    return any(_compares(line, ranges) for line in code.split("\n"))
+    apart = [
+        name
+        for name, left, right in re.findall(
+            r"\b(\w+)\s*=\s*(\w+)(?:\[[^\]\n]*\])?\s*-\s*(\w+)(?:\[[^\]\n]*\])?\s*$", code, re.MULTILINE
+        )
+        if {left, right} <= ranges
+    ]  # distance = rows - columns
+    signs = any(re.search(rf"\b{name}\s*[<>]=?\s*0\b|\b0\s*[<>]=?\s*{name}\b", code) for name in apart)
+    return signs or any(_compares(line, ranges) for line in code.split("\n"))
 
 
 def is_switched_off(reading: Reading, definition: Definition) -> bool:
@@ -59,7 +69,7 @@ def _set_to_false(definition: Definition) -> set[str]:
 def switched_on(reading: Reading, definition: Definition, structure: Structure) -> Reading | None:
     """The reading with the triangle that the code makes under a flag which the reading leaves off; None without one."""
     code = code_of(structure.reached(definition))
-    if re.search(r"\btri[lu]_?\(", code) is None:
+    if re.search(r"\btri[lu]_?\(", code) is None and not _compares_positions(code):
         return None
     guards, words = _guards(code), _words(code)
 

@@ -262,18 +262,41 @@ class DefinitionSearch:
         may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
         own_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
         if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
-            as_wide = "alike" not in self.given and (not self.contract.is_module or (unnamed and one_width))
+            # Values as wide as keys would hide a scale of the values' width in code that takes both.
+            as_wide = "alike" not in self.given and self._raises(ranked)
+            as_wide = as_wide and (not self.contract.is_module or (unnamed and one_width))
             of_one_length = [replace(one, square=True, alike=as_wide or one.alike) for one in readings]
             square = self.best(of_one_length)
             if (square is None or not square.answers) and needs_mask:
                 square = self.best(self.forms.needing(of_one_length)) or square
             ranked = square if _explains_more(square, ranked) else ranked
+        ranked = self._causal_after_all(ranked)
         if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
             own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
             if own is None and needs_mask:
                 own = next((one for one in readings if self._lacks_its_mask(one)), None)
             ranked = ranked if own is None else self.best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
+
+    def _causal_after_all(self, ranked: Ranked | None) -> Ranked | None:
+        """The reading; as one that hides later keys, where that needs fewer mistakes, however the code writes it."""
+        if (
+            ranked is None
+            or not ranked.answers
+            or not ranked.mistakes
+            or ranked.reading.causal
+            or "causal" in self.given
+        ):
+            return ranked
+        contract = self.contract
+        if contract.causal or contract.is_block or contract.is_cross or contract.rotation or contract.mask == "keys":
+            return ranked
+        if contract.has_score:
+            return ranked
+        causal = replace(ranked.reading, causal=True)
+        asked = self.search.unmasked(causal)
+        count = mistakes(asked, ranked.mistakes - 1) if answers(asked) else None
+        return ranked if count is None else replace(ranked, reading=causal, mistakes=count)
 
     def _raises_by_itself(self, ranked: Ranked) -> bool:
         return certain.raises(ranked.reading, self.search, self.definition)

@@ -38,7 +38,8 @@ MOST_FOLLOWED = (
 
 NARROW = re.compile(
     r"(?i)(?:float and double|double and float|float but (?:found|got) double|double but (?:found|got) float|"
-    r"input float, batch1: double|(?:c10::)?float != (?:c10::)?double|double != (?:c10::)?float|returned torch\.float32)"
+    r"input float, batch1: double|(?:c10::)?float != (?:c10::)?double|double != (?:c10::)?float|type float without overflow|"
+    r"returned torch\.float32)"
 )
 Asking = Callable[["Reading"], Asked]
 

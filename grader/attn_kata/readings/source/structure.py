@@ -8,7 +8,7 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
-from attn_kata.readings.source import vocabulary
+from attn_kata.readings.source import held_weights, vocabulary
 
 _MARKS = re.compile(r"softmax|\.exp\(|attn|attention|matmul|einsum|bmm|scaled_dot|@", re.IGNORECASE)
 _WHOLE = re.compile(
@@ -88,6 +88,11 @@ class Structure:
     def own(self) -> tuple[Definition, ...]:
         """The definitions of the file itself; all, where it has none but imports them."""
         return tuple(one for one in self.definitions if one.lines[0] > self.begins) or self.definitions
+
+    def meant(self, name: str) -> str:
+        """The name of what is read where this one is named: of a function that is given its weights, its module."""
+        held = f"{name}{held_weights.SUFFIX}"
+        return name if self.find(held) is None else held
 
     def find(self, name: str) -> Definition | None:
         """The definition with this name."""

@@ -11,7 +11,7 @@ import tokenize
 from dataclasses import replace
 
 from attn_kata.protocol.usual_names import USUAL_NAMES
-from attn_kata.readings.source import configs, reached, top_level, vocabulary
+from attn_kata.readings.source import configs, held_weights, reached, top_level, vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure
 from attn_kata.sources import FILE_ITSELF
 
@@ -38,6 +38,7 @@ def of_source(source: bytes) -> Structure:
     """The structure of a source; empty for what is no Python or too long."""
     if len(source) > MOST_BYTES:
         return Structure()
+    source = held_weights.with_modules(source)
     try:
         tree = ast.parse(source)
         encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
