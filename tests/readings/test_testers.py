@@ -194,3 +194,17 @@ def test_one_key_and_value_head_by_a_short_name_of_its_size(shared_engine: Engin
 
     assert right.passed, right.ungraded_because
     assert told(wrong) == {"project.key_for_value"}
+
+
+def test_an_input_of_no_known_kind_is_said_not_to_be_tried_and_may_be_named_as_the_mask(shared_engine: Engine) -> None:
+    masks = ("if sperre is not None:", "    scores = scores - 1e9 * sperre.float()")
+    text = code(*masks, inputs=", sperre=None")
+    wrong = text.replace("1e9", "1e-9")
+    unsaid = graded(shared_engine, text)
+    said = graded(shared_engine, text, "mha", "call=x=x,sperre=mask")
+
+    assert unsaid.passed
+    assert "not tried: sperre" in unsaid.reading["departures"]
+    assert said.passed, said.ungraded_because
+    assert not any("not tried" in one or "no mask" in one for one in said.reading["departures"])
+    assert not graded(shared_engine, wrong, "mha", "call=x=x,sperre=mask").passed

@@ -23,7 +23,7 @@ class Chosen:
     layout_open: bool = False  # whether only its answers could tell how its inputs are laid out, and it gave none
     untried: tuple[str, ...] = ()  # parameters of the call that take a cache, and are left out
     switch_untried: tuple[str, ...] = ()  # flags that switch a mask of its own on, and are left off
-    masks_untried: tuple[str, ...] = ()  # other parameters of the call that take masks, and are left out
+    masks_untried: tuple[str, ...] = ()  # other inputs of the call, masks most of all, that are left out
     dropout_untried: str = ""  # the parameter of a function that takes a dropout, where it is left out
     notes: tuple[str, ...] = ()  # what else is to be said of the code, in sentences
     without_mask: Raised | None = None  # what it raises without a mask, which its call allows to leave out

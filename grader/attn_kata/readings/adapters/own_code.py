@@ -140,4 +140,5 @@ def _size(value: str) -> str:
 
 def arguments(reading: Reading) -> str:
     """The arguments of the call of the code."""
-    return ", ".join(f"{name}={_size(value)}" for name, value in reading.call)
+    given = [(name, "None" if value == "mask" and reading.mask == "none" else value) for name, value in reading.call]
+    return ", ".join(f"{name}={_size(value)}" for name, value in given)

@@ -46,6 +46,21 @@ def untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
     return tuple(name for name in names if name not in passed and name not in reading.caches)
 
 
+def others_untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
+    """The inputs of its call that are of no known kind, and that the code can do without: the reading leaves them out."""
+    passed = {*dict(reading.call), *untried(definition, reading)}
+    left_out = [one for one in definition.call if one.default == "None" and one.name not in passed]
+    return tuple(
+        one.name
+        for one in left_out
+        if vocabulary.input_of(one.name) is None
+        and positions.given(one.name) is None
+        and vocabulary.size_of(one.name) is None
+        and not re.search(r"pos|rope|rot|freq|head_?mask|scale|return|output", one.name.lower())
+        and len(re.findall(rf"\b{re.escape(one.name)}\b", code_of(definition.reached))) > 1
+    )
+
+
 def _without_constructor(definition: Definition) -> str:
     """The methods that its call uses."""
     return re.sub(r"(?ms)^(\s*)def __init__\(.*?(?=^\1(?:def|@)|\Z)", "", definition.reached)

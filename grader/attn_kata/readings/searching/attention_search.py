@@ -91,7 +91,10 @@ def run(
         untried=calls.untried(of_definition.definition, ranked.reading),
         without_mask=mask_notes.without_mask(of_definition, ranked.reading, answers=ranked.answers),
         mask_untried=mask_notes.mask_untried(of_definition, ranked.reading),
-        masks_untried=mask_notes.masks_untried(of_definition, ranked.reading),
+        masks_untried=(
+            *mask_notes.masks_untried(of_definition, ranked.reading),
+            *calls.others_untried(of_definition.definition, ranked.reading),
+        ),
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
         notes=(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),

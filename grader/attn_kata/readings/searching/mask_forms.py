@@ -32,8 +32,10 @@ class MaskForms:
 
     @property
     def parameter(self) -> Parameter | None:
-        """The parameter of the call that takes a mask, or None."""
-        return roles.mask_parameter(self.definition, self.contract)
+        """The parameter of the call that takes a mask, as the user says, or by what it is; or None."""
+        said = dict(self.search.given.get("call", ()))  # type: ignore[call-overload]
+        named = next((one for one in self.definition.call if said.get(one.name) == "mask"), None)
+        return named or roles.mask_parameter(self.definition, self.contract)
 
     @property
     def documented(self) -> str | None:
