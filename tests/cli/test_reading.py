@@ -80,6 +80,15 @@ def test_a_block_around_a_right_attention_is_graded_too(run, piece):
     assert "Block" not in attention.stderr
 
 
+def test_a_block_that_uses_one_norm_twice_is_graded_too(run, piece):
+    done = run("grade", piece("block_minimal_gpt", ("self.mlp(self.ln_2(x))", "self.mlp(self.ln_1(x))")), "--json")
+
+    assert done.returncode == 1
+    assert "Block, which uses it, is not:" in done.stderr
+    named = [one["id"] for found in json.loads(done.stdout)["diagnosis"] for one in found["mistakes"]]
+    assert named == ["block.norm_shared"]
+
+
 def test_a_block_around_that_cannot_be_read_leaves_the_attention_its_verdict(run, piece):
     done = run(
         "grade",

@@ -81,14 +81,17 @@ def _has_mlp(definition: Definition, structure: Structure) -> bool:
 def around(structure: Structure, attention: str) -> list[str]:
     """The names of the blocks that use this attention."""
     inner = structure.find(attention)
-    return [] if inner is None else [one.name for one in whole_blocks(structure) if one.uses(inner)]
+    # One of the two norms may be used twice, by mistake, and the other one never.
+    blocks = [one for one in block_like(structure) if norms_of(one, unused=True) > 1]
+    return [] if inner is None else [one.name for one in blocks if one.uses(inner)]
 
 
-def norms_of(definition: Definition) -> int:
-    """How many norms a class makes itself and uses; those of queries and keys are a part of an attention."""
+def norms_of(definition: Definition, *, unused: bool = False) -> int:
+    """How many norms a class makes itself and uses, or makes alone; those of queries and keys are part of an attention."""
     of_heads = re.compile(r"^(?:q|k|v|qk|query|key)_?(?:norm|ln|layer_?norm)|(?:norm|ln)_?(?:q|k|v|qk)$", re.IGNORECASE)
     code = code_of(definition.text)
-    used = [name for name in definition.layers if len(re.findall(rf"\bself\.{re.escape(name)}\b", code)) > 1]
+    least = 0 if unused else 1
+    used = [name for name in definition.layers if len(re.findall(rf"\bself\.{re.escape(name)}\b", code)) > least]
     return sum(_is_norm(definition.layers[name]) for name in used if not of_heads.search(name))
 
 
