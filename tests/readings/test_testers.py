@@ -7,6 +7,7 @@ from tests.readings.pairs import told
 from tests.readings.test_kinds import HEAD
 
 from attn_kata.engine.client import Engine
+from attn_kata.readings import inference
 from attn_kata.report.model import Report
 
 SELF = """
@@ -208,3 +209,10 @@ def test_an_input_of_no_known_kind_is_said_not_to_be_tried_and_may_be_named_as_t
     assert said.passed, said.ungraded_because
     assert not any("not tried" in one or "no mask" in one for one in said.reading["departures"])
     assert not graded(shared_engine, wrong, "mha", "call=x=x,sperre=mask").passed
+
+
+def test_a_class_named_cross_that_takes_one_input_is_self_attention() -> None:
+    text = code(inputs=", mask=None").replace("class SelfAttention", "class CrossSelfAttention")
+    two = text.replace("x, mask=None", "x, other, mask=None")
+
+    assert [(inference.kata_of((HEAD + each).encode()) or "")[0] for each in (text, two)] == ["mha", "cross_attention"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from attn_kata.cli.output import warn
 from attn_kata.readings import inference
+from attn_kata.readings.candidates import caching
 from attn_kata.report.model import Report
 
 Graded = Callable[..., Report]  # of a kata, flags, and properties where not all are asked
@@ -107,6 +108,8 @@ def _why(report: Report) -> str:
     if "Sizes of tensors must match except in dimension" in why:
         raised = why.rpartition("raises: ")[2].partition(". ")[0]
         return f"{raised}. If it joins past and new keys there, this is cache.wrong_axis"
+    if (nothing := caching.HANDS_BACK_NOTHING) in why:
+        return nothing
     return why.partition(" could not be read as ")[2].partition(": ")[2].partition(". ")[0] or why.partition(". ")[0]
 
 

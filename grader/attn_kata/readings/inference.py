@@ -244,7 +244,9 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
     heads = heads and (said_several or not building.is_one_head(text))
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
-    crosses = crosses or "cross" in definition.name.lower()
+    # A class of that name that takes one input alone attends to that.
+    several = len([one for one in definition.call if inputs.get(one.name) != "mask"]) > 1
+    crosses = crosses or (several and "cross" in definition.name.lower())
     # A config has the number of key-value heads of a whole family, which this code may not read.
     computes = "\n".join(one.text for one in found.reach(definition) if not one.is_class or "def forward" in one.text)
     if (

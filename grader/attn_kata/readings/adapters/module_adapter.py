@@ -81,14 +81,14 @@ def _by_token(reading: Reading, x: str) -> list[str]:
     """The lines that call code with one token after the other, or with chunks, for code that keeps the keys of earlier ones."""
     call = tuple((name, "place" if value == "0" else value) for name, value in reading.call)
     step = reading.chunks or 1
-    hands_back = [f"    {caching.HANDED_BACK} = _handed_on(given, outs[-1])"] * caching.is_handed_back(reading)
-    if reading.cache:  # filled in its place, whatever the call returns
-        hands_back = [f"    assert {caching.HANDED_BACK} is not None"]
+    is_handed_back = caching.is_handed_back(reading)
+    # One that is made first is filled in its place, whatever the call returns.
+    hands_on = [f"    {caching.HANDED_BACK} = _handed_on(given, outs[-1])"] * (is_handed_back and not reading.cache)
     held = f"[getattr(self.theirs, name, None) for name in {reading.caches!r}]"
-    keeps = f"{caching.HANDED_BACK} is not None" if hands_back else f"any(map(_holds_something, {held}))"
+    keeps = f"{caching.HANDED_BACK} is not None" if is_handed_back else f"any(map(_holds_something, {held}))"
     checks = [
-        f"    if not {keeps}:",
-        "        raise RuntimeError('its call hands back no keys that the next call could take')",
+        f"    if {x}.any() and not {keeps}:",  # keys of zeros look like none
+        f"        raise RuntimeError({caching.HANDS_BACK_NOTHING!r})",
     ]
     return [
         f"whole, outs, {caching.HANDED_BACK} = {x}, [], {_first_cache(reading, x)}",
@@ -102,7 +102,7 @@ def _by_token(reading: Reading, x: str) -> list[str]:
         "            setattr(self.theirs, name, getattr(self.theirs, name).clone())",
         f"    given = self.theirs({arguments(replace(reading, call=call))})",
         f"    outs.append({reading.part('given')})",
-        *hands_back,
+        *hands_on,
         *checks,
         # The next text begins without what this one has left.
         "for name in set(vars(self.theirs)) - set(at_first):",

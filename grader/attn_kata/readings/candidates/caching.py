@@ -11,6 +11,7 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
 
 HANDED_BACK = "cache"  # what a parameter of the call gets: what the call before has returned for it
+HANDS_BACK_NOTHING = "its call hands back no keys that the next call could take"  # what the adapter raises
 _HOLDS = re.compile(r"cache|past|present", re.IGNORECASE)
 _SWITCHES = re.compile(
     r"^(?:use|return|with|enable|is)_?\w*(?:cache|past|present|infer\w*)|^(?:inference|infer)$", re.I
