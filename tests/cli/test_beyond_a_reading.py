@@ -114,7 +114,7 @@ def test_a_cache_that_is_right_is_said_to_be(text, graded):
     done, report = graded(text)
 
     assert done.returncode == 0, done.stdout
-    assert "one token after the other, it gives the same. With 2 new tokens in a call too" in notes(report)
+    assert "With its cache, with 2 new tokens in a call and with one, it gives the same" in notes(report)
     assert "not tried" not in notes(report) + " ".join(report["reading"]["departures"])
 
 
@@ -225,7 +225,7 @@ def test_a_number_of_earlier_tokens_is_passed(graded):
     done, report = graded(HANDED_BACK, *edits)
 
     assert done.returncode == 0
-    assert "it gives the same. With 2 new tokens in a call too" in notes(report)
+    assert "With its cache, with 2 new tokens in a call and with one, it gives the same" in notes(report)
 
 
 def test_the_flags_of_a_wrong_cache_give_the_same_report(run, graded):
@@ -240,7 +240,7 @@ def test_the_mask_of_one_head_is_graded_as_a_kata_that_has_one(graded, run):
     right, wrong = graded(ONE_HEAD), graded(ONE_HEAD, ("-1e9", "1e-6"))
 
     assert right[0].returncode == 0
-    assert "With its mask it is right too, as mha: --kata mha" in notes(right[1])
+    assert "With its mask it is right too, as mha (--kata mha shows it)" in notes(right[1])
     assert wrong[0].returncode == 1
     assert (wrong[1]["kata"], ids(wrong[1])) == ("mha", {"mask.zero_fill"})
     assert (
@@ -344,6 +344,6 @@ def test_a_cache_that_is_filled_in_place_is_made_first(kind, graded):
     wrong = graded(above + HANDED_BACK, *edits, ("triu(k.size(2) - T + 1)", "triu(1)"))
 
     assert right[0].returncode == 0
-    assert "it gives the same. With 2 new tokens in a call too" in notes(right[1])
+    assert "With its cache, with 2 new tokens in a call and with one, it gives the same" in notes(right[1])
     assert wrong[0].returncode == 1
     assert ids(wrong[1]) == {"cache.top_left"}

@@ -109,14 +109,20 @@ def test_a_norm_and_a_dropout_of_a_base_class_of_another_file_change_nothing(sha
         "        B, T, E = x.shape", "        x = self.layernorm(x)\n        B, T, E = x.shape"
     )
     text = text.replace(".softmax(-1)\n", ".softmax(-1)\n        weights = self.dropout(weights)\n")
+    report = graded(shared_engine, text, head=head)
 
-    assert graded(shared_engine, text, head=head).passed
+    assert report.passed
+    said = "'sublayer' is not installed, and what its SubLayer makes is left out: layernorm, dropout"
+    assert said in report.reading["notes"]
 
 
 def test_weight_norm_is_left_out(shared_engine: Engine) -> None:
     head = HEAD + "from torch.nn.utils import weight_norm\n"
     for way in ("weight_norm(nn.Linear(width, width))", "nn.utils.weight_norm(nn.Linear(width, width))"):
-        assert graded(shared_engine, ATTENTION.replace("Linear(width, width)", way), head=head).passed
+        report = graded(shared_engine, ATTENTION.replace("Linear(width, width)", way), head=head)
+
+        assert report.passed
+        assert any(note.startswith("weight_norm is left out") for note in report.reading["notes"])
 
 
 def test_a_buffer_that_is_none_without_a_length_gets_one(shared_engine: Engine) -> None:

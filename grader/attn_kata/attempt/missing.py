@@ -144,10 +144,10 @@ def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
-    them as they are, a layer with the name of one of torch is that one, and that of GPT-2 is
-    itself, softmax is torch's, a book's package has its functions
-    for masks and heads, NumPy has its roots and constants, and the well-known functions that copy a module, compare sizes, make
-    masks of lengths, apply a mask before a softmax, and ask whether there is a value, are there.
+    them as they are, a layer with the name of one of torch is that one, that of GPT-2 is itself, weight_norm does nothing,
+    softmax is torch's, a book's package has its functions for masks and heads, NumPy has its roots and constants, and the
+    well-known functions that copy a module, compare sizes, make masks of lengths, apply a mask before a softmax, and ask
+    whether there is a value, are there.
     """
     import torch
 

@@ -59,7 +59,7 @@ def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:
         warn(f"{entry} is right without a mask, as {whole.kata}. With its mask, as {masked.kata}, it is not:")
         return masked
     if masked.outcome == "passed":
-        return _noted(whole, _MASK, f"With its mask it is right too, as {masked.kata}: --kata {masked.kata}")
+        return _noted(whole, _MASK, f"With its mask it is right too, as {masked.kata} (--kata {masked.kata} shows it)")
     return whole
 
 
@@ -72,8 +72,9 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
     flags = inference.through_cache(source, whole.reading)
     if not flags:
         return whole
-    unturned = any(flag.startswith(("unturned=", "angles=")) for flag in whole.reading["flags"])
-    alike = _ALIKE + ", without its rotary positions" * unturned
+    turns = any(flag.startswith(("unturned=", "angles=")) for flag in whole.reading["flags"])
+    unturned = ", without its rotary positions" * turns
+    alike = _ALIKE + unturned
     masked = (
         any(flag.startswith("mask=") for flag in whole.reading["flags"]) and "mask=none" not in whole.reading["flags"]
     )
@@ -83,7 +84,8 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
     if "causal=yes" in whole.reading["flags"]:
         chunks = graded(whole.kata, inference.through_cache(source, whole.reading, _CHUNKS), (_VALUES,))
         if chunks.outcome == "passed":  # a text of an even length ends with one token
-            return _noted(whole, _CACHE, f"{alike}. With {_CHUNKS} new tokens in a call too")
+            calls = f"with {_CHUNKS} new tokens in a call and with one"
+            return _noted(whole, _CACHE, f"With its cache, {calls}, it gives the same{unturned}")
         named = [f"{mistake.title} ({mistake.id})" for one in chunks.diagnosis[:1] for mistake in one.mistakes]
         what = f"not right: {', '.join(named)}" if named else f"not graded: {_why(chunks)}"
         several = f"{alike}. With {_CHUNKS} new tokens after earlier ones it is {what}"

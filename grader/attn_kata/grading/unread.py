@@ -154,13 +154,33 @@ def stand_ins(code: Structure, entry: str) -> list[str]:
     reads = {name for one in (code.reach(whole) if whole is not None else []) for name in one.reads}
     known = {name: f"nn.{name}" for name in USUAL_LAYERS}
     known[USUAL_FUNCTION] = f"torch.{USUAL_FUNCTION}, along the last dimension where the call gives none"
+    known["masked_softmax"] = "a softmax of the scores that a mask keeps, 1 = may attend"
     known["Conv1D"] = "that of GPT-2: a linear layer with a weight (in, out)"
     found = {name: code.imports[name] for name in known if name in reads and name in code.imports}
-    return [
-        f"'{package}' is not installed, and its {name} is read as {known[name]}"
-        for name, package in found.items()
-        if _is_missing(package)
-    ]
+    left_out = "weight_norm" in reads or (whole is not None and "utils.weight_norm(" in code.text(whole))
+    said = "weight_norm is left out: it stores a weight as two parameters, and computes the same"
+    return (
+        _of_a_base(whole, code)
+        + [said] * left_out
+        + [
+            f"'{package}' is not installed, and its {name} is read as {known[name]}"
+            for name, package in found.items()
+            if _is_missing(package)
+        ]
+    )
+
+
+def _of_a_base(definition: Definition | None, code: Structure) -> list[str]:
+    """A note for a norm and a dropout that a base class of another file makes, and that are left out."""
+    named = None if definition is None else re.match(r"class \w+\((\w+)", definition.text)
+    package = code.imports.get(named[1], "") if named is not None else ""
+    if definition is None or named is None or not package or not _is_missing(package):
+        return []
+    used = re.findall(r"self\.((?:layer_?)?norm|ln|dropout|drop)\b(?!\s*=[^=])", definition.text)
+    own = re.findall(r"self\.(\w+)\s*=(?!=)", definition.text)
+    left_out = [name for name in dict.fromkeys(used) if name not in own]
+    said = f"'{package}' is not installed, and what its {named[1]} makes is left out: {', '.join(left_out)}"
+    return [said] if left_out else []
 
 
 def by_contract(text: bytes, code: Structure, contract: Contract, reading: Reading) -> str | None:

@@ -311,7 +311,7 @@ def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
     return tuple(sorted(pairs, key=lambda pair: order.index(pair[0].partition(".")[0])))
 
 
-_PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
+PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
 
 
 def _symbol(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
@@ -323,7 +323,7 @@ def _symbol(parameter: Parameter, definition: Definition, text: str, contract: C
     handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
     if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
         return "linear"
-    if parameter.default is None and _PLACE_OF_LAYER.fullmatch(parameter.name):
+    if parameter.default is None and PLACE_OF_LAYER.fullmatch(parameter.name):
         return "1"
     symbol = vocabulary.size_in(parameter.name, text)
     allowed = _allowed(parameter.name, text)

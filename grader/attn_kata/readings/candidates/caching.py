@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from attn_kata.readings.candidates import positions
+from attn_kata.readings.candidates import building, positions
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
@@ -19,7 +19,6 @@ _SWITCHES = re.compile(
 _SAYS_ROTATION = re.compile(r"rope|rot|freq|cos|sin", re.IGNORECASE)
 # A number that says where the new tokens stand, and that must be passed: cache_len, position_offset; of no layer.
 _PLACE = re.compile(r"(?:^|_)(?:offset|start|pos|positions?)(?:$|_)|(?:past|cache|cur|seq)_?len", re.IGNORECASE)
-_PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index)")
 # Attributes that are empty until the first call: self.cache_k = None.
 _EMPTY = re.compile(r"self\.(\w*(?:cache|past|memory|mem_)\w*)\s*(?::[^=\n]*)?=\s*None\b", re.IGNORECASE)
 
@@ -116,7 +115,7 @@ def build_of(definition: Definition, build: Pairs) -> Pairs:
             "True"
             if value == "False" and _SWITCHES.search(last)
             else "0"
-            if _PLACE_OF_LAYER.fullmatch(last)
+            if building.PLACE_OF_LAYER.fullmatch(last)
             else value,
         )
         for name, value in build

@@ -33,9 +33,9 @@ class {name}(_nn.Module):
 def with_modules(source: bytes) -> bytes:
     """The source, with a module below it for each function that is given the weights of q, k and v; else the same.
 
-    >>> print(with_modules(b"def f(x, Wq, Wk, Wv):\\n    return ((x @ Wq) @ (x @ Wk).T).softmax(-1) @ (x @ Wv)").decode()[-70:])
+    >>> print(with_modules(b"def f(x, Wq, Wk, Wv):\\n    return (x @ Wq @ (x @ Wk).T).softmax(-1) @ (x @ Wv)").decode()[-111:])
         def forward(self, x):
-            return f(x, self.Wq.weight.T, self.Wk.weight.T, self.Wv.weight.T)
+            return f(x=x, Wq=self.Wq.weight.T, Wk=self.Wk.weight.T, Wv=self.Wv.weight.T)
     <BLANKLINE>
     """
     if _MAY_BE.search(source) is None:
@@ -82,15 +82,7 @@ def _module(function: ast.FunctionDef) -> str:
     own |= {name: f"self.{next(one for one in weights if weights[one] == role)}.bias" for name, role in biases.items()}
     own |= {name: _KNOWN[symbol] for name, symbol in sizes.items() if has_heads and symbol is not None}
     kept = [one.arg for one in parameters if one.arg not in own and not (one.arg in sizes and one.arg in defaults)]
-    place = {one.arg for one in function.args.args}
-    given = [
-        own.get(name, name) if name in place else f"{name}={own.get(name, name)}"
-        for name in (one.arg for one in parameters)
-        if name in own or name in kept
-    ]
-    skipped = any(one.arg not in own and one.arg not in kept for one in parameters)
-    if skipped:  # what keeps its default is left out
-        given = [f"{one.arg}={own.get(one.arg, one.arg)}" for one in parameters if one.arg in own or one.arg in kept]
+    given = [f"{one.arg}={own.get(one.arg, one.arg)}" for one in parameters if one.arg in own or one.arg in kept]
     inputs = [name + (f"={ast.unparse(defaults[name])}" if name in defaults else "") for name in kept]
     constructor = "embed_dim, num_heads" + ", num_kv_heads" * has_groups if has_heads else "d_in, d_k, d_v"
     return _HEAD.format(
