@@ -34,6 +34,13 @@ def in_place(x):
     return y
 
 
+def joins(x):
+    y = x + 1
+    y.mul_(2)
+    z = torch.einsum("a b, c b -> a c", y, x)
+    return torch.cat([z, y])
+
+
 def ends_early(x):
     y = x * 3
     raise ValueError(y)
@@ -75,6 +82,17 @@ def test_every_operation_is_told_with_its_line(handle):
     assert steps[0].value.tolist() == [[6.0, 6.0]]  # as it was before the next line wrote into it
     assert torch.equal(steps[1].value, torch.tensor([[0.0, 6.0]], dtype=torch.float64))
     assert steps[2].value.shape == (1, 2)
+
+
+def test_each_step_tells_which_steps_made_what_it_was_given(handle):
+    steps = handle.joins.trace(torch.ones(2, 2))
+
+    assert [(step.operation, step.sources, step.pattern) for step in steps] == [
+        ("add", (None,), ""),
+        ("mul_", (0,), ""),
+        ("einsum", (1, None), "ab,cb->ac"),
+        ("cat", (2, 1), ""),
+    ]
 
 
 def test_a_result_is_told_as_it_was_before_it_was_changed_in_place(handle):

@@ -353,11 +353,12 @@ def test_what_is_read_from_a_forged_reply_is_no_more_than_its_numbers():
         )
         return wire.Reply(status=wire.OK, texts=texts, tensors=(part,))
 
-    assert [step.value.shape for step in steps(reply("3 add 2,2", "4 mul 2"))] == [(2, 2), (2,)]
-    assert steps(reply("3 add 7")) == []
-    assert steps(reply("3 add 99999999999")) == []
-    assert steps(reply("three add 2")) == []
-    assert [step.line for step in steps(reply("3 add 2", "nonsense", "4 add 2"))] == [3]
+    assert [step.value.shape for step in steps(reply("3 add 2,2 -", "4 mul 2 0"))] == [(2, 2), (2,)]
+    assert steps(reply("3 add 7 -")) == []
+    assert steps(reply("3 add 99999999999 -")) == []
+    assert steps(reply("three add 2 -")) == []
+    assert steps(reply("3 add 2 0")) == []  # it cannot be made of itself
+    assert [step.line for step in steps(reply("3 add 2 -", "nonsense", "4 add 2 -"))] == [3]
 
 
 def test_a_line_that_the_source_does_not_have_is_not_said(shared_engine):

@@ -506,10 +506,10 @@ def test_that_a_boolean_mask_raises_is_no_verdict_where_every_other_mask_raises_
     assert report.outcome == "ungraded"
 
 
-NUMPY = "import no_such_numpy as np\n" + PLAIN_BESIDE_SPARSE
+NUMPY = "import numpy as np\n" + PLAIN_BESIDE_SPARSE
 
 
-def test_roots_of_a_numpy_that_is_not_installed_are_there(shared_engine: Engine) -> None:
+def test_numpy_is_there(shared_engine: Engine) -> None:
     _, wrong = right_and_wrong(
         shared_engine, "mha", NUMPY.replace("math.sqrt(", "np.sqrt("), "np.sqrt(self.size)", "np.sqrt(E)"
     )
@@ -518,11 +518,11 @@ def test_roots_of_a_numpy_that_is_not_installed_are_there(shared_engine: Engine)
 
 
 def test_a_name_whose_package_is_not_installed_is_no_mistake_of_the_code(shared_engine: Engine) -> None:
-    text = NUMPY.replace("math.sqrt(self.size)", "np.array(self.size)")
+    text = "import no_such_numbers as sp\n" + PLAIN_BESIDE_SPARSE.replace("math.sqrt(self.size)", "sp.root(self.size)")
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded"
-    assert "not installed here: no_such_numpy" in report.ungraded_because
+    assert "not installed here: no_such_numbers" in report.ungraded_because
     assert told(report) == set()
 
 
@@ -923,22 +923,12 @@ def test_default_and_exists_of_a_file_that_is_not_here_are_the_usual_ones(shared
 FINFO = "float(np.finfo(torch.tensor(0, dtype=scores.dtype).numpy().dtype).min)"
 
 
-def test_the_smallest_number_of_a_numpy_that_is_not_installed_is_there(shared_engine: Engine) -> None:
-    text = "import no_such_numpy as np\n" + WIDENED.replace("            scores = scores.float()\n", "")
+def test_the_smallest_number_may_be_numpys(shared_engine: Engine) -> None:
+    text = "import numpy as np\n" + WIDENED.replace("            scores = scores.float()\n", "")
     right, wrong = right_and_wrong(shared_engine, "mha", text.replace("-10000.0", FINFO), "mask == 0", "mask == 0.5")
 
     assert right.outcome == "passed"
     assert told(wrong)
-
-
-def test_an_array_of_a_numpy_that_is_not_installed_can_no_more_and_nobody_is_blamed(shared_engine: Engine) -> None:
-    text = "import no_such_numpy as np\n" + WIDENED.replace(
-        "        scores = q", "        drawn = q.detach().numpy().transpose()\n        scores = q"
-    )
-    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
-
-    assert report.outcome == "ungraded"
-    assert "Numpy is not available" in (report.ungraded_because or "")
 
 
 def test_what_sets_first_weights_in_a_file_that_is_not_here_changes_nothing(shared_engine: Engine) -> None:
@@ -987,14 +977,12 @@ class Attend(nn.Module):
 
 
 @pytest.mark.parametrize(("rate", "is_said"), [("0.1", True), ("0.0", False), ("0.1 * self.training", False)])
-def test_where_no_mistake_is_named_the_report_says_what_a_line_shows(
-    rate: str, is_said: bool, shared_engine: Engine
-) -> None:
+def test_where_numbers_name_no_mistake_a_line_does(rate: str, is_said: bool, shared_engine: Engine) -> None:
     text = CALLS_TORCHS.replace("dropout_p=0.1", f"dropout_p={rate}")
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
-    assert (report.outcome, report.diagnosis) == ("failed", [])
-    assert any("dropout.always" in note for note in report.notes) == is_said
+    assert report.outcome == "failed"
+    assert told(report) == ({"dropout.always"} if is_said else set())
 
 
 def test_an_attribute_that_nothing_sets_on_a_path_that_is_not_tried_is_said(shared_engine: Engine) -> None:

@@ -165,8 +165,8 @@ def test_a_known_mistake_beside_an_unknown_one_fails_where_q_and_k_are_right(sha
 LINES = [
     ("x.transpose(0, 1)", "line {line} has no effect. `x.transpose(0, 1)` gives a new tensor, and nothing uses it"),
     ("torch.transpose(x, 0, 1)", "line {line} has no effect. `torch.transpose(x, 0, 1)` gives"),
-    ("x = x.masked_fill(x == 0, -1e-9)", "line {line} gives hidden keys a score of almost 0"),
 ]
+TINY = "x = x.masked_fill(x == 0, -1e-9)"
 CONSTRUCTOR = ("self.h, self.d =", "self.table = torch.load('weights.pt')\n        self.h, self.d =")
 
 
@@ -189,6 +189,19 @@ def test_of_code_that_cannot_be_read_it_is_said_what_is_wrong_anyway(shared_engi
     assert any(said.format(line=number) in note for note in report.notes), report.notes
 
 
+def test_code_that_cannot_be_read_fails_where_a_line_is_wrong_however_it_is_read(shared_engine):
+    text = with_line(TINY, CONSTRUCTOR)
+
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert "weights.pt" in report.ungraded_because
+    assert not report.findings
+    assert [[(one.id, one.source_line) for one in found.mistakes] for found in report.diagnosis] == [
+        [("mask.zero_fill", TINY)]
+    ]
+
+
 @pytest.mark.parametrize(
     "line", ["x.transpose_(0, 1)", "y = x.transpose(0, 1)", "print(x.transpose(0, 1))", "x.size()"]
 )
@@ -202,7 +215,7 @@ def test_what_has_an_effect_is_not_said(shared_engine, line):
     assert not report.notes
 
 
-@pytest.mark.parametrize(("line", "id"), [(LINES[0][0], "python.unused_result"), (LINES[2][0], "mask.zero_fill")])
+@pytest.mark.parametrize(("line", "id"), [(LINES[0][0], "python.unused_result"), (TINY, "mask.zero_fill")])
 def test_of_code_that_fails_without_a_known_mistake_such_a_line_is_named(shared_engine, line, id):
     report = shared_engine.grade(
         "mha", with_line(line, (SCALE, SCALE + " - torch.arange(T) / 9")).encode(), attempt="mine.py", reads=True
@@ -294,8 +307,8 @@ class Split(nn.Module):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("k = self.w_k(x).view(B, T, self.n_heads, self.head_dim).transpose(1, 2)", None, "(split.no_transpose)"),
-        ("self.scale = head_dim ** -0.5", "self.scale = n_heads ** -0.5", "(scale.heads)"),
+        ("k = self.w_k(x).view(B, T, self.n_heads, self.head_dim).transpose(1, 2)", None, "split.no_transpose"),
+        ("self.scale = head_dim ** -0.5", "self.scale = n_heads ** -0.5", "scale.heads"),
         ("self.scale = head_dim ** -0.5", "self.scale = (width // n_heads) ** -0.5", ""),
         (
             "v = self.w_v(x)",
@@ -304,13 +317,14 @@ class Split(nn.Module):
         ),
     ],
 )
-def test_a_scale_of_heads_and_heads_before_time_are_said_of_code_that_cannot_be_read(shared_engine, old, new, said):
+def test_a_scale_of_heads_and_heads_before_time_are_named_in_code_that_cannot_be_read(shared_engine, old, new, said):
     new = new or "k = self.w_k(x).view(B, self.n_heads, -1, self.head_dim)"
     assert PATH.count(old) == 1
     text = HEAD + PATH.replace(old, new)
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
 
-    assert report.outcome == "ungraded"
+    assert report.outcome == ("failed" if said else "ungraded")
     line = 1 + text[: text.index(new)].count("\n")
-    assert [f"line {line} " in one and said in one for one in report.notes] == [True] * bool(said), report.notes
+    mistakes = [(one.id, one.line) for found in report.diagnosis for one in found.mistakes]
+    assert mistakes == [(said, line)] * bool(said), report.notes

@@ -205,15 +205,15 @@ def test_what_the_lines_of_a_definition_show_that_is_not_graded_is_said(said: st
     assert any(note.startswith(said.format(at)) for note in report.notes), report.notes
 
 
-def test_one_layer_for_all_roles_is_said_where_they_cannot_be_told_apart(shared_engine: Engine) -> None:
+def test_one_layer_for_all_roles_is_named_where_they_cannot_be_told_apart(shared_engine: Engine) -> None:
     text = OWN.replace(
         "self.to_q, self.to_k, self.to_v, self.to_out = (Linear(width, width) for _ in range(4))",
         "self.to_q, self.to_k, self.to_v, self.to_out = nn.ModuleList([Linear(width, width)] * 4)",
     )
     report = graded(shared_engine, text)
 
-    assert report.outcome == "ungraded"
-    assert any("share their weights (module.repeated)" in note for note in report.notes)
+    assert report.outcome == "failed"
+    assert told(report) == {"module.repeated"}
 
 
 def test_a_mask_that_the_call_never_reads_is_said_where_nothing_is_graded(shared_engine: Engine) -> None:

@@ -9,11 +9,11 @@ import ast
 import contextlib
 import functools
 import importlib
-import math
 import re
 import types
 from typing import Any, NoReturn
 
+from attn_kata.attempt import stand_ins
 from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
@@ -26,9 +26,6 @@ _FIRST_WEIGHTS = re.compile(
 )
 _TRAINER = "pl"  # PyTorch Lightning, as it is always called: a base class
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
-
-
-_OF_A_BASE = re.compile(r"(?:layer_?)?norm|ln|dropout|drop")
 
 
 class Missing:
@@ -57,7 +54,7 @@ class Missing:
         return decorated if isinstance(decorated, type) else self
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return (_base(),)
+        return (stand_ins.base(),)
 
     def __getitem__(self, key: object) -> Missing:
         return self
@@ -95,6 +92,10 @@ def _either(function: types.FunctionType) -> Any:
     return either
 
 
+class _Book(stand_ins.Book, Missing):
+    """The book's package: what it is not known to have is missing."""
+
+
 class Undefined:
     """A class or function whose definition has raised: whoever calls it, or takes it for a base, meets that exception."""
 
@@ -125,8 +126,9 @@ def fill(statement: ast.Import | ast.ImportFrom, namespace: dict[str, Any]) -> N
             "fancy_einsum",
             "einsum",
         )
-        stand_in = _processor() if name in _PROCESSOR else Missing(name)  # it may be the default of a parameter
-        namespace.setdefault(name, _einsum_of_words if is_of_words else stand_in)
+        # It may be the default of a parameter.
+        stand_in = stand_ins.processor() if name in _PROCESSOR else Missing(name)
+        namespace.setdefault(name, stand_ins.einsum_of_words if is_of_words else stand_in)
 
 
 def fill_usual(namespace: dict[str, Any]) -> None:
@@ -145,7 +147,7 @@ def close(namespace: dict[str, Any]) -> None:
 
     But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
     them as they are, a layer with the name of one of torch is that one, that of GPT-2 is itself, weight_norm does nothing,
-    softmax is torch's, a book's package has its functions for masks and heads, NumPy has its roots and constants, and the
+    softmax is torch's, a book's package has its functions for masks and heads, and the
     well-known functions that copy a module, compare sizes, make masks of lengths, apply a mask before a softmax, and ask
     whether there is a value, are there.
     """
@@ -154,242 +156,31 @@ def close(namespace: dict[str, Any]) -> None:
     Missing.open = False
     for name in _PROCESSOR:
         if isinstance(namespace.get(name), Missing):
-            namespace[name] = _processor()
+            namespace[name] = stand_ins.processor()
     for name, value in list(namespace.items()):
         if _LOGGER.match(name) and isinstance(value, Missing):
-            namespace[name] = _Silent()
+            namespace[name] = stand_ins.Silent()
         if _MAKES_A_LOGGER.match(name) and callable(value):
-            namespace[name] = lambda *given, **named: _Silent()
+            namespace[name] = lambda *given, **named: stand_ins.Silent()
         if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):
-            namespace[name] = _as_it_is
+            namespace[name] = stand_ins.as_it_is
     if isinstance(namespace.get("d2l"), Missing):
         namespace["d2l"] = _Book("d2l")
-    for name in ("np", "numpy"):
-        if isinstance(namespace.get(name), Missing):
-            namespace[name] = _Numbers(name)
-            torch.Tensor.numpy = _without_numpy  # type: ignore[method-assign, assignment]
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = getattr(torch.nn, name)
     # Of given weights it gives others, by the names weight_g and weight_v.
     for module in (torch.nn.utils, torch.nn.utils.parametrizations):
-        module.weight_norm = _as_it_is  # type: ignore[attr-defined]
+        module.weight_norm = stand_ins.as_it_is  # type: ignore[attr-defined]
     if "weight_norm" in namespace:
-        namespace["weight_norm"] = _as_it_is
+        namespace["weight_norm"] = stand_ins.as_it_is
     if isinstance(namespace.get("Conv1D"), Missing):
-        namespace["Conv1D"] = _layer_of_gpt2()
-    for name, helper in _HELPERS.items():
+        namespace["Conv1D"] = stand_ins.layer_of_gpt2()
+    for name, helper in stand_ins.HELPERS.items():
         if isinstance(namespace.get(name), Missing):
             namespace[name] = helper
     if isinstance(namespace.get(USUAL_FUNCTION), Missing):
-        namespace[USUAL_FUNCTION] = _softmax
+        namespace[USUAL_FUNCTION] = stand_ins.softmax
     for name in _CLONES:
         if isinstance(namespace.get(name, Missing(name)), Missing):
-            namespace[name] = _copies
-
-
-def _softmax(scores: Any, dim: int = -1, **named: Any) -> Any:
-    """torch's softmax; where no dimension is given, along the last one."""
-    import torch
-
-    return torch.softmax(scores, named.get("axis", dim))
-
-
-def _processor() -> Any:
-    import torch
-
-    return torch.device("cpu")
-
-
-def _all_equal(*sizes: Any) -> None:
-    """As OpenNMT's `aeq`: raises AssertionError where the sizes differ."""
-    assert all(one == sizes[0] for one in sizes), f"Not all arguments have the same value: {sizes}"
-
-
-def _mask_of_lengths(lengths: Any, max_len: Any = None, *more: Any) -> Any:
-    """As OpenNMT's `sequence_mask`: (B, max_len), True for the tokens. With x (B, T, …) before the lengths, the book's."""
-    import torch
-
-    if lengths.dim() > 1:
-        return _Book.sequence_mask(lengths, max_len, *more)
-    tokens = torch.arange(int(max_len or lengths.max()), device=lengths.device)
-    return tokens < lengths[:, None]
-
-
-def _exists(value: Any) -> bool:
-    """As in code in the style of x-transformers."""
-    return value is not None
-
-
-def _default(value: Any, otherwise: Any) -> Any:
-    """As in code in the style of x-transformers; `otherwise` may be a function that makes it."""
-    if value is not None:
-        return value
-    return otherwise() if isinstance(otherwise, types.FunctionType) else otherwise
-
-
-def _masked_softmax(scores: Any, keep: Any, dim: int = -1, **named: Any) -> Any:
-    """As in the code that Stanford's CS224N hands out: (scores, mask, dim), 1 = may attend. With lengths, the book's."""
-    import torch
-
-    if keep is None or (keep.dim() < scores.dim() and not keep.is_floating_point() and keep.dtype != torch.bool):
-        return _Book.masked_softmax(scores, keep)
-    keep = keep.to(scores.dtype)
-    return torch.softmax(keep * scores + (1 - keep) * -1e30, dim)
-
-
-_HELPERS = {
-    "masked_softmax": _masked_softmax,
-    "aeq": _all_equal,
-    "sequence_mask": _mask_of_lengths,
-    "exists": _exists,
-    "default": _default,
-}
-
-
-def _as_it_is(tensor: Any, *given: Any, **named: Any) -> Any:
-    """In the place of what sets the first weights of a layer: the grading sets them anyway."""
-    return tensor
-
-
-def _einsum_of_words(pattern: str, *operands: Any) -> Any:
-    """torch.einsum with whole words for dimensions, "batch query head, batch key head -> batch query key"."""
-    import torch
-
-    letters: dict[str, str] = {}
-
-    def letter(word: re.Match[str]) -> str:
-        return letters.setdefault(word[0], chr(ord("a") + len(letters)))
-
-    return torch.einsum(re.sub(r"\w+", letter, pattern).replace(" ", ""), *operands)
-
-
-class _Silent:
-    """A logger: whatever it is told, it does nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return lambda *given, **named: None
-
-
-class _Book(Missing):
-    """What code from Dive into Deep Learning (Zhang et al., 2021) takes from the book's own package."""
-
-    @staticmethod
-    def sequence_mask(x: Any, valid_len: Any, value: float = 0) -> Any:
-        """x (N, T, …) with `value` from place valid_len (N,) on, in place."""
-        import torch
-
-        x[torch.arange(x.shape[1], device=x.device) >= valid_len[:, None]] = value
-        return x
-
-    @staticmethod
-    def masked_softmax(scores: Any, valid_lens: Any) -> Any:
-        """The softmax of scores (B, Tq, Tk) over the first valid_lens, (B,) or (B, Tq), keys."""
-        import torch
-
-        if valid_lens is not None:
-            lengths = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
-            hidden = torch.arange(scores.shape[-1], device=scores.device) >= lengths[..., None]  # (B, Tq or 1, Tk)
-            scores = scores.masked_fill(hidden, -1e6)
-        return scores.softmax(-1)
-
-    @staticmethod
-    def transpose_qkv(x: Any, num_heads: int) -> Any:
-        """(B, T, H * D) to (B * H, T, D)."""
-        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).flatten(0, 1)
-
-    @staticmethod
-    def transpose_output(x: Any, num_heads: int) -> Any:
-        """(B * H, T, D) to (B, T, H * D)."""
-        return x.unflatten(0, (-1, num_heads)).transpose(1, 2).flatten(2)
-
-
-class _Numbers(Missing):
-    """What attention code takes from NumPy for plain numbers: `q @ k.T / np.sqrt(d_k)`, `-np.inf`."""
-
-    sqrt = staticmethod(math.sqrt)
-    exp = staticmethod(math.exp)
-    log = staticmethod(math.log)
-    sin = staticmethod(math.sin)
-    cos = staticmethod(math.cos)
-    ceil = staticmethod(math.ceil)
-    floor = staticmethod(math.floor)
-    power = staticmethod(math.pow)
-    inf, pi, e = math.inf, math.pi, math.e
-
-    @staticmethod
-    def finfo(dtype: Any) -> Any:
-        """As in ESPnet: `numpy.finfo(torch.tensor(0, dtype=scores.dtype).numpy().dtype).min`."""
-        import torch
-
-        return torch.finfo(dtype)
-
-
-class _Array:
-    """In the place of an array of NumPy, which is not installed: its dtype and shape, and no more."""
-
-    def __init__(self, tensor: Any) -> None:
-        self.dtype, self.shape = tensor.dtype, tuple(tensor.shape)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise RuntimeError("Numpy is not available")  # as torch says
-
-
-def _without_numpy(tensor: Any) -> _Array:
-    """Tensor.numpy. Raises what torch raises."""
-    if tensor.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return _Array(tensor)
-
-
-def _copies(*given: Any, **named: Any) -> Any:
-    """As many copies of a module, in a list, whatever the parameters are called and in which order they come."""
-    import copy
-
-    from torch import nn
-
-    values = [*given, *named.values()]
-    module = next(one for one in values if isinstance(one, nn.Module))
-    return nn.ModuleList([copy.deepcopy(module) for one in values if type(one) is int for _ in range(one)])
-
-
-def _layer_of_gpt2() -> type:
-    """As `Conv1D` of transformers: a linear layer of nf features, whose weight is (nx, nf)."""
-    import torch
-    from torch import nn
-
-    class Conv1D(nn.Module):
-        def __init__(self, nf: int, nx: int) -> None:
-            super().__init__()
-            self.nf = nf
-            self.weight = nn.Parameter(torch.empty(nx, nf).normal_(std=0.02))
-            self.bias = nn.Parameter(torch.zeros(nf))
-
-        def forward(self, x: Any) -> Any:
-            return x @ self.weight + self.bias
-
-    return Conv1D
-
-
-def _base() -> type:
-    """In the place of a base class: a module whose constructor takes anything, as those of training libraries do.
-
-    A norm and a dropout that such a base makes for its classes change nothing.
-    """
-    from torch import nn
-
-    class Base(nn.Module):
-        def __getattr__(self, name: str) -> Any:
-            return nn.Identity() if _OF_A_BASE.fullmatch(name) else super().__getattr__(name)
-
-        def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__()
-
-        def save_hyperparameters(self, *given: Any, **named: Any) -> None:
-            """As a LightningModule has it."""
-
-    return Base
+            namespace[name] = stand_ins.copies

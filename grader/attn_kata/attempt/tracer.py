@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from attn_kata.attempt.devices import tensors_in
 
 MOST_STEPS = 400
+MOST_SOURCES = 64  # of one step
 MOST_NUMBERS = 1 << 20  # of all steps together: what is traced is a probe, and small
 
 
@@ -20,7 +21,8 @@ class Tracer(TorchFunctionMode):
     """A context that keeps the result of every operation on tensors: each number that the attempt could have printed.
 
     Operations of torch's own layers count as those of the line that calls the layer. What writes into a tensor counts as a
-    step with all of that tensor. Only floating-point results are kept.
+    step with all of that tensor. Only floating-point results are kept. Of each, it also keeps which steps made the tensors
+    that the operation was given.
     """
 
     def __init__(self, filename: str) -> None:
@@ -29,20 +31,28 @@ class Tracer(TorchFunctionMode):
         self._texts: list[str] = []
         self._values: list[Tensor] = []
         self._numbers = 0
+        self._steps: dict[int, int] = {}  # of each tensor, by its id, the step that gave it last
+        self._kept: list[Tensor] = []  # the tensors themselves, so that no other one gets their id
 
     def told(self) -> tuple[tuple[str, ...], Tensor]:
-        """`LINE OPERATION SIZES` of each step, and the numbers of all steps in a row, float64."""
+        """`LINE OPERATION SIZES SOURCES PATTERN` of each step, and the numbers of all steps in a row, float64.
+
+        The sources are the steps that gave its arguments, "-" for a tensor of no step. The pattern is that of an einsum.
+        """
         numbers = torch.cat(self._values) if self._values else torch.zeros(0, dtype=torch.float64)
         return tuple(self._texts), numbers
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = (*args, *(kwargs or {}).values())
+        sources = ",".join(str(self._steps.get(id(value), "-")) for value in [*tensors_in(given)][:MOST_SOURCES])
+        pattern = next((one.replace(" ", "") for one in args[:1] if isinstance(one, str)), "")
         out = func(*args, **(kwargs or {}))
         written = args[:1] if func is Tensor.__setitem__ else out
         for value in tensors_in(written):
-            self._keep(func, value)
+            self._keep(func, value, f"{sources or '-'} {pattern}".rstrip())
         return out
 
-    def _keep(self, func: Callable[..., Any], value: Tensor) -> None:
+    def _keep(self, func: Callable[..., Any], value: Tensor, whence: str) -> None:
         is_plain = value.device.type == "cpu" and value.layout is torch.strided and value.is_floating_point()
         if not is_plain or not 0 < value.numel() <= MOST_NUMBERS - self._numbers or len(self._texts) >= MOST_STEPS:
             return
@@ -51,7 +61,10 @@ class Tracer(TorchFunctionMode):
             return
         self._numbers += value.numel()
         sizes = ",".join(map(str, value.shape))
-        self._texts.append(f"{line} {getattr(func, '__name__', 'an operation')[:40].replace(' ', '_')} {sizes}")
+        operation = getattr(func, "__name__", "an operation")[:40].replace(" ", "_")
+        self._steps[id(value)] = len(self._texts)
+        self._kept.append(value)
+        self._texts.append(f"{line} {operation} {sizes} {whence}")
         self._values.append(value.detach().to(torch.float64, copy=True).reshape(-1))
 
     def _line(self) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 import types
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,19 +11,24 @@ from typing import Any
 
 from attn_kata import catalog
 from attn_kata.diagnosis.diagnose import Diagnosed
+from attn_kata.diagnosis.flow import Shown
 from attn_kata.diagnosis.pipeline import Pipeline, load
-from attn_kata.grading import foreign_tests, unread
+from attn_kata.grading import anyway, foreign_tests, unread
+from attn_kata.grading.anyway import Anyway
 from attn_kata.grading.connection import Connection
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
+from attn_kata.properties.failures import AttemptDied
 from attn_kata.properties.handle import Handle
 from attn_kata.readings import contract, description, origin, reader
 from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import parse
+from attn_kata.readings.searching import observed
 from attn_kata.readings.searching.search import Search
 from attn_kata.readings.source import held_weights, structure, syntax
+from attn_kata.readings.source.structure import Definition, Structure
 
 _NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
 _SET_NOWHERE = (
@@ -30,6 +37,8 @@ _SET_NOWHERE = (
 )
 _HELD = "{function} is given its weights. It is read as the forward of a module that holds them, {module}"
 _NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
+MOST_OBSERVED = 4  # definitions whose calls are followed, where there is no reading
+MOST_SECONDS = 3.0  # for all of them, which may be slow
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
 
 
@@ -38,7 +47,7 @@ class Source:
     """A source that is to be read, with its structure and the contract of the kata."""
 
     text: bytes
-    structure: structure.Structure
+    structure: Structure
     contract: Contract
     folder: Path
     solution: Path
@@ -48,11 +57,13 @@ class Source:
         """What it defines."""
         return tuple(one.name for one in self.structure.definitions)[:50]
 
-    def wrong_anyway(self, entry: str = "", *, ungraded: bool = False) -> list[str]:
-        """Notes about what is wrong however the code is read: in `entry`, or in what looks most like an attention."""
-        likely = structure.attention_like(self.structure)
-        definition = self.structure.find(entry) or next(iter(likely), None)
-        return unread.wrong_anyway(self.text, self.structure, definition, ungraded=ungraded)
+    def definition(self, entry: str = "") -> Definition | None:
+        """The definition of that name, or what looks most like an attention."""
+        return self.structure.find(entry) or next(iter(structure.attention_like(self.structure)), None)
+
+    def wrong_anyway(self, entry: str = "", *, ungraded: bool = False) -> Anyway:
+        """What the lines of a definition show to be wrong however it is read."""
+        return anyway.in_lines(self.text, self.structure, self.definition(entry), ungraded=ungraded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +161,46 @@ def to_be_read(source: bytes, folder: Path, solution: Path, *, forced: bool) -> 
     return Source(text=source, structure=found, contract=kata_contract, folder=folder, solution=solution)
 
 
+def _search(
+    source: Source, connection: Connection, plain: Local, flags: tuple[str, ...], mistakes: types.ModuleType
+) -> Search:
+    pipelines: tuple[Pipeline, ...] = mistakes.PIPELINES
+    also = source.contract.with_mask
+    if also is not None:
+        other = load(source.folder.parent / also.kata)
+        pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
+    given = parse(flags)
+    if "entry" in given:
+        given["entry"] = source.structure.meant(str(given["entry"]))
+    return Search(
+        structure=source.structure,
+        contract=source.contract,
+        pipelines=pipelines,
+        attempt=connection,
+        reference=plain,
+        given=given,
+        returns=catalog.load(source.folder).returns,
+    )
+
+
+def wrong_anyway(source: Source, connection: Connection, entry: str, mistakes: types.ModuleType | None) -> Anyway:
+    """What is wrong however the code is read: as its lines show it, and as every call shows it that runs."""
+    seen = source.wrong_anyway(entry, ungraded=True)
+    first = source.definition(entry)
+    reached = [] if first is None else source.structure.reach(first)
+    every = {one.name: one for one in (*reached, *structure.attention_like(source.structure)) if one.call}
+    plain = Local(foreign_tests.reference(source.solution, source.contract))
+    search = _search(source, connection, plain, (), mistakes or load(source.folder))
+    until = time.monotonic() + MOST_SECONDS
+    shown: list[tuple[Definition, Shown]] = []
+    for definition in itertools.islice(every.values(), MOST_OBSERVED):
+        try:
+            shown += [(definition, one) for one in observed.shown(search, definition, until)]
+        except AttemptDied:
+            break
+    return anyway.with_calls(seen, shown, [one.name for one in reached])
+
+
 def read(
     source: Source,
     connection: Connection,
@@ -161,25 +212,9 @@ def read(
     """The source under its reading, or why it has none. Raises AttemptDied."""
     mistakes = mistakes or load(source.folder)
     tests = tests if tests is not None else foreign_tests.of_kata(source.folder)
-    pipelines: tuple[Pipeline, ...] = mistakes.PIPELINES
-    also = source.contract.with_mask
-    if also is not None:
-        other = load(source.folder.parent / also.kata)
-        pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
     plain = Local(foreign_tests.reference(source.solution, source.contract))
-    returns = catalog.load(source.folder).returns
-    given = parse(flags)
-    if "entry" in given:
-        given["entry"] = source.structure.meant(str(given["entry"]))
-    search = Search(
-        structure=source.structure,
-        contract=source.contract,
-        pipelines=pipelines,
-        attempt=connection,
-        reference=plain,
-        given=given,
-        returns=returns,
-    )
+    search = _search(source, connection, plain, flags, mistakes)
+    pipelines, returns, given, also = search.pipelines, search.returns, search.given, source.contract.with_mask
     chosen = reader.read(search)
     if isinstance(chosen, NotRead):
         return unread.why(source.structure, source.contract, source.names, chosen)

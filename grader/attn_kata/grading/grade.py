@@ -17,7 +17,17 @@ from attn_kata import __version__, catalog
 from attn_kata.diagnosis import beyond
 from attn_kata.diagnosis.diagnose import Diagnosed, diagnose
 from attn_kata.diagnosis.pipeline import load
-from attn_kata.grading import foreign, foreign_conventions, foreign_verdict, hidden_tests, processors, runner, unread
+from attn_kata.grading import (
+    anyway,
+    foreign,
+    foreign_conventions,
+    foreign_verdict,
+    hidden_tests,
+    processors,
+    runner,
+    unread,
+)
+from attn_kata.grading.anyway import Anyway
 from attn_kata.grading.connection import AttemptLauncher, Connection
 from attn_kata.grading.hidden_tests import Case, HiddenTest
 from attn_kata.grading.local import Local, load_namespace, local_handle
@@ -157,7 +167,7 @@ class _Grading:
             except AttemptDied as death:
                 return self._ungraded(f"while it was read: {death.reason}. {advice.on(death.reason)}")
             if isinstance(read, str):
-                return self._ungraded(read, notes=self._to_read.wrong_anyway(ungraded=True))
+                return self._not_read(self._to_read, read)
             self._read = read
             self._seconds["reading"] = time.perf_counter() - started
             started = time.perf_counter()
@@ -215,16 +225,26 @@ class _Grading:
         elif outcome == "passed" and self._read is None and len(self._source) <= MAX_SOURCE_FOR_LINES:
             diagnosed = Diagnosed(notes=beyond.notes(failures, self._source))
         elif outcome == "passed" and self._read is not None:  # of what the reading does not ask
-            diagnosed = Diagnosed(notes=self._read.source.wrong_anyway(self._read.chosen.reading.entry))
+            diagnosed = Diagnosed(notes=self._read.source.wrong_anyway(self._read.chosen.reading.entry).notes)
         if self._read is not None and outcome == "failed" and not not_written and self._job.diagnose:
             doubt = foreign_verdict.no_verdict(self._read, findings, failures, diagnosed)
             if doubt is not None:
-                entry = self._read.chosen.reading.entry
-                return self._ungraded(doubt, notes=self._read.source.wrong_anyway(entry, ungraded=True))
-            if not diagnosed.diagnoses:  # a line may still say it
-                anyway = self._read.source.wrong_anyway(self._read.chosen.reading.entry)
-                diagnosed = replace(diagnosed, notes=[*diagnosed.notes, *anyway])
+                return self._not_read(self._read.source, doubt, self._read.chosen.reading.entry)
+            if not diagnosed.diagnoses:  # a line or a call may still say it
+                seen = self._wrong_anyway(self._read.source, self._read.chosen.reading.entry)
+                diagnosed = _with(seen, diagnosed, self._source)
         return self._report(outcome, findings=findings, diagnosed=diagnosed, not_written=not_written)
+
+    def _not_read(self, source: foreign.Source, because: str, entry: str = "") -> Report:
+        """The report of code without a reading: failed where it is wrong however it is read, and else ungraded."""
+        seen = self._wrong_anyway(source, entry)
+        if not seen.mistakes:
+            return self._ungraded(because, notes=seen.notes)
+        return self._report("failed", diagnosed=_with(seen, Diagnosed(), self._source), because=because)
+
+    def _wrong_anyway(self, source: foreign.Source, entry: str) -> Anyway:
+        mistakes = None if self._loaded is None else self._loaded.mistakes
+        return foreign.wrong_anyway(source, self.attempt, entry, mistakes)
 
     def _find_reading(self, source: foreign.Source) -> foreign.Read | str:
         """The reading of code by other names, or why there is none. Raises AttemptDied."""
@@ -296,6 +316,15 @@ class _Grading:
             unexplained=diagnosed.unexplained,
             reading=self._read.described if self._read is not None else None,
         )
+
+
+def _with(seen: Anyway, diagnosed: Diagnosed, source: bytes) -> Diagnosed:
+    """The diagnosis with what is wrong however the code is read."""
+    if not seen.mistakes:
+        return replace(diagnosed, notes=[*diagnosed.notes, *seen.notes])
+    found = anyway.named(seen.mistakes, source)
+    notes = [*diagnosed.notes, *seen.without_mistakes()]
+    return replace(diagnosed, diagnoses=[found], notes=notes, explained=False, reproduced=False)
 
 
 def _tests_of(folder: Path) -> Path:

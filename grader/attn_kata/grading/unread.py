@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib.util
 import re
-from collections.abc import Callable
 
-from attn_kata.diagnosis import lines
 from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS
 from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.source import structure
 from attn_kata.readings.source.structure import Definition, Structure
 
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
@@ -22,48 +18,6 @@ NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
 UNEXPLAINED = (
     "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} The reading may be "
     "wrong. Correct it with --read KEY=VALUE (--read help lists the keys). If the reading is right, add --read sure=yes"
-)
-MOST_LINES = 3  # that are named for one reason
-MOST_OTHERS = 4  # definitions that are not graded
-ANYWAY = "With any reading, line {line} "
-# What a line does that is wrong with any reading, and who finds such lines. `{text}` is the line.
-WRONG_LINES: tuple[tuple[str, Callable[..., list[int]]], ...] = (
-    ("has no effect. `{text}` gives a new tensor, and nothing uses it", lines.have_no_effect),
-    ("calls a layer, and nothing reads the result, `{text}` (python.unused_result)", lines.compute_for_nothing),
-    ("gives hidden keys a score of almost 0, so they keep weight (mask.zero_fill)", lines.fill_with_almost_nothing),
-    (
-        "moves the heads before the tokens with a view and no transpose, which mixes both (split.no_transpose)",
-        lines.put_heads_before_time,
-    ),
-    (
-        "reads an attribute that nothing in the file sets, `{text}` (python.undefined_name)",
-        lines.read_what_nothing_sets,
-    ),
-    (
-        "puts one and the same layer into the list several times, so they share their weights (module.repeated)",
-        lines.hold_one_layer_several_times,
-    ),
-    ("drops in eval() too, as nothing tells F.dropout the mode (dropout.always)", lines.drop_without_a_mode),
-    (
-        "changes the result of a softmax in place, so backward raises, `{text}` (gradient.in_place)",
-        lines.change_softmax_in_place,
-    ),
-    (
-        "scores a query and a key side by side with a linear layer and no tanh (additive.no_tanh)",
-        lines.score_without_tanh,
-    ),
-    ("scales by the number of heads, not by the size of a head (scale.heads)", lines.scale_by_heads),
-    (
-        "drops weights in eval() too, as its dropout_p does not ask for self.training (dropout.always)",
-        lines.drop_in_eval_too,
-    ),
-)
-# What may be right for tensors of two dimensions: said where nothing is graded.
-DOUBTFUL_LINES: tuple[tuple[str, Callable[..., list[int]]], ...] = (
-    (
-        "leaves the dimension of its softmax to torch: of three dimensions, that is the first (softmax.no_dim)",
-        lines.softmaxes_without_dim,
-    ),
 )
 IF_SURE = ". If the reading is right, add --read sure=yes"
 
@@ -84,50 +38,6 @@ def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRe
         return said
     none_of_it = say_missing([contract.entry], names)
     return f"{none_of_it}{'' if none_of_it.endswith('?') else '.'} As code by other names, {said}"
-
-
-def wrong_anyway(source: bytes, code: Structure, definition: Definition | None, *, ungraded: bool = False) -> list[str]:
-    """What is wrong in the code of a definition however it is read, as far as its lines show it; notes for the report.
-
-    Then what is wrong so in other definitions that look like an attention, and are not graded. With `ungraded`, also
-    what is doubtful.
-    """
-    reached = [] if definition is None else code.reach(definition)
-    names = [one.name for one in reached]
-    others = [one for one in structure.attention_like(code) if one.name not in names]
-    texts = source.decode("utf-8", "replace").splitlines()
-    found = [(does, find(source, every=True)) for does, find in (*WRONG_LINES, *DOUBTFUL_LINES * ungraded)]
-    unset = lines.read_names(source, code.never_set) if code.never_set else []
-    found.append(("reads a name that nothing in the file sets or imports, `{text}` (python.undefined_name)", unset))
-
-    def said(begin: str, parts: list[Definition]) -> list[str]:
-        among = [one.lines for one in parts]
-        return [
-            (begin + does).format(line=line, text=texts[line - 1].strip())
-            for does, every in found
-            for line in [line for line in every if any(first <= line <= last for first, last in among)][:MOST_LINES]
-        ]
-
-    notes = said(ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
-    for other in others[:MOST_OTHERS]:
-        notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
-    return notes
-
-
-def _masks_never_read(definition: Definition) -> list[str]:
-    """A note for each parameter of its call that has the name of a mask, and that the call never reads."""
-    name = "forward" if definition.is_class else definition.name
-    called = [
-        node
-        for node in ast.walk(structure.tree_of(definition.text))
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
-    read = {one.id for each in called for one in ast.walk(each) if isinstance(one, ast.Name)}
-    masks = [one.name for one in definition.call if _MASK.search(one.name) and one.name not in read]
-    return [f"{name} never reads '{mask}'. If that should hide keys, this is mask.lost" for mask in masks if called]
-
-
-_MASK = re.compile(r"mask|causal|casual", re.IGNORECASE)
 
 
 def say_missing(missing: list[str], names: tuple[str, ...]) -> str:

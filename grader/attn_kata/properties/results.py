@@ -93,14 +93,22 @@ def opaque(form: str, answered: list[wire.TensorReply], number: int, place: int)
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What one operation of a call gave, and the line of the attempt that it is on."""
+    """What one operation of a call gave, and the line of the attempt that it is on.
+
+    sources: the numbers of the steps that gave the tensors it took, in order; None for a tensor that no step gave.
+    pattern: that of an einsum, without spaces.
+    """
 
     line: int
     operation: str
     value: Tensor
+    sources: tuple[int | None, ...] = ()
+    pattern: str = ""
 
 
-_STEP = re.compile(r"(\d{1,7}) (\S{1,40}) ((?:\d{1,7}(?:,\d{1,7}){0,7})?)")
+_STEP = re.compile(
+    r"(\d{1,7}) (\S{1,40}) ((?:\d{1,7}(?:,\d{1,7}){0,7})?) ((?:\d{1,7}|-)(?:,(?:\d{1,7}|-)){0,99})(?: ([\w.,>-]{0,99}))?"
+)
 
 
 def steps(reply: wire.Reply) -> list[Step]:
@@ -116,6 +124,10 @@ def steps(reply: wire.Reply) -> list[Step]:
         end = start + math.prod(sizes)
         if told is None or end > len(numbers):
             break
-        found.append(Step(line=int(told[1]), operation=told[2], value=numbers[start:end].reshape(sizes)))
+        sources = tuple(None if one == "-" else int(one) for one in told[4].split(","))
+        if any(one is not None and one >= len(found) for one in sources):
+            break
+        value = numbers[start:end].reshape(sizes)
+        found.append(Step(line=int(told[1]), operation=told[2], value=value, sources=sources, pattern=told[5] or ""))
         start = end
     return found

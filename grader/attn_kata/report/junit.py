@@ -18,7 +18,7 @@ OUTPUT_CHARACTERS = 20_000
 def render(report: Report, *, width: int = 80, color: bool = False, source: bytes = b"") -> str:
     """The report as one test suite."""
     cases = [_case(report, finding) for finding in report.findings]
-    if report.outcome == "ungraded":
+    if report.ungraded_because is not None:
         cases.append(_ungraded(report))
     total = f"{max(0.0, report.seconds.get('total', 0.0)):.3f}"
     counted = {

@@ -114,7 +114,7 @@ class Report:
     seed: int
     findings: list[Finding]
     diagnosis: list[Diagnosis]
-    ungraded_because: str | None
+    ungraded_because: str | None  # why nothing was graded; of code that fails by what its lines show, why nothing else
     attempt_output: str
     isolation: Isolation
     seconds: dict[str, float]

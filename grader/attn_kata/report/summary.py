@@ -62,6 +62,8 @@ def core_counts(report: Report) -> str:
     """`9 of 14 core properties hold, 3 failed, 2 not tried`."""
     if report.outcome == "ungraded":
         return "not graded"
+    if report.ungraded_because:
+        return "no property was tried"
     outcomes = [finding.outcome for finding in asked(report, "core")]
     left_out = sum(is_left_out(finding) for finding in report.findings if finding.tier == "core")
     said = [held_of(report)]

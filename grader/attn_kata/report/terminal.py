@@ -67,6 +67,8 @@ def render(
         _diagnosis(page, report)
         room = _weights(page, report)
         _findings(page, report, room, leads)
+        if report.ungraded_because:
+            _ungraded(page, report)
     _attempt_output(page, report)
     notes(page, report)
     if advice:
@@ -97,7 +99,8 @@ def _ungraded(page: Page, report: Report) -> None:
     page.section()
     lines, left_out = capped(report.ungraded_because or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
     for number, line in enumerate(lines):
-        page.line(f"Not graded: {line}" if number == 0 else line)
+        begin = "Not graded: " if report.outcome == "ungraded" else "Nothing else is graded: "
+        page.line(f"{begin}{line}" if number == 0 else line)
     _left_out(page, left_out)
 
 

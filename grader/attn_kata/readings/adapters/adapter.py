@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings.adapters import function_adapter, laying, module_adapter, own_code, rotation_adapter
+from attn_kata.readings.adapters import free_calls, function_adapter, laying, module_adapter, own_code, rotation_adapter
 from attn_kata.readings.candidates import caching, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
+from attn_kata.readings.source.structure import Definition
 
 _HEAD = """\
 import inspect as _inspect
@@ -265,6 +266,14 @@ def builder(reading: Reading) -> str:
     turns = positions.HEAD if reading.replaces_turns or reading.angles else ""
     turns += _PROCESSOR * reading.processor + _FULL * reading.full_precision + _UNROUNDED * reading.unrounded
     return _HEAD.format(entry=reading.entry) + config + turns + own_code.builder(reading)
+
+
+def of_free_calls(reading: Reading, definition: Definition) -> str:
+    """What calls the code with inputs of one form after another, `call_theirs(number)`."""
+    config = _CONFIG if _has_config(reading) else ""
+    turns = positions.HEAD if reading.replaces_turns or reading.angles else ""
+    turns += _PROCESSOR * reading.processor + _FULL * reading.full_precision + _UNROUNDED * reading.unrounded
+    return _HEAD.format(entry=reading.entry) + config + turns + free_calls.source(reading, definition)
 
 
 def below(source: str, reading: Reading, contract: Contract) -> str:

@@ -1,0 +1,195 @@
+"""What is wrong in code however it is read: as its lines show it, and as every call that runs shows it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from attn_kata.diagnosis import catalogue, lines
+from attn_kata.diagnosis.flow import Shown
+from attn_kata.readings.source import structure
+from attn_kata.readings.source.structure import Definition, Structure
+from attn_kata.report.model import Diagnosis, NamedMistake
+
+MOST_LINES = 3  # that are named for one reason
+MOST_OTHERS = 4  # definitions that are not graded
+_ANYWAY = "With any reading, line {line} "
+# Another file may set it.
+_UNSET = "reads a name that nothing in the file sets or imports, `{text}` (python.undefined_name)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """What a line does that is wrong with any reading, and who finds such lines. `{text}` is the line."""
+
+    does: str
+    find: Callable[..., list[int]]
+    id: str = ""  # the mistake, where the line is certain to make it
+    doubtful: bool = False  # whether it may be right for tensors of two dimensions: said where nothing is graded
+
+
+_LINES = (
+    _Line(does="has no effect. `{text}` gives a new tensor, and nothing uses it", find=lines.have_no_effect),
+    _Line(
+        id="python.unused_result",
+        does="calls a layer, and nothing reads the result, `{text}`",
+        find=lines.compute_for_nothing,
+    ),
+    _Line(
+        id="mask.zero_fill",
+        does="gives hidden keys a score of almost 0, so they keep weight",
+        find=lines.fill_with_almost_nothing,
+    ),
+    _Line(
+        id="split.no_transpose",
+        does="moves the heads before the tokens with a view and no transpose, which mixes both",
+        find=lines.put_heads_before_time,
+    ),
+    _Line(
+        id="python.undefined_name",
+        does="reads an attribute that nothing in the file sets, `{text}`",
+        find=lines.read_what_nothing_sets,
+    ),
+    _Line(
+        id="module.repeated",
+        does="puts one and the same layer into the list several times, so they share their weights",
+        find=lines.hold_one_layer_several_times,
+    ),
+    _Line(
+        id="dropout.always",
+        does="drops in eval() too, as nothing tells F.dropout the mode",
+        find=lines.drop_without_a_mode,
+    ),
+    _Line(
+        id="gradient.in_place",
+        does="changes the result of a softmax in place, so backward raises, `{text}`",
+        find=lines.change_softmax_in_place,
+    ),
+    _Line(
+        id="additive.no_tanh",
+        does="scores a query and a key side by side with a linear layer and no tanh",
+        find=lines.score_without_tanh,
+    ),
+    _Line(
+        id="scale.heads",
+        does="scales by the number of heads, not by the size of a head",
+        find=lines.scale_by_heads,
+    ),
+    _Line(
+        id="dropout.always",
+        does="drops weights in eval() too, as its dropout_p does not ask for self.training",
+        find=lines.drop_in_eval_too,
+    ),
+    _Line(
+        id="softmax.no_dim",
+        does="leaves the dimension of its softmax to torch: of three dimensions, that is the first",
+        find=lines.softmaxes_without_dim,
+        doubtful=True,
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anyway:
+    """What is wrong in a definition however it is read.
+
+    mistakes: those that are certain, in what is to be graded.
+    notes: the same in words, then what is wrong so in definitions that are not graded.
+    """
+
+    mistakes: list[Shown] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def without_mistakes(self) -> list[str]:
+        """The notes about everything else."""
+        ids = [one.id for one in self.mistakes]
+        return [
+            note for note in self.notes if not (note.startswith(_ANYWAY[:16]) and any(f"({id})" in note for id in ids))
+        ]
+
+
+def in_lines(source: bytes, code: Structure, definition: Definition | None, *, ungraded: bool = False) -> Anyway:
+    """What the lines show of a definition and of what it uses; with `ungraded`, also what is doubtful."""
+    reached = [] if definition is None else code.reach(definition)
+    names = [one.name for one in reached]
+    others = [one for one in structure.attention_like(code) if one.name not in names]
+    texts = source.decode("utf-8", "replace").splitlines()
+    found = [(one, one.find(source, every=True)) for one in _LINES if ungraded or not one.doubtful]
+    unset = lines.read_names(source, code.never_set) if code.never_set else []
+    found.append((_Line(does=_UNSET, find=lines.read_names), unset))
+
+    def within(numbers: list[int], parts: list[Definition]) -> list[int]:
+        among = [one.lines for one in parts]
+        return [line for line in numbers if any(first <= line <= last for first, last in among)][:MOST_LINES]
+
+    def said(begin: str, parts: list[Definition]) -> list[str]:
+        return [
+            (begin + one.does).format(line=line, text=texts[line - 1].strip()) + (f" ({one.id})" if one.id else "")
+            for one, numbers in found
+            for line in within(numbers, parts)
+        ]
+
+    mistakes = [
+        Shown(id=one.id, line=line)
+        for one, numbers in found
+        for line in within(numbers, reached)[:1]
+        if one.id and not one.doubtful
+    ]
+    notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
+    for other in others[:MOST_OTHERS]:
+        notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
+    return Anyway(mistakes=mistakes, notes=notes)
+
+
+def _masks_never_read(definition: Definition) -> list[str]:
+    """A note for each parameter of its call that has the name of a mask, and that the call never reads."""
+    name = "forward" if definition.is_class else definition.name
+    called = [
+        node
+        for node in ast.walk(structure.tree_of(definition.text))
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+    read = {one.id for each in called for one in ast.walk(each) if isinstance(one, ast.Name)}
+    masks = [one.name for one in definition.call if _MASK.search(one.name) and one.name not in read]
+    return [f"{name} never reads '{mask}'. If that should hide keys, this is mask.lost" for mask in masks if called]
+
+
+_MASK = re.compile(r"mask|causal|casual", re.IGNORECASE)
+
+
+def with_calls(seen: Anyway, shown: list[tuple[Definition, Shown]], reached: list[str]) -> Anyway:
+    """The same with what the calls of definitions show. `reached`: the names of what is to be graded and what it uses."""
+    entries = catalogue.load()
+    mistakes = list(seen.mistakes)
+    notes = list(seen.notes)
+    for definition, one in shown:
+        known = {(each.id, each.line) for each in mistakes}
+        if definition.name in reached and one.id not in {id for id, _ in known}:
+            mistakes.append(one)
+        elif definition.name not in reached and (one.id, one.line) not in known:
+            title = entries[one.id].title
+            notes.append(
+                f"{definition.name} is not graded, but in line {one.line}: {title[0].lower()}{title[1:]} ({one.id})"
+            )
+    return Anyway(mistakes=mistakes, notes=list(dict.fromkeys(notes)))
+
+
+def named(mistakes: list[Shown], source: bytes) -> Diagnosis:
+    """The mistakes with their words and lines."""
+    entries = catalogue.load()
+    texts = source.decode("utf-8", "replace").splitlines()
+    return Diagnosis(
+        mistakes=[
+            NamedMistake(
+                id=one.id,
+                title=entries[one.id].title,
+                explanation=entries[one.id].plain,
+                question=entries[one.id].question,
+                line=one.line if 0 < one.line <= len(texts) else None,
+                source_line=texts[one.line - 1].strip() if 0 < one.line <= len(texts) else None,
+            )
+            for one in {each.id: each for each in reversed(mistakes)}.values()
+        ][::-1]
+    )

@@ -1,0 +1,71 @@
+"""What code shows that has no reading: with weights of its own, in every call that runs."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import replace
+
+from attn_kata.diagnosis import flow
+from attn_kata.diagnosis.flow import Flow, Shown
+from attn_kata.properties.failures import PropertyFailed
+from attn_kata.properties.handle import Handle
+from attn_kata.protocol import wire
+from attn_kata.readings.adapters import adapter, free_calls
+from attn_kata.readings.candidates import building
+from attn_kata.readings.reading import Reading
+from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source.structure import Definition
+
+MOST_BUILDS = 6  # of one definition
+
+
+def shown(search: Search, definition: Definition, until: float) -> list[Shown]:
+    """The mistakes that calls of the code show, and that no call denies. Raises AttemptDied.
+
+    A call may give it inputs that it is not meant for. What is right in none of them is wrong in the one that is meant. After
+    `until` (monotonic) no more is called, and nothing is said.
+    """
+    for of_sequences in (True, False):
+        for reading in _built(search, definition):
+            found = _shown(search, reading, definition, until, of_sequences=of_sequences)
+            if found is not None:
+                return found
+    return []
+
+
+def _built(search: Search, definition: Definition) -> list[Reading]:
+    if not definition.is_class:
+        return [Reading(kata=search.contract.kata, entry=definition.name, is_class=False)]
+    processor = "cuda" in search.structure.text(definition)
+    every = building.buildings(definition, search.structure, search.contract)
+    return [replace(one, processor=processor) for one in itertools.islice(every, MOST_BUILDS)]
+
+
+def _shown(
+    search: Search, reading: Reading, definition: Definition, until: float, *, of_sequences: bool
+) -> list[Shown] | None:
+    """Those of one way to build it, in calls with sequences or without; None where no call mixes anything.
+
+    [] after `until`: what the calls would show that were not tried is not known.
+    """
+    if search.attempt.adapt(adapter.of_free_calls(reading, definition)).status != wire.OK:
+        return None
+    call = getattr(Handle(search.attempt, {}), free_calls.CALL)
+    told: list[Flow] = []
+    for number, form in enumerate(free_calls.forms(definition)):
+        if form.of_sequences != of_sequences:
+            continue
+        if time.monotonic() > until:
+            return []
+        try:
+            steps = call.trace(number)
+        except PropertyFailed:
+            continue
+        if flow.has_mixed(steps) and not flow.is_stretched(steps):
+            told.append(flow.of(steps, free_calls.WIDTH))
+    if not told:
+        return None
+    # A size may stand for something else in another call: the line counts, and the likeliest call says what it is.
+    found = {one.line: one for each in reversed(told) for one in each.mistakes}
+    return [one for one in found.values() if not any(each.denies(one) for each in told)]

@@ -1,0 +1,120 @@
+"""Mistakes that the operations of a call show by themselves, without the right numbers."""
+
+from __future__ import annotations
+
+import textwrap
+import types
+
+import pytest
+import torch
+
+from attn_kata.diagnosis import flow
+from attn_kata.grading.local import Local
+from attn_kata.properties.handle import Handle
+from attn_kata.properties.results import Step
+
+HEAD = "import math\n\nimport torch\nimport torch.nn.functional as F\n\n\ndef mix(x, y):\n"
+B, T, S, E = 3, 5, 7, 24
+HEADS = """
+w = torch.linspace(-1, 1, 24 * 24).reshape(24, 24).sin()
+q, k, v = x @ w, y @ w.T, y @ w.flip(0)
+q, k, v = (one.view(len(one), -1, 4, 6).transpose(1, 2) for one in (q, k, v))
+weights = (q @ k.transpose(-2, -1) / math.sqrt(6)).softmax(-1)
+return (weights @ v).transpose(1, 2).reshape(3, -1, 24)
+"""
+
+
+def told(body: str, *edits: tuple[str, str]) -> list[tuple[str, str]]:
+    """The mistakes that a call of `mix` shows, each with the text of its line."""
+    for old, new in edits:
+        assert body.count(old) == 1
+        body = body.replace(old, new)
+    text = HEAD + textwrap.indent(body, "    ")
+    namespace = types.ModuleType("attempt")
+    namespace.__file__ = "attempt.py"
+    exec(compile(text, "attempt.py", "exec"), namespace.__dict__)
+    draw = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(B, length, E, generator=draw) for length in (T, S))
+    steps = Handle(Local(namespace), {}).mix.trace(x, y)
+    return [(one.id, text.split("\n")[one.line - 1].strip()) for one in flow.of(steps, E).mistakes]
+
+
+RIGHT = {
+    "heads": HEADS,
+    "einsum": HEADS.replace("q @ k.transpose(-2, -1)", "torch.einsum('bhid,bhjd->bhij', q, k)").replace(
+        "weights @ v", "torch.einsum('...ij,...jd->...id', weights, v)"
+    ),
+    "a scaled query": HEADS.replace("q, k, v = x @ w,", "q, k, v = x @ w * 6**-0.5,").replace(" / math.sqrt(6)", ""),
+    "keys first": HEADS.replace("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)")
+    .replace("softmax(-1)", "softmax(-2)")
+    .replace("weights @ v", "weights.transpose(-2, -1) @ v"),
+    "values first": HEADS.replace("(weights @ v).transpose(1, 2)", "(v.mT @ weights.mT).permute(0, 3, 1, 2)"),
+    "weighted sum": "scores = (x[:, :1] * y).sum(-1)\nreturn (scores.softmax(1)[..., None] * y).sum(1)",
+    "weights of slots, divided again": HEADS.replace("softmax(-1)", "softmax(-2)").replace(
+        "return (weights @ v)", "weights = weights / weights.sum(-1, keepdim=True)\nreturn (weights @ v)"
+    ),
+    "heads that talk": HEADS.replace(
+        "return (weights @ v)", "weights = torch.einsum('bhij,hg->bgij', weights, w[:4, :4])\nreturn (weights @ v)"
+    ),
+    "linear attention": "q, k = x.softmax(-1), y.softmax(1)\nreturn q @ (k.transpose(1, 2) @ y)",
+    "a mask": HEADS.replace("math.sqrt(6))", "math.sqrt(6)).masked_fill(torch.ones(5, 7).tril() == 0, -1e9)"),
+    "a table of distances": "y = x\n"
+    + HEADS.replace(
+        "weights = (",
+        "far = F.pad(q @ w[:6, :5], (1, 0)).view(3, 4, 6, 5)[:, :, 1:].reshape(3, 4, 5, 5)\nweights = (far + ",
+    ),
+    "time first": "q, k = (one.transpose(0, 1) for one in (x, y))\n"
+    "q, k = (one.reshape(-1, 3 * 4, 6).transpose(0, 1) for one in (q, k))\n"
+    "out = (q @ k.mT / 6**0.5).softmax(-1) @ k\nreturn out.transpose(0, 1).reshape(-1, 3, 24)",
+}
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_right_code_shows_nothing(body: str) -> None:
+    assert told(body) == []
+
+
+SPLIT = "q, k, v = (one.view(len(one), -1, 4, 6).transpose(1, 2) for one in (q, k, v))"
+WRONG = [
+    ("softmax(-1)", "softmax(-2)", "softmax.query_axis"),
+    ("softmax(-1)", "softmax(1)", "softmax.head_axis"),
+    ("softmax(-1)", "softmax(0)", "softmax.head_axis"),
+    ("math.sqrt(6)", "math.sqrt(24)", "scale.embed_dim"),
+    ("math.sqrt(6)", "math.sqrt(4)", "scale.heads"),
+    ("math.sqrt(6)", "math.sqrt(7)", "scale.key_length"),
+    ("math.sqrt(6)", "6", "scale.no_sqrt"),
+    ("/ math.sqrt(6)", "* math.sqrt(6)", "scale.inverted"),
+    (SPLIT, "q, k, v = (one.view(len(one), 4, -1, 6) for one in (q, k, v))", "split.no_transpose"),
+    (SPLIT, SPLIT.replace(".transpose(1, 2)", ".reshape(3, 4, -1, 6)"), "split.no_transpose"),
+    (".transpose(1, 2).reshape(3, -1, 24)", ".reshape(3, -1, 24)", "merge.no_transpose"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "id"), WRONG)
+@pytest.mark.parametrize("how", ["heads", "einsum", "a mask"])
+def test_a_mistake_is_shown_with_its_line(how: str, old: str, new: str, id: str) -> None:
+    ((shown, line),) = told(RIGHT[how], (old, new))
+
+    assert (shown, new.strip() in line) == (id, True)
+
+
+def test_two_mistakes_are_both_shown() -> None:
+    found = told(HEADS, ("softmax(-1)", "softmax(-2)"), (".transpose(1, 2).reshape(3, -1, 24)", ".reshape(3, -1, 24)"))
+
+    assert [id for id, _ in found] == ["softmax.query_axis", "merge.no_transpose"]
+
+
+@pytest.mark.parametrize(("dim", "id"), [(1, None), (0, "softmax.head_axis"), (2, None)])
+def test_of_a_weighted_sum_the_softmax_is_along_what_is_summed(dim: int, id: str | None) -> None:
+    body = f"scores = (x[:, :1] * y).sum(-1, keepdim=True)\nreturn (scores.softmax({dim}) * y).sum(1)"
+
+    assert [shown for shown, _ in told(body)] == ([] if id is None else [id])
+
+
+def test_steps_that_do_not_fit_show_nothing() -> None:
+    steps = [
+        Step(line=1, operation="softmax", value=torch.ones(2, 2) / 2, sources=(None,)),
+        Step(line=2, operation="einsum", value=torch.ones(2), sources=(0, 0), pattern="...abcd,ab->a"),
+    ]
+
+    assert flow.of(steps) == flow.Flow()

@@ -1,0 +1,94 @@
+"""Code that has no reading, and is wrong however it is read: in every call that runs."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import told
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.engine.client import Engine
+from attn_kata.report.model import Report
+
+# Two layers of unknown roles beside those of attention: their names do not say which are q, k and v.
+GATED = """
+class GatedAttention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.d, self.e = nn.Linear(width, width), nn.Linear(width, width)
+
+    def split(self, x):
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        one, two, three = self.split(self.a(x)), self.split(self.b(x)), self.split(self.c(x))
+        weights = torch.softmax(one @ two.transpose(-2, -1) / one.shape[-1] ** 0.5, dim=-1)
+        out = (weights @ three).transpose(1, 2).reshape(B, T, E)
+        return self.e(torch.sigmoid(self.d(x)) * out)
+"""
+
+
+def graded(engine: Engine, text: str) -> Report:
+    return engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+
+def test_right_code_without_a_reading_is_ungraded(shared_engine: Engine) -> None:
+    report = graded(shared_engine, GATED)
+
+    assert report.outcome == "ungraded"
+    assert not report.notes
+
+
+WRONG = [
+    ("dim=-1)", "dim=-2)", "softmax.query_axis"),
+    ("dim=-1)", "dim=1)", "softmax.head_axis"),
+    ("one.shape[-1] ** 0.5", "E ** 0.5", "scale.embed_dim"),
+    (
+        "x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)",
+        "x.view(len(x), self.heads, x.shape[1], -1)",
+        "split.no_transpose",
+    ),
+    (".transpose(1, 2).reshape(B, T, E)", ".reshape(B, T, E)", "merge.no_transpose"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "id"), WRONG)
+def test_what_every_call_shows_is_a_verdict(shared_engine: Engine, old: str, new: str, id: str) -> None:
+    assert GATED.count(old) == 1
+    text = GATED.replace(old, new)
+    report = graded(shared_engine, text)
+
+    assert report.outcome == "failed"
+    assert told(report) == {id}
+    (mistake,) = report.diagnosis[0].mistakes
+    assert mistake.line == 1 + (HEAD + text)[: (HEAD + text).index(new)].count("\n")
+    assert "it could not be read as mha" in (report.ungraded_because or "")
+
+
+# Right for one sequence (T, E), and wrong for a batch: what it is meant for is not known.
+FLAT = """
+class GatedAttention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.d, self.e = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        weights = torch.softmax(self.a(x) @ self.b(x).transpose(-2, -1) / x.shape[-1] ** 0.5, dim=1)
+        return self.e(torch.sigmoid(self.d(x)) * (weights @ self.c(x)))
+"""
+
+
+def test_what_one_kind_of_call_shows_alone_is_no_verdict(shared_engine: Engine) -> None:
+    assert graded(shared_engine, FLAT).outcome == "ungraded"
+    assert told(graded(shared_engine, FLAT.replace("dim=1)", "dim=-2)"))) == {"softmax.query_axis"}
+
+
+def test_of_definitions_that_are_not_graded_it_is_a_note(shared_engine: Engine) -> None:
+    other = GATED.replace("GatedAttention", "OtherAttention").replace("dim=-1)", "dim=-2)")
+    report = graded(shared_engine, GATED.replace("GatedAttention", "GatedMultiHeadAttention") + other)
+
+    assert report.outcome == "ungraded"
+    assert any("OtherAttention is not graded, but in line" in note for note in report.notes), report.notes
