@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from attn_kata.diagnosis import flow
+from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.grading.local import Local
 from attn_kata.properties.handle import Handle
 from attn_kata.properties.results import Step
@@ -98,6 +99,53 @@ def test_a_mistake_is_shown_with_its_line(how: str, old: str, new: str, id: str)
     assert (shown, new.strip() in line) == (id, True)
 
 
+LAYERS = """
+a, b, c = (torch.linspace(-1, 1, 24 * 24).mul(n).sin().reshape(24, 24) for n in (30, 31, 32))
+q, k, v = F.linear(x, a), F.linear(x, b), F.linear(x, c)
+q, k, v = (one.view(len(one), -1, 4, 6).transpose(1, 2) for one in (q, k, v))
+scores = q @ k.transpose(-2, -1) / math.sqrt(6)
+weights = scores.softmax(-1)
+out = weights @ v
+return out.transpose(1, 2).reshape(3, -1, 24)
+"""
+OF_LAYERS = [
+    ("F.linear(x, b)", "F.linear(x, a)", "project.query_for_key", "scores = q @"),
+    ("F.linear(x, c)", "F.linear(x, b)", "project.key_for_value", "out = weights @ v"),
+    ("F.linear(x, c)", "F.linear(x, a)", "project.key_for_value", "out = weights @ v"),
+    (
+        "scores.softmax(-1)",
+        "F.dropout(scores, 0.1, False).softmax(-1)",
+        "dropout.before_softmax",
+        "weights = F.dropout",
+    ),
+    ("scores.softmax(-1)", "scores.softmax(-1).softmax(-1)", "softmax.twice", "weights = "),
+    ("scores.softmax(-1)", "scores.softmax(-1) / math.sqrt(6)", "scale.after_softmax", "weights = "),
+    (
+        "q, k, v = (one.view(len(one), -1, 4, 6).transpose(1, 2) for one in (q, k, v))",
+        "q, k, v = (one[..., None, :6].expand(-1, -1, 4, -1).transpose(1, 2) for one in (q, k, v))",
+        "module.repeated",
+        "weights = ",
+    ),
+]
+
+
+def test_right_layers_show_nothing() -> None:
+    assert told(LAYERS) == []
+    assert told(LAYERS, ("scores.softmax(-1)", "F.dropout(scores.softmax(-1), 0.1, False)")) == []
+
+
+@pytest.mark.parametrize(("old", "new", "id", "line"), OF_LAYERS)
+def test_what_is_done_beside_the_softmax_is_shown(old: str, new: str, id: str, line: str) -> None:
+    ((shown, text),) = told(LAYERS, (old, new))
+
+    assert shown == id
+    assert text.startswith(line)
+
+
+def test_layers_that_give_zeros_are_not_alike() -> None:
+    assert told(LAYERS, ("for n in (30, 31, 32))", "for n in (0, 0, 0))")) == []
+
+
 def test_two_mistakes_are_both_shown() -> None:
     found = told(HEADS, ("softmax(-1)", "softmax(-2)"), (".transpose(1, 2).reshape(3, -1, 24)", ".reshape(3, -1, 24)"))
 
@@ -117,4 +165,4 @@ def test_steps_that_do_not_fit_show_nothing() -> None:
         Step(line=2, operation="einsum", value=torch.ones(2), sources=(0, 0), pattern="...abcd,ab->a"),
     ]
 
-    assert flow.of(steps) == flow.Flow()
+    assert flow.of(steps) == Flow()

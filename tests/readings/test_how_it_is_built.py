@@ -10,7 +10,7 @@ from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
 from attn_kata.readings import inference
-from attn_kata.readings.candidates import building
+from attn_kata.readings.candidates import head_counts
 
 WITH_CACHE = """
 class Attend(nn.Module):
@@ -169,7 +169,7 @@ def test_what_a_constructor_wants_is_found(name, shared_engine):
     ],
 )
 def test_names_of_one_head_tell_of_no_others(names, several):
-    assert building._tells_of_heads(names) is several
+    assert head_counts.tells_of_heads(names) is several
 
 
 @pytest.mark.parametrize("name", ["parts", "num_heads"])

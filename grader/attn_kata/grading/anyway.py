@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from attn_kata.diagnosis import catalogue, lines
-from attn_kata.diagnosis.flow import Shown
+from attn_kata.diagnosis.flow.shown import Shown
 from attn_kata.readings.source import structure
 from attn_kata.readings.source.structure import Definition, Structure
 from attn_kata.report.model import Diagnosis, NamedMistake

@@ -11,7 +11,7 @@ from typing import Any
 
 from attn_kata import catalog
 from attn_kata.diagnosis.diagnose import Diagnosed
-from attn_kata.diagnosis.flow import Shown
+from attn_kata.diagnosis.flow.shown import Shown
 from attn_kata.diagnosis.pipeline import Pipeline, load
 from attn_kata.grading import anyway, foreign_tests, unread
 from attn_kata.grading.anyway import Anyway

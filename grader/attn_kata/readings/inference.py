@@ -12,9 +12,9 @@ from attn_kata.readings import contract
 from attn_kata.readings.candidates import (
     blocks,
     builders,
-    building,
     caching,
     calls,
+    head_counts,
     padding_builders,
     roles,
     rotations,
@@ -241,7 +241,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         is not None
     )
     said_several = re.search("(?i)multi|heads|mha", definition.name) is not None
-    heads = heads and (said_several or not building.is_one_head(text))
+    heads = heads and (said_several or not head_counts.is_one_head(text))
     required = [inputs[one.name] for one in definition.call if one.name in inputs and one.default is None]
     crosses = "context" in required or ("context" in given and "cross" in definition.name.lower())
     # A class of that name that takes one input alone attends to that.
@@ -255,7 +255,7 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         and (
             {"G", "H//G"} & set(sizes)
             or re.search(r"repeat_kv|n_kv_head|num_kv_head|num_key_value_head", computes)
-            or building.one_group(text)
+            or head_counts.one_group(text)
         )
     ):
         return ["gqa", "mha"]

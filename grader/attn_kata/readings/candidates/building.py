@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings.candidates import dropouts, positions, scores, unregistered
+from attn_kata.readings.candidates import arguments, dropouts, head_counts, positions, unregistered
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import usage, vocabulary
-from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of, tree_of
+from attn_kata.readings.source.structure import Definition, Structure, code_of, tree_of
 
 # The sizes for looking at parameters: all different, so that a shape says which is which. Rotations want an even D.
 LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, "G": 2, "M": 44}
@@ -54,13 +54,13 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         if parameter.name in {definition.config, *(one.config for one in reach if one.config)}:
             asked = dict.fromkeys(name for one in (definition, *reach) for name in one.config_names)
             names = [*asked, *(one.name for one in definition.build)]
-            known += [(f"{parameter.name}.{name}", _config_value(name, names, text, contract)) for name in asked]
+            known += [(f"{parameter.name}.{name}", arguments.of_config(name, names, text, contract)) for name in asked]
             parts = sorted({name for one in (definition, *reach) for name in one.config_parts})
             known += [(f"{parameter.name}.{name}", "config") for name in parts]
             continue
         if parameter.name.startswith("*"):
             continue
-        symbol = _symbol(parameter, definition, text, contract)
+        symbol = arguments.symbol_of(parameter, definition, text, contract)
         symbol = "0.0" if symbol == "p" and not of_weights else symbol
         if symbol == "E" and contract.has_heads and usage.is_given_size_of_head(parameter.name, definition, structure):
             symbol = "D"
@@ -80,15 +80,15 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
         whole = [*known, *zip(unknown, guess, strict=True)]
-        headless = "H" not in {value for _, value in (*whole, *common.sizes)} and not _tells_of_heads(text)
+        headless = "H" not in {value for _, value in (*whole, *common.sizes)} and not head_counts.tells_of_heads(text)
         common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
-        if contract.has_own_sizes and is_one_head(text):
-            common = replace(common, globals=_as_one_of_heads(globals_))
-            whole = [*_as_one_of_heads(tuple(whole))]
+        if contract.has_own_sizes and head_counts.is_one_head(text):
+            common = replace(common, globals=head_counts.as_one_of_heads(globals_))
+            whole = [*head_counts.as_one_of_heads(tuple(whole))]
         values = {value for _, value in (*whole, *common.sizes)}
         configured = "I" in [symbol for symbol, _ in contract.arguments]
         if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
-            if not one_group(text):
+            if not head_counts.one_group(text):
                 continue  # as many key-value heads as heads: another kata
             common = replace(common, one_group=True)
         if "E" not in values and not configured and contract.has_heads and {"D", "H"} <= values and _is_divided(text):
@@ -200,7 +200,9 @@ def _of_global_configs(definition: Definition, reach: list[Definition], contract
     asked = dict.fromkeys(pair for one in reach for pair in one.global_configs)
     text = "\n".join(one.text for one in reach)
     names = [attribute for _, attribute in asked] + [one.name for one in definition.build]
-    given = [(f"{name}.{attribute}", _config_value(attribute, names, text, contract)) for name, attribute in asked]
+    given = [
+        (f"{name}.{attribute}", arguments.of_config(attribute, names, text, contract)) for name, attribute in asked
+    ]
     return tuple((name, value) for name, value in given if value in _OF_CONFIGS)
 
 
@@ -247,130 +249,9 @@ def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[l
             yield changed
 
 
-def _tells_of_heads(text: str) -> bool:
-    """Whether the code has names of several heads: not of one, as AttentionHead and SingleHead, nor of its size."""
-    names = set(re.findall(r"\w*head\w*", code_of(text), re.IGNORECASE))
-    of_one = re.compile(
-        r"\w*(?:[a-z](?<!ulti)(?<!um)Head|(?<!\bn)(?<!_n)(?<!num)(?<!ulti)_head|(?i:single|one)_?(?i:head)\w*)"
-    )
-    return any(not of_one.fullmatch(name) and vocabulary.size_of(name) != "D" for name in names)
-
-
-_LAYERS_OF = re.compile(r"self\.(\w+)\s*=\s*(?:\w+\.)*Linear\(\s*[^,()]+,\s*(?:out_features\s*=\s*)?([^,()]+?)\s*[,)]")
-
-
-def one_group(text: str) -> bool:
-    """Whether the keys have the width of one head, and the queries do not: multi-query attention."""
-    widths: dict[str, str] = {}
-    for name, width in _LAYERS_OF.findall(text):
-        plain = vocabulary.plain(name)
-        role = "k" if "kv" in plain and "q" not in plain else vocabulary.role_of(name)
-        widths.setdefault(role or "", re.sub(r"^2\s*\*\s*|\s*\*\s*2$|\b\w+\.", "", width))
-    beside = re.search(
-        r"Linear\([^()]*\+\s*2\s*\*\s*(?:\w+\.)*(\w+)\s*[,)]", text
-    )  # q, and one head of keys and values
-    if beside is not None and vocabulary.size_of(beside[1]) == "D":
-        return True
-    of_keys, of_queries = (vocabulary.size_of(widths.get(role, "")) for role in ("k", "q"))
-    if widths.get("k") and re.sub("q(?:uery)?", "k", widths.get("q", "")) == re.sub("key", "k", widths["k"]):
-        return False  # dim_q and dim_k: one width by two names
-    of_all = of_queries not in ("D", None) or "*" in widths.get("q", "")
-    return of_keys == "D" and "q" in widths and of_all
-
-
-def is_one_head(text: str) -> bool:
-    """Whether q and k have the width of one head, by its name or as x // heads, and nothing is split or joined."""
-    widths = {vocabulary.role_of(name): width for name, width in _LAYERS_OF.findall(text)}
-    of_one = [_is_of_one_head(widths.get(role, ""), text) for role in ("q", "k")]
-    return all(of_one) and re.search(_SPLITS, text) is None
-
-
-def _is_of_one_head(width: str, text: str) -> bool:
-    """Whether a width is that of one head: by its name, as x // heads, or as a name that is set to that."""
-    name = width.rpartition(".")[2]
-    if "//" in width or vocabulary.size_of(name) == "D":
-        return True
-    return name.isidentifier() and re.search(rf"\b{name}\s*=\s*[\w.]+\s*//\s*[\w.]*head", text) is not None
-
-
-_SPLITS = r"ModuleList|\.(?:view|reshape|unflatten|split|chunk|unfold)\(|rearrange|einsum|\b(?:cat|stack|split|chunk)\("
-
-
-def _as_one_of_heads(pairs: Pairs) -> Pairs:
-    """The sizes of one head of several: the width is that of x, and as many heads share it as make keys of width D."""
-    return tuple(
-        (name, _OF_ONE_OF_HEADS.get(vocabulary.size_of(name.rpartition(".")[2]) or "", value)) for name, value in pairs
-    )
-
-
-_OF_ONE_OF_HEADS = {"H": "I//D", "E": "I"}
-
-
 def _in_order(definition: Definition, pairs: list[tuple[str, str]]) -> Pairs:
     order = [parameter.name for parameter in definition.build]
     return tuple(sorted(pairs, key=lambda pair: order.index(pair[0].partition(".")[0])))
-
-
-PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
-
-
-def _symbol(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
-    """What to give a parameter of the constructor, or None to leave it out or to guess."""
-    if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
-        return _rotation(parameter, text)
-    if parameter.default in (None, "None") and _LOGGER.fullmatch(parameter.name):
-        return "logger"
-    handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
-    if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
-        return "linear"
-    if parameter.default is None and PLACE_OF_LAYER.fullmatch(parameter.name):
-        return "1"
-    symbol = vocabulary.size_in(parameter.name, text)
-    allowed = _allowed(parameter.name, text)
-    of_scores = contract.has_score and len(allowed) > 1 and scores.kind_of(contract, allowed) in allowed
-    if of_scores or (contract.has_score and scores.KIND.search(parameter.name.lower())):
-        return scores.kind_of(contract, allowed)
-    if allowed and parameter.default is None:
-        return allowed[0]
-    if parameter.default == "False" and _SCALES.fullmatch(parameter.name.lower()):
-        return "True"  # whether the scores are divided
-    if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
-        return None  # a flag with the name of a size: talking_heads=False
-    if symbol is None:
-        if parameter.default is not None:
-            return None
-        return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
-    if symbol in ("sqrt(D)", "1/sqrt(D)") and parameter.default is not None:
-        return None
-    if symbol == "True" and "bias" in parameter.name.lower() and not _is_bias_of_a_layer(parameter.name, text):
-        return None  # of parameters of its own, which the contract's layers do not have
-    if symbol == "L" and parameter.default == "None" and _WITHOUT_TABLE.search(text) is None:
-        return None  # a table of that length that it can do without
-    is_size = parameter.name.lower().endswith("size")
-    is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
-    if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2") and not is_size:
-        return None  # an axis, with the name of a size: row_dim=0
-    if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
-        symbol = _end_of_layers(parameter.name, definition, text) or symbol
-    return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
-
-
-_WITHOUT_TABLE = re.compile(
-    r"register_buffer\(\s*[\"'](\w+)[\"'],\s*None\b[\s\S]*\bself\.\1\["
-)  # and cuts it whatever it is
-
-
-def _is_bias_of_a_layer(name: str, text: str) -> bool:
-    """Whether a flag is handed on as that of a layer: `bias=qkv_bias`, `Linear(dim, 3 * dim, qkv_bias)`, or to a class."""
-    given = rf"bias\w*\s*=\s*(?:\w+\.)*{re.escape(name)}\b|\b[A-Z]\w*\([^\n]*(?<![\w.]){re.escape(name)}\b(?!\s*[=:])"
-    return re.search(given, code_of(text)) is not None
-
-
-def _rotation(parameter: Parameter, text: str) -> str | None:
-    """What to give a parameter with the name of a rotation: one that turns nothing, where the code calls it; or None."""
-    kept = re.search(rf"self\.(\w+)\s*=\s*{re.escape(parameter.name)}\b", text)
-    called = kept is not None and re.search(rf"self\.{kept[1]}(?:\.\w+)?\(", text) is not None
-    return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
 
 
 def with_scales(reading: Reading, text: str) -> list[Reading]:
@@ -388,94 +269,10 @@ def with_scales(reading: Reading, text: str) -> list[Reading]:
 
 def _with_words(pairs: list[tuple[str, str]], text: str) -> Iterator[list[tuple[str, str]]]:
     """The same, with each of the words that the source compares an argument with, where it is left open."""
-    allowed = {name: _allowed(name.rpartition(".")[2], text) for name, value in pairs if value == "None"}
+    allowed = {name: arguments.allowed(name.rpartition(".")[2], text) for name, value in pairs if value == "None"}
     for place in range(min(max(map(len, allowed.values()), default=0), 3)):
         words = {name: some[min(place, len(some) - 1)] for name, some in allowed.items() if some}
         yield [(name, words.get(name, value)) for name, value in pairs]
-
-
-_A_LAYER = re.compile(r"(?:^|_)(?:fc|linear|proj|projection)(?:_layer)?s?$")
-_SCALES = re.compile(r"(?:use_?|is_?|with_?|do_?)?scal(?:e|ed|ing)(?:_?attn\w*|_?att\w*|_?scores?)?")
-
-
-def _allowed(name: str, text: str) -> list[str]:
-    """The texts that a source allows for an argument, in quotes: assert kind in ("dot", "general")."""
-    compared = re.findall(rf"\b{re.escape(name)}\s*==\s*([\"'][\w-]+[\"'])", text)
-    listed = re.findall(rf"\b{re.escape(name)}\s+(?:not\s+)?in\s*[\[({{]([^\])}}]*)[\])}}]", text)
-    every = ", ".join(compared + listed if compared else listed[:1])
-    return re.findall(r"'[\w-]+'", every.replace('"', "'"))
-
-
-def _end_of_layers(name: str, definition: Definition, text: str) -> str | None:
-    """I or D for a width that every layer made of two arguments of the constructor goes from, or to; else None."""
-    given = r"(?:{}\s*=\s*)?(?:self\.)?(\w+)\s*"
-    layers = re.findall(rf"Linear\(\s*{given.format('in_features')},\s*{given.format('out_features')}[,)]", text)
-    names = {one.name for one in definition.build}
-    between = [(one, other) for one, other in layers if one != other and {one, other} <= names]
-    ends = {"I" for one, _ in between if one == name} | {"D" for _, other in between if other == name}
-    return ends.pop() if len(ends) == 1 else None
-
-
-def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, default: str | None) -> str | None:
-    if contract.has_score and symbol in ("E", "D", "C", "I"):
-        return scores.symbol_of(name, contract)
-    symbols = [each for each, _ in contract.arguments]
-    if contract.is_block and symbol in ("False", "None") and _IS_CAUSAL.search(name):
-        return "True"
-    if contract.is_block and symbol in ("p", "0.0"):
-        return "0.0" if "att" in name.lower() else "p"
-    if "M" in symbols and symbol == "E" and re.search(r"hidden|inner|mid|units", name.lower()):
-        others = [each for each in names if each != name and vocabulary.size_of(each) == "E"]
-        return "M" if others else symbol
-    if symbol in ("True", "False", "None") and default is not None:
-        if symbol == "True":  # a bias or not: as the contract has it
-            return "True" if contract.bias and default != "True" else None
-        return None if default == symbol or symbol == "None" else symbol
-    if symbol == "None":
-        return "None"
-    if symbol in ("I", "True", "False", "0.0", "L", "sqrt(D)", "1/sqrt(D)", "16", "1e-5"):
-        return symbol
-    if symbol == "M" and "M" not in symbols:
-        return None
-    if symbol in ("G", "H//G") and not contract.has_groups:  # one key-value head for each head
-        return _for_contract("H", name, names, contract, default) if symbol == "G" else "1"
-    if symbol == "p":
-        return "p" if contract.has_dropout else "0.0"
-    if symbol == "H" and not contract.has_heads:
-        return "1"
-    if symbol == "C" and not contract.is_cross:
-        return "L" if vocabulary.plain(name) == "contextsize" else "I" if "I" in symbols else "E"
-    if "I" not in symbols:
-        if symbol == "E" and contract.is_cross and vocabulary.plain(name) in ("kdim", "vdim", "keysize", "valuesize"):
-            return "C"
-        return symbol
-    # A contract with the sizes of one head: input I, keys D, values V.
-    plain = vocabulary.plain(name)
-    if plain in ("dv", "dvalue", "valuedim", "dimv", "valuesize"):
-        return "V" if "V" in symbols else "D"
-    others = [each for each in names if each != name and vocabulary.size_of(each) in ("E", "D")]
-    if symbol == "E" and others and re.search(r"out|att|head|proj|inner", name.lower()) is None:
-        return "I"
-    return "D" if symbol == "E" else symbol
-
-
-_LOGGER = re.compile(r"_?log(?:ger)?|_?LOG(?:GER)?")
-_IS_CAUSAL = re.compile(r"(?i)causal|decoder|autoreg|^(?:use_?|is_?)?mask(?:ed)?$")
-
-
-def _config_value(name: str, names: list[str], text: str, contract: Contract) -> str:
-    if _LOGGER.fullmatch(name):
-        return "logger"
-    symbol = vocabulary.size_in(name, text)
-    if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
-        return "10000.0"
-    is_number = rf"\.{re.escape(name)}\s*(?:[<>]=?|//|%)\s*\d|\b(?:int|float)\((?:\w+\.)+{re.escape(name)}\)"
-    if symbol is None and re.search(is_number, text):
-        return "1"  # as config.pretraining_tp > 1
-    if symbol is None:
-        return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
-    others = names if "I" in [each for each, _ in contract.arguments] else []
-    return _for_contract(symbol, name, others, contract, None) or symbol
 
 
 def _off(reach: list[Definition]) -> tuple[str, ...]:

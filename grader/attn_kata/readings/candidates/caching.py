@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from attn_kata.readings.candidates import building, positions
+from attn_kata.readings.candidates import arguments, positions
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
@@ -115,7 +115,7 @@ def build_of(definition: Definition, build: Pairs) -> Pairs:
             "True"
             if value == "False" and _SWITCHES.search(last)
             else "0"
-            if building.PLACE_OF_LAYER.fullmatch(last)
+            if arguments.PLACE_OF_LAYER.fullmatch(last)
             else value,
         )
         for name, value in build

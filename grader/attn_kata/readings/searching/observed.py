@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 from attn_kata.diagnosis import flow
-from attn_kata.diagnosis.flow import Flow, Shown
+from attn_kata.diagnosis.flow.shown import Flow, Shown
 from attn_kata.properties.failures import PropertyFailed
 from attn_kata.properties.handle import Handle
 from attn_kata.protocol import wire
@@ -66,6 +66,6 @@ def _shown(
             told.append(flow.of(steps, free_calls.WIDTH))
     if not told:
         return None
-    # A size may stand for something else in another call: the line counts, and the likeliest call says what it is.
-    found = {one.line: one for each in reversed(told) for one in each.mistakes}
+    # A size may stand for something else in another call: the likeliest call says what it is.
+    found = {(one.family, one.line): one for each in reversed(told) for one in each.mistakes}
     return [one for one in found.values() if not any(each.denies(one) for each in told)]

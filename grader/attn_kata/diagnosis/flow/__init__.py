@@ -1,0 +1,46 @@
+"""Mistakes that the operations of a call show by themselves, whatever the code is meant to be and however it is called.
+
+What a softmax makes sum to one must be what is summed over; scores that sum D products are divided by the root of D; a view
+must not mix two dimensions; queries, keys and values come from different layers. None of this needs the right numbers, so it
+can be asked of code that has no reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from attn_kata.diagnosis.flow import scales, softmaxes, sources, views
+from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, is_softmax
+from attn_kata.diagnosis.flow.shown import Flow
+from attn_kata.properties.results import Step
+
+
+def of(steps: Sequence[Step], width: int | None = None) -> Flow:
+    """What these steps show. `width`: that of all heads together, where it is known."""
+    found = Flow()
+    with contextlib.suppress(IndexError, RuntimeError):  # steps that do not fit: the attempt's process says them
+        every = [number for number, step in enumerate(steps) if is_softmax(step)]
+        for number in every:
+            softmaxes.look(steps, number, found)
+            scales.look(steps, number, width, found)
+            sources.look(steps, number, found)
+        sources.look_at_heads(steps, every, found)
+        views.look(steps, every, found)
+    found.mistakes = list({(one.id, one.line): one for one in found.mistakes}.values())
+    return found
+
+
+def has_mixed(steps: Sequence[Step]) -> bool:
+    """Whether something is multiplied or summed after a softmax."""
+    first = next((number for number, step in enumerate(steps) if is_softmax(step)), len(steps))
+    return any(step.operation in PRODUCTS or step.operation == "sum" for step in steps[first:])
+
+
+def is_stretched(steps: Sequence[Step]) -> bool:
+    """Whether a mask gives scores more dimensions than they have, as one of a shape that the code is not meant for does."""
+    return any(
+        step.operation in FILLS and source is not None and step.value.dim() > max(2, steps[source].value.dim())
+        for step in steps
+        for source in step.sources[:1]
+    )

@@ -1,0 +1,84 @@
+"""Along what a softmax is, and what is done to the scores before it and to the weights after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from attn_kata.diagnosis.flow.follow import (
+    CARRIES,
+    FILLS,
+    NEAR,
+    PRODUCTS,
+    SCALES,
+    back,
+    carried_from,
+    is_softmax,
+    near,
+    scored_by,
+    summed,
+)
+from attn_kata.diagnosis.flow.shown import Flow
+from attn_kata.properties.results import Step
+
+
+def look(steps: Sequence[Step], softmax: int, found: Flow) -> None:
+    """Look at one softmax."""
+    _look_along(steps, softmax, found)
+    _look_before(steps, softmax, found)
+    if scored_by(steps, softmax) is not None:  # that of the queries of linear attention may be scaled
+        _look_after(steps, softmax, found)
+
+
+def _look_along(steps: Sequence[Step], softmax: int, found: Flow) -> None:
+    """A softmax whose sums of one are along another dimension than the one that its product sums over."""
+    for number, place, source in _taken(steps, softmax):
+        if carried_from(steps, source) != softmax:
+            continue
+        weights = steps[source].value
+        dims = [dim for dim in summed(steps, number, place) if weights.shape[dim] > 1]
+        ones = [dim for dim in range(-weights.dim(), 0) if weights.shape[dim] > 1 and _sums_to_one(weights, dim)]
+        line = steps[softmax].line
+        if set(dims) & set(ones):
+            found.right.add(("softmax", line))
+        elif dims and ones:
+            is_query = steps[number].operation in PRODUCTS and ones == [-1 if dims == [-2] else -2]
+            found.makes("softmax.query_axis" if is_query else "softmax.head_axis", line)
+
+
+def _taken(steps: Sequence[Step], softmax: int) -> Iterator[tuple[int, int, int]]:
+    """Each step after a softmax with each place in it that a step has made, and that step."""
+    for number in range(softmax + 1, len(steps)):
+        for place, source in enumerate(steps[number].sources):
+            if source is not None:
+                yield number, place, source
+
+
+def _sums_to_one(weights: Tensor, dim: int) -> bool:
+    return bool(((weights.sum(dim) - 1).abs() <= NEAR).all()) and bool((weights >= 0).all())
+
+
+def _look_before(steps: Sequence[Step], softmax: int, found: Flow) -> None:
+    """A dropout of the scores, or a softmax of them."""
+    number = steps[softmax].sources[0] if steps[softmax].sources else None
+    while number is not None:
+        step = steps[number]
+        if is_softmax(step):
+            found.makes("softmax.twice", steps[softmax].line)
+            return
+        if "dropout" in step.operation:
+            found.makes("dropout.before_softmax", step.line)
+        alike = [one for one in step.sources if one is not None and steps[one].value.numel() == step.value.numel()]
+        goes_on = CARRIES.fullmatch(step.operation) or step.operation in SCALES | FILLS
+        number = alike[0] if goes_on and len(alike) == 1 else None
+
+
+def _look_after(steps: Sequence[Step], softmax: int, found: Flow) -> None:
+    """Weights that are multiplied by a number before they mix anything."""
+    for number, place, source in _taken(steps, softmax):
+        if not summed(steps, number, place):
+            continue
+        seen = back(steps, source, stop_at_fills=True)
+        if seen is not None and seen[0] == softmax and seen[2] is not None and not near(seen[1], 1):
+            found.makes("scale.after_softmax", seen[2])

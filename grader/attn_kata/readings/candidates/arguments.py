@@ -1,0 +1,155 @@
+"""What to give a parameter of a constructor, or a name of its config: a size by its letter, a flag, a word."""
+
+from __future__ import annotations
+
+import re
+
+from attn_kata.readings.candidates import positions, scores
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.source import vocabulary
+from attn_kata.readings.source.structure import Definition, Parameter, code_of
+
+PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
+
+
+def symbol_of(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
+    """What to give a parameter of the constructor, or None to leave it out or to guess."""
+    if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
+        return _rotation(parameter, text)
+    if parameter.default in (None, "None") and _LOGGER.fullmatch(parameter.name):
+        return "logger"
+    handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
+    if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
+        return "linear"
+    if parameter.default is None and PLACE_OF_LAYER.fullmatch(parameter.name):
+        return "1"
+    symbol = vocabulary.size_in(parameter.name, text)
+    words = allowed(parameter.name, text)
+    of_scores = contract.has_score and len(words) > 1 and scores.kind_of(contract, words) in words
+    if of_scores or (contract.has_score and scores.KIND.search(parameter.name.lower())):
+        return scores.kind_of(contract, words)
+    if words and parameter.default is None:
+        return words[0]
+    if parameter.default == "False" and _SCALES.fullmatch(parameter.name.lower()):
+        return "True"  # whether the scores are divided
+    if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
+        return None  # a flag with the name of a size: talking_heads=False
+    if symbol is None:
+        if parameter.default is not None:
+            return None
+        return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
+    if symbol in ("sqrt(D)", "1/sqrt(D)") and parameter.default is not None:
+        return None
+    if symbol == "True" and "bias" in parameter.name.lower() and not _is_bias_of_a_layer(parameter.name, text):
+        return None  # of parameters of its own, which the contract's layers do not have
+    if symbol == "L" and parameter.default == "None" and _WITHOUT_TABLE.search(text) is None:
+        return None  # a table of that length that it can do without
+    is_size = parameter.name.lower().endswith("size")
+    is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
+    if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2") and not is_size:
+        return None  # an axis, with the name of a size: row_dim=0
+    if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
+        symbol = _end_of_layers(parameter.name, definition, text) or symbol
+    return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+_WITHOUT_TABLE = re.compile(
+    r"register_buffer\(\s*[\"'](\w+)[\"'],\s*None\b[\s\S]*\bself\.\1\["
+)  # and cuts it whatever it is
+
+
+def _is_bias_of_a_layer(name: str, text: str) -> bool:
+    """Whether a flag is handed on as that of a layer: `bias=qkv_bias`, `Linear(dim, 3 * dim, qkv_bias)`, or to a class."""
+    given = rf"bias\w*\s*=\s*(?:\w+\.)*{re.escape(name)}\b|\b[A-Z]\w*\([^\n]*(?<![\w.]){re.escape(name)}\b(?!\s*[=:])"
+    return re.search(given, code_of(text)) is not None
+
+
+def _rotation(parameter: Parameter, text: str) -> str | None:
+    """What to give a parameter with the name of a rotation: one that turns nothing, where the code calls it; or None."""
+    kept = re.search(rf"self\.(\w+)\s*=\s*{re.escape(parameter.name)}\b", text)
+    called = kept is not None and re.search(rf"self\.{kept[1]}(?:\.\w+)?\(", text) is not None
+    return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
+
+
+_A_LAYER = re.compile(r"(?:^|_)(?:fc|linear|proj|projection)(?:_layer)?s?$")
+_SCALES = re.compile(r"(?:use_?|is_?|with_?|do_?)?scal(?:e|ed|ing)(?:_?attn\w*|_?att\w*|_?scores?)?")
+
+
+def allowed(name: str, text: str) -> list[str]:
+    """The texts that a source allows for an argument, in quotes: assert kind in ("dot", "general")."""
+    compared = re.findall(rf"\b{re.escape(name)}\s*==\s*([\"'][\w-]+[\"'])", text)
+    listed = re.findall(rf"\b{re.escape(name)}\s+(?:not\s+)?in\s*[\[({{]([^\])}}]*)[\])}}]", text)
+    every = ", ".join(compared + listed if compared else listed[:1])
+    return re.findall(r"'[\w-]+'", every.replace('"', "'"))
+
+
+def _end_of_layers(name: str, definition: Definition, text: str) -> str | None:
+    """I or D for a width that every layer made of two arguments of the constructor goes from, or to; else None."""
+    given = r"(?:{}\s*=\s*)?(?:self\.)?(\w+)\s*"
+    layers = re.findall(rf"Linear\(\s*{given.format('in_features')},\s*{given.format('out_features')}[,)]", text)
+    names = {one.name for one in definition.build}
+    between = [(one, other) for one, other in layers if one != other and {one, other} <= names]
+    ends = {"I" for one, _ in between if one == name} | {"D" for _, other in between if other == name}
+    return ends.pop() if len(ends) == 1 else None
+
+
+def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, default: str | None) -> str | None:
+    if contract.has_score and symbol in ("E", "D", "C", "I"):
+        return scores.symbol_of(name, contract)
+    symbols = [each for each, _ in contract.arguments]
+    if contract.is_block and symbol in ("False", "None") and _IS_CAUSAL.search(name):
+        return "True"
+    if contract.is_block and symbol in ("p", "0.0"):
+        return "0.0" if "att" in name.lower() else "p"
+    if "M" in symbols and symbol == "E" and re.search(r"hidden|inner|mid|units", name.lower()):
+        others = [each for each in names if each != name and vocabulary.size_of(each) == "E"]
+        return "M" if others else symbol
+    if symbol in ("True", "False", "None") and default is not None:
+        if symbol == "True":  # a bias or not: as the contract has it
+            return "True" if contract.bias and default != "True" else None
+        return None if default == symbol or symbol == "None" else symbol
+    if symbol == "None":
+        return "None"
+    if symbol in ("I", "True", "False", "0.0", "L", "sqrt(D)", "1/sqrt(D)", "16", "1e-5"):
+        return symbol
+    if symbol == "M" and "M" not in symbols:
+        return None
+    if symbol in ("G", "H//G") and not contract.has_groups:  # one key-value head for each head
+        return _for_contract("H", name, names, contract, default) if symbol == "G" else "1"
+    if symbol == "p":
+        return "p" if contract.has_dropout else "0.0"
+    if symbol == "H" and not contract.has_heads:
+        return "1"
+    if symbol == "C" and not contract.is_cross:
+        return "L" if vocabulary.plain(name) == "contextsize" else "I" if "I" in symbols else "E"
+    if "I" not in symbols:
+        if symbol == "E" and contract.is_cross and vocabulary.plain(name) in ("kdim", "vdim", "keysize", "valuesize"):
+            return "C"
+        return symbol
+    # A contract with the sizes of one head: input I, keys D, values V.
+    plain = vocabulary.plain(name)
+    if plain in ("dv", "dvalue", "valuedim", "dimv", "valuesize"):
+        return "V" if "V" in symbols else "D"
+    others = [each for each in names if each != name and vocabulary.size_of(each) in ("E", "D")]
+    if symbol == "E" and others and re.search(r"out|att|head|proj|inner", name.lower()) is None:
+        return "I"
+    return "D" if symbol == "E" else symbol
+
+
+_LOGGER = re.compile(r"_?log(?:ger)?|_?LOG(?:GER)?")
+_IS_CAUSAL = re.compile(r"(?i)causal|decoder|autoreg|^(?:use_?|is_?)?mask(?:ed)?$")
+
+
+def of_config(name: str, names: list[str], text: str, contract: Contract) -> str:
+    if _LOGGER.fullmatch(name):
+        return "logger"
+    symbol = vocabulary.size_in(name, text)
+    if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
+        return "10000.0"
+    is_number = rf"\.{re.escape(name)}\s*(?:[<>]=?|//|%)\s*\d|\b(?:int|float)\((?:\w+\.)+{re.escape(name)}\)"
+    if symbol is None and re.search(is_number, text):
+        return "1"  # as config.pretraining_tp > 1
+    if symbol is None:
+        return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
+    others = names if "I" in [each for each, _ in contract.arguments] else []
+    return _for_contract(symbol, name, others, contract, None) or symbol
