@@ -109,9 +109,6 @@ out = weights @ v
 return out.transpose(1, 2).reshape(3, -1, 24)
 """
 OF_LAYERS = [
-    ("F.linear(x, b)", "F.linear(x, a)", "project.query_for_key", "scores = q @"),
-    ("F.linear(x, c)", "F.linear(x, b)", "project.key_for_value", "out = weights @ v"),
-    ("F.linear(x, c)", "F.linear(x, a)", "project.key_for_value", "out = weights @ v"),
     (
         "scores.softmax(-1)",
         "F.dropout(scores, 0.1, False).softmax(-1)",
@@ -142,8 +139,12 @@ def test_what_is_done_beside_the_softmax_is_shown(old: str, new: str, id: str, l
     assert text.startswith(line)
 
 
-def test_layers_that_give_zeros_are_not_alike() -> None:
+def test_heads_whose_scores_are_all_zeros_are_not_alike() -> None:
     assert told(LAYERS, ("for n in (30, 31, 32))", "for n in (0, 0, 0))")) == []
+
+
+def test_one_layer_for_keys_and_values_may_be_meant() -> None:
+    assert told(LAYERS, ("F.linear(x, c)", "F.linear(x, b)")) == []
 
 
 def test_two_mistakes_are_both_shown() -> None:

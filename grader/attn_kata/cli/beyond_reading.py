@@ -55,7 +55,7 @@ def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:
         return whole
     masked = graded(*found)
     ids = [mistake.id for one in masked.diagnosis[:1] for mistake in one.mistakes]
-    if masked.outcome == "failed" and any(id.startswith("mask.") for id in ids):
+    if masked.outcome == "failed" and masked.was_tested and any(id.startswith("mask.") for id in ids):
         warn(f"{entry} is right without a mask, as {whole.kata}. With its mask, as {masked.kata}, it is not:")
         return masked
     if masked.outcome == "passed":
@@ -86,16 +86,17 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
         if chunks.outcome == "passed":  # a text of an even length ends with one token
             calls = f"with {_CHUNKS} new tokens in a call and with one"
             return _noted(whole, _CACHE, f"With its cache, {calls}, it gives the same{unturned}")
-        named = [f"{mistake.title} ({mistake.id})" for one in chunks.diagnosis[:1] for mistake in one.mistakes]
+        seen = chunks.diagnosis[:1] if chunks.was_tested else []
+        named = [f"{mistake.title} ({mistake.id})" for one in seen for mistake in one.mistakes]
         what = f"not right: {', '.join(named)}" if named else f"not graded: {_why(chunks)}"
         several = f"{alike}. With {_CHUNKS} new tokens after earlier ones it is {what}"
     by_token = graded(whole.kata, flags, (_VALUES,))
     if by_token.outcome == "passed":
         return _noted(whole, _CACHE, several)
     sets = [{mistake.id for mistake in one.mistakes} for one in by_token.diagnosis]
-    if by_token.outcome == "failed" and {_NEW_ONLY} in sets:
+    if by_token.was_tested and {_NEW_ONLY} in sets:
         return _noted(whole, _CACHE, f"{_RETURNS_NEW}. If its caller does not join them, this is {_NEW_ONLY}")
-    if by_token.outcome == "failed" and sets:
+    if by_token.was_tested and sets:
         entry = whole.reading["entry"]
         warn(f"{entry} is right for whole sequences. With its cache, one token after the other, it is not:")
         return graded(whole.kata, flags)

@@ -147,7 +147,7 @@ def command(
                 # The same code as another kata, which has no mask that the first one lacked.
                 less_near = name == reading.meant(source.code, target.kata.slug)
                 less_near = less_near and not reading.has_more_masks(slug, target.kata.slug)
-                if other.outcome == "passed" or (other.ungraded_because is None and other.says_why and not less_near):
+                if other.outcome == "passed" or (other.was_tested and other.says_why and not less_near):
                     report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
                     destination.options = f"--kata {slug} --class {name}"
                     warn(why)
@@ -156,7 +156,7 @@ def command(
             if attention and target.told_by and not properties:
                 for slug, name in reading.blocks_around(source.code, attention):
                     other = graded(slug, (f"entry={name}",))
-                    if other.diagnosis and other.outcome == "failed":
+                    if other.diagnosis and other.outcome == "failed" and other.was_tested:
                         warn(f"{attention} is right, as {report.kata}. {name}, which uses it, is not:")
                         report, target = other, replace(target, kata=catalog.find(other.kata))
                         destination.options = f"--kata {other.kata} --class {name}"

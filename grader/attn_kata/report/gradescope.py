@@ -12,7 +12,7 @@ from attn_kata.report import score
 from attn_kata.report.model import Finding, Report
 from attn_kata.report.plain import capped, one_line, plain
 from attn_kata.report.rubric import Rubric
-from attn_kata.report.summary import diagnosis_text, finding_text, headline, more_lines, skipped_because
+from attn_kata.report.summary import diagnosis_text, finding_text, headline, more_lines, not_graded, skipped_because
 
 NOT_TRIED = "A property that was not tried is shown as failed: Gradescope knows only passed and failed."
 OUTPUT_LINES = 100
@@ -64,7 +64,7 @@ def _test(finding: Finding, held: list[str], number: int) -> dict[str, Any]:
 def _output(report: Report, scored: score.Score) -> str:
     parts = [headline(report), "\n".join(["Score:", *scored.lines()])]
     if report.ungraded_because:
-        parts.append(f"Not graded: {plain(report.ungraded_because)}")
+        parts.append(plain(not_graded(report)))
     if any(finding.outcome == "skipped" for finding in report.findings):
         parts.append(NOT_TRIED)
     parts.append(diagnosis_text(report))

@@ -138,6 +138,11 @@ class Report:
         return self.outcome == "passed"
 
     @property
+    def was_tested(self) -> bool:
+        """Whether hidden tests decided: not of what is ungraded, nor of what fails without a reading."""
+        return self.ungraded_because is None
+
+    @property
     def says_why(self) -> bool:
         """Whether it passed, or a known mistake or a ready-made attention is why it did not."""
         failed = [one.property for one in self.findings if one.tier == "core" and one.outcome == "failed"]

@@ -34,6 +34,14 @@ def headline(report: Report) -> str:
     return f"{verdict(report)}  {report.kata}  {one_line(report.attempt)}  {counts(report)}"
 
 
+def not_graded(report: Report) -> str:
+    """Why nothing, or nothing but the diagnosis, was graded, in one text; "" for what was tested."""
+    if report.ungraded_because is None:
+        return ""
+    begin = "Not graded" if report.outcome == "ungraded" else "Nothing else is graded"
+    return f"{begin}: {report.ungraded_because}"
+
+
 def read_as(report: Report) -> list[str]:
     """How code by other names was read, in a line, and what there is to say of it; [] for the contract's own names."""
     reading = report.reading

@@ -25,6 +25,7 @@ from attn_kata.report.summary import (
     is_ready_made,
     listed,
     more_lines,
+    not_graded,
     picture_title,
     place,
     sizes,
@@ -97,10 +98,9 @@ def _verdict(page: Page, report: Report) -> None:
 
 def _ungraded(page: Page, report: Report) -> None:
     page.section()
-    lines, left_out = capped(report.ungraded_because or "", lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
-    for number, line in enumerate(lines):
-        begin = "Not graded: " if report.outcome == "ungraded" else "Nothing else is graded: "
-        page.line(f"{begin}{line}" if number == 0 else line)
+    lines, left_out = capped(not_graded(report), lines=MESSAGE_LINES, characters=MESSAGE_CHARACTERS)
+    for line in lines:
+        page.line(line)
     _left_out(page, left_out)
 
 

@@ -144,9 +144,9 @@ class Grader:
         report = self._grade_with(job, kept.asked if kept is not None and holds else ())
         if holds and not report.passed:
             fresh = self._grade_with(job, ())
-            report = fresh if fresh.passed or report.outcome == "ungraded" else report
+            report = fresh if fresh.passed or not report.was_tested else report
         if report.reading is None:
-            if report.outcome != "ungraded":  # it has the contract's own names now
+            if report.was_tested:  # it has the contract's own names now
                 self._kept.pop(job.kata, None)
             return report
         flags, settled = tuple(report.reading["flags"]), bool(report.reading["settled"])

@@ -238,7 +238,7 @@ def in_lines(make: Callable[..., Loop], *, emit: Callable[[str], None]) -> None:
 
     happened = threading.Event()
     loop = make(wake=happened.set)
-    from attn_kata.report.summary import diagnosis_text, headline, listed, read_as
+    from attn_kata.report.summary import diagnosis_text, headline, listed, not_graded, read_as
 
     missing: str | None = None
     try:
@@ -250,7 +250,7 @@ def in_lines(make: Callable[..., Loop], *, emit: Callable[[str], None]) -> None:
                 flips = loop.session.flips
                 lines += [f"now holds: {listed(flips.now_hold)}"] if flips.now_hold else []
                 lines += [f"now fails: {listed(flips.now_fail)}"] if flips.now_fail else []
-                lines += [f"Not graded: {report.ungraded_because}"] if report.ungraded_because else []
+                lines += [not_graded(report)] if report.ungraded_because else []
                 lines += [hunt.note(report.hunt)] if report.hunt else []
                 emit(textwrap.indent("\n".join(filter(None, [*lines, diagnosis_text(report)])), "  ").lstrip())
             loop.keep()

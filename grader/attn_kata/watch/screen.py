@@ -17,6 +17,7 @@ from attn_kata.report.summary import (
     listed,
     message,
     more_lines,
+    not_graded,
     place,
     read_as,
     sizes,
@@ -164,9 +165,7 @@ def _flips(writer: _Writer, session: WatchSession) -> None:
 def _report(writer: _Writer, report: Report) -> None:
     writer.blank()
     if report.outcome == "ungraded":
-        lines, _ = capped(report.ungraded_because or "", lines=12, characters=1_500)
-        for number, line in enumerate(lines):
-            writer.add(Text(f"Not graded: {line}" if number == 0 else line))
+        _not_graded(writer, report)
         return
     if report.not_written:
         writer.add(Text("Everything still raises NotImplementedError: there is nothing to grade yet."))
@@ -184,6 +183,9 @@ def _report(writer: _Writer, report: Report) -> None:
         _first(writer, finding)
     if core[1:]:
         _names(writer, "FAIL ", "bold red", core[1:])
+    if report.ungraded_because:
+        writer.blank()
+        _not_graded(writer, report)
     _names(writer, "BEYOND THE BAR (reported, never decides) ", "bold yellow", failing(report, "edge"))
     if report.passed and report.reading is not None:
         writer.blank()
@@ -195,6 +197,12 @@ def _report(writer: _Writer, report: Report) -> None:
                 "n starts the next kata; ", (f"attn-kata solution {report.kata}", "bold"), " shows the reference."
             )
         )
+
+
+def _not_graded(writer: _Writer, report: Report) -> None:
+    lines, _ = capped(not_graded(report), lines=12, characters=1_500)
+    for line in lines:
+        writer.add(Text(line))
 
 
 def _reading(writer: _Writer, report: Report) -> None:

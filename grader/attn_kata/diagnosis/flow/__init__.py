@@ -1,8 +1,8 @@
 """Mistakes that the operations of a call show by themselves, whatever the code is meant to be and however it is called.
 
 What a softmax makes sum to one must be what is summed over; scores that sum D products are divided by the root of D; a view
-must not mix two dimensions; queries, keys and values come from different layers. None of this needs the right numbers, so it
-can be asked of code that has no reading.
+must not mix two dimensions; heads must differ. None of this needs the right numbers, so it can be asked of code that has no
+reading.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from attn_kata.diagnosis.flow import scales, softmaxes, sources, views
+from attn_kata.diagnosis.flow import heads, scales, softmaxes, views
 from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, is_softmax
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
@@ -24,8 +24,7 @@ def of(steps: Sequence[Step], width: int | None = None) -> Flow:
         for number in every:
             softmaxes.look(steps, number, found)
             scales.look(steps, number, width, found)
-            sources.look(steps, number, found)
-        sources.look_at_heads(steps, every, found)
+        heads.look(steps, every, found)
         views.look(steps, every, found)
     found.mistakes = list({(one.id, one.line): one for one in found.mistakes}.values())
     return found
