@@ -58,6 +58,9 @@ RIGHT = {
         "return (weights @ v)", "weights = torch.einsum('bhij,hg->bgij', weights, w[:4, :4])\nreturn (weights @ v)"
     ),
     "linear attention": "q, k = x.softmax(-1), y.softmax(1)\nreturn q @ (k.transpose(1, 2) @ y)",
+    "two directions": "s = x @ y.mT\nreturn s.softmax(2) @ s.softmax(1).mT @ x",
+    "a mixture of softmaxes": "parts = x.view(3, 5, 4, 6).softmax(-1)\n"
+    "return torch.einsum('bk,btkj->btj', x[:, 0, :4].softmax(-1), parts)",
     "a mask": HEADS.replace("math.sqrt(6))", "math.sqrt(6)).masked_fill(torch.ones(5, 7).tril() == 0, -1e9)"),
     "a table of distances": "y = x\n"
     + HEADS.replace(
@@ -145,6 +148,34 @@ def test_heads_whose_scores_are_all_zeros_are_not_alike() -> None:
 
 def test_one_layer_for_keys_and_values_may_be_meant() -> None:
     assert told(LAYERS, ("F.linear(x, c)", "F.linear(x, b)")) == []
+
+
+BESIDE = """
+w, v = (torch.linspace(-1, 1, 48 * n).mul(30).sin().reshape(n, 48) for n in (24, 1))
+q = x[:, :1].expand(-1, 7, -1)
+energy = torch.tanh(F.linear(torch.cat([q, y], -1), w))
+weights = F.linear(energy, v[:, :24]).squeeze(-1).softmax(1)
+return (weights[:, None] @ y).squeeze(1)
+"""
+NO_TANH = [
+    ("F.linear(energy, v[:, :24])", "F.linear(torch.cat([q, y], -1), v)"),
+    ("F.linear(energy, v[:, :24])", "F.linear(F.linear(x[:, :1], w[:, :24]) + F.linear(y, w[:, 24:]), v[:, :24])"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), NO_TANH)
+def test_a_score_that_is_linear_in_query_and_key_is_shown(old: str, new: str) -> None:
+    ((shown, line),) = told(BESIDE, (old, new))
+
+    assert shown == "additive.no_tanh"
+    assert line.startswith("weights = ")
+
+
+def test_a_score_with_an_activation_or_of_keys_alone_shows_nothing() -> None:
+    assert told(BESIDE) == []
+    assert told(BESIDE, ("torch.tanh(", "torch.relu(")) == []
+    assert told(BESIDE, ("F.linear(energy, v[:, :24])", "F.linear(torch.cat([y, y * 2], -1), v)")) == []
+    assert told(BESIDE, ("F.linear(energy, v[:, :24])", "F.linear(y, v[:, :24])")) == []
 
 
 def test_two_mistakes_are_both_shown() -> None:

@@ -216,3 +216,33 @@ def test_a_class_named_cross_that_takes_one_input_is_self_attention() -> None:
     two = text.replace("x, mask=None", "x, other, mask=None")
 
     assert [(inference.kata_of((HEAD + each).encode()) or "")[0] for each in (text, two)] == ["mha", "cross_attention"]
+
+
+SWITCHED = """
+class Attend(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+
+    def split(self, x):
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x, use_mask=False, mask=None):
+        q, k, v = self.split(self.w_q(x)), self.split(self.w_k(x)), self.split(self.w_v(x))
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if use_mask:
+            scores = scores + mask
+        return self.w_o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_flag_that_switches_the_mask_on_is_passed_with_it(shared_engine: Engine) -> None:
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (SWITCHED, SWITCHED.replace("scores = scores + mask", "scores = scores + 0"))
+    )
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert any("use_mask=masked" in flag for flag in right.reading["flags"])
+    assert told(wrong) == {"mask.lost"}

@@ -98,6 +98,45 @@ def test_that_what_turns_both_makes_the_keys_of_the_queries_is_said(of_keys, sha
     assert any("project.query_for_key" in note for note in report.reading["notes"]) == (of_keys == "xq")
 
 
+# As in Llama's code of Hugging Face: cos and sin for two halves.
+HALVES = edited(
+    ATTEND,
+    (
+        ATTEND[ATTEND.index("def apply_rotary_emb") : ATTEND.index("class Attend")],
+        "def rotate_half(x):\n    one, two = x.chunk(2, dim=-1)\n    return torch.cat([-two, one], dim=-1)\n\n"
+        "def apply_rotary_emb(x, angles):\n    whole = torch.cat([angles, angles], dim=-1)[: x.shape[-2]]\n"
+        "    return x * whole.cos() + rotate_half(x) * whole.sin()\n\n",
+    ),
+)
+SWITCHED = (
+    ("def __init__(self, width, n_heads):", "def __init__(self, width, n_heads, use_rope=True):"),
+    ("self.h, self.d =", "self.use_rope = use_rope\n        self.h, self.d ="),
+    (TURN, TURN.replace("q, k =", "if self.use_rope:\n            q, k =")),
+)
+NEIGHBOURS = ("one, two = x.chunk(2, dim=-1)", "one, two = x[..., ::2], x[..., 1::2]")
+INTO_NEIGHBOURS = (NEIGHBOURS, ("torch.cat([-two, one], dim=-1)", "torch.stack([-two, one], dim=-1).flatten(-2)"))
+
+
+@pytest.mark.parametrize("switch", [(), SWITCHED], ids=["always", "behind a flag"])
+@pytest.mark.parametrize(
+    ("edits", "is_said"),
+    [
+        ((), False),
+        ((("whole.cos()", "whole.cos() * 1.2"), ("whole.sin()", "whole.sin() * 1.2")), False),  # as YaRN scales both
+        (INTO_NEIGHBOURS, True),
+        ((("[-two, one]", "[two, one]"),), True),
+    ],
+    ids=["halves", "scaled", "halves for neighbours", "no sign"],
+)
+def test_that_a_rotation_changes_lengths_is_said(edits, is_said, switch, shared_engine):
+    report = shared_engine.grade(
+        "mha", (HEAD + edited(HALVES, *edits, *switch)).encode(), attempt="mine.py", reads=True
+    )
+
+    assert report.passed, report.ungraded_because
+    assert any("rope.mixed_conventions" in note for note in report.reading["notes"]) == is_said
+
+
 TABLE_ELSEWHERE = edited(
     BOTH,
     (BOTH[BOTH.index("def make_angles") : BOTH.index("def turned")], "from llama.rope import precompute_freqs_cis\n\n"),

@@ -19,7 +19,9 @@ IDS = (
 )
 
 TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
-NO_INSTANCE = re.compile(r"descriptor '__init__' (?:of|requires a) 'super' object")  # super.__init__()
+# super.__init__() and super(self)
+NO_INSTANCE = re.compile(r"descriptor '__init__' (?:of|requires a) 'super' object|super\(\) argument 1 must be a type")
+OF_AN_ADAPTER = "'adapter._"  # a class of an adapter, which stands for something of the code's
 UNDEFINED = re.compile(r"^name '(\w+)' is not defined")
 UNBOUND = re.compile(r"cannot access local variable '(\w+)'|local variable '(\w+)' referenced before")
 OF_TORCH = re.compile(r"^module 'torch(?:\.nn)?(?:\.functional)?' has no attribute '(\w+)'")  # torch.trill
@@ -131,7 +133,7 @@ def lacks_in_torch(text: str) -> bool:
 
 def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments; `line` raised it."""
-    if not raised.frames:
+    if not raised.frames or OF_AN_ADAPTER in raised.text:
         return None
     kind, text = raised.types[0], raised.text
     if TOO_EARLY.search(text) or NO_INSTANCE.search(text):

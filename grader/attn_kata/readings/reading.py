@@ -8,7 +8,8 @@
     norm1 norm2 mlp_in mlp_out
                   those of a transformer block                           norm1=ln_1.weight
     fused         the order inside a shared layer                        fused=k,q,v or fused=by_head:q,k,v
-    call          what each parameter of the call gets                   call=query=x,key=x,value=x,mask=mask
+    call          what each parameter of the call gets; masked is
+                  whether there is a mask                                call=query=x,key=x,value=x,mask=mask
     before        the method that is called first, and its parameters    before=compute_keys,keys
     mask          what True means: keep, hide, additive, lengths, none   mask=hide
     mask_type     its type: bool, int, float                             mask_type=int
@@ -126,7 +127,7 @@ _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
     r"|query|key|value|cache|turns|cos|sin|angles|'[\w-]+'"
-    r"|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|masked|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"(?:\*\.)?[^\W\d]\w*(?:\.(?:\w+|\*))*")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from attn_kata.diagnosis.flow import heads, scales, softmaxes, views
+from attn_kata.diagnosis.flow import additive, heads, scales, softmaxes, views
 from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, is_softmax
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
@@ -24,6 +24,7 @@ def of(steps: Sequence[Step], width: int | None = None) -> Flow:
         for number in every:
             softmaxes.look(steps, number, found)
             scales.look(steps, number, width, found)
+            additive.look(steps, number, found)
         heads.look(steps, every, found)
         views.look(steps, every, found)
     found.mistakes = list({(one.id, one.line): one for one in found.mistakes}.values())

@@ -34,7 +34,7 @@ def look(steps: Sequence[Step], softmax: int, found: Flow) -> None:
 def _look_along(steps: Sequence[Step], softmax: int, found: Flow) -> None:
     """A softmax whose sums of one are along another dimension than the one that its product sums over."""
     for number, place, source in _taken(steps, softmax):
-        if carried_from(steps, source) != softmax:
+        if carried_from(steps, source) != softmax or _of_two(steps, number):
             continue
         weights = steps[source].value
         dims = [dim for dim in summed(steps, number, place) if weights.shape[dim] > 1]
@@ -53,6 +53,12 @@ def _taken(steps: Sequence[Step], softmax: int) -> Iterator[tuple[int, int, int]
         for place, source in enumerate(steps[number].sources):
             if source is not None:
                 yield number, place, source
+
+
+def _of_two(steps: Sequence[Step], number: int) -> bool:
+    """Whether a product is of two softmaxes, so that one of them is what is mixed: a mixture of softmaxes, two directions."""
+    made = [carried_from(steps, source) for source in steps[number].sources if source is not None]
+    return sum(is_softmax(steps[one]) for one in made) > 1
 
 
 def _sums_to_one(weights: Tensor, dim: int) -> bool:

@@ -24,6 +24,7 @@ def look(steps: Sequence[Step], softmaxes: list[int], found: Flow) -> None:
         sizes, given = _plain(step.value.shape), _plain(steps[source].value.shape)
         if _mixes(given, sizes):
             of_images = len(given) != len(sizes) and (number in before) == (len(sizes) < len(given))
+            of_images = of_images and max(len(given), len(sizes)) > 3  # (B, channels, height, width)
             id = "split.no_transpose" if number in before else "merge.no_transpose"
             id = "layout.mixed_places" if of_images else id
             found.makes(id, step.line)

@@ -140,5 +140,6 @@ def _size(value: str) -> str:
 
 def arguments(reading: Reading) -> str:
     """The arguments of the call of the code."""
-    given = [(name, "None" if value == "mask" and reading.mask == "none" else value) for name, value in reading.call]
+    no_mask = {"mask": "None", "masked": "False"} if reading.mask == "none" else {"masked": "mask is not None"}
+    given = [(name, no_mask.get(value, value)) for name, value in reading.call]
     return ", ".join(f"{name}={_size(value)}" for name, value in given)

@@ -159,6 +159,8 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "mask"))
             elif parameter.default is None:
                 pairs.append((name, "None"))
+        elif mask and _switches_mask(parameter, definition):
+            pairs.append((name, "masked"))
         elif contract.is_module and (about := positions.given(name, needed=parameter.default is None)) is not None:
             if about == "angles" and parameter.default == "None" and roles.may_be_left_out(name, definition.reached):
                 pairs.append((name, "None"))
@@ -200,6 +202,12 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             is_nothing = "drop" in name or name == "p" or re.match("resid|skip|shortcut", name) is not None
             pairs.append((name, "False" if is_flag else "0.0" if is_nothing else "None"))
     return tuple(pairs)
+
+
+def _switches_mask(parameter: Parameter, definition: Definition) -> bool:
+    """Whether a parameter says whether the mask is used: use_mask=False."""
+    named = re.search(r"_mask(?:ed|ing)?$|^masked$", parameter.name, re.IGNORECASE) is not None
+    return named and (parameter.default == "False" or roles.is_flag(parameter.name, definition.reached))
 
 
 def _splits_heads(name: str, definition: Definition) -> bool:
@@ -265,7 +273,9 @@ def with_mask_call(reading: Reading, definition: Definition, contract: Contract)
     named = dict(whole)
     scales = tuple((name, value) for name, value in passed.items() if "sqrt" in value and name not in named)
     kept = tuple(
-        (name, value if value == "mask" else passed[name]) for name, value in whole if value == "mask" or name in passed
+        (name, value if value in ("mask", "masked") else passed[name])
+        for name, value in whole
+        if value in ("mask", "masked") or name in passed
     )
     return replace(reading, call=kept + scales)
 

@@ -64,7 +64,7 @@ def returns_nothing(definition: Definition) -> bool:
 
 def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     """Whether an exception in lines of the source would be raised however the code is read. `text`: all that it uses."""
-    if not raised.frames:
+    if not raised.frames or own_exceptions.OF_AN_ADAPTER in raised.text:
         return False
     if raised.types[0] == "NameError":
         return _is_never_imported(raised, structure)

@@ -25,6 +25,10 @@ KEYS_LOST = (
     "Its rotary positions are left out. With them, the layer of the keys has no effect: what turns q and k makes both of the "
     "queries. This is project.query_for_key"
 )
+STRETCHES = (
+    "Its rotary positions are left out. What turns q and k changes the lengths of vectors, so it is no rotation. This is "
+    "rope.mixed_conventions (angles of two halves for neighbouring pairs, or the other way round) or rope.sign_lost"
+)
 # What stands for positions, or for a rotation, that others make.
 _OF_OTHERS = ("positions", "places", "like", "base", "no_turn")
 _TOKENS = 8  # more than heads: a table that is cut to the number of heads is long enough
@@ -40,10 +44,35 @@ def _unturned(turn):
     says.__wrapped__ = turn
     return says
 '''
+_STRETCHED = "it stretches"
+# The rotation itself, which says that it changes the lengths of vectors, by other factors for other tokens.
+_MEASURES = f'''
+
+def _unturned(turn):
+    while getattr(getattr(turn, "__code__", None), "co_name", "") in ("unturned", "says", "measures"):
+        turn = turn.__wrapped__
+
+    def measures(*given, **named):
+        turned = turn(*given, **named)
+        every = [one for one in (*given, *named.values()) if isinstance(one, _torch.Tensor) and one.is_floating_point()]
+        for out in turned if isinstance(turned, tuple) else (turned,):
+            alike = [one for one in every if isinstance(out, _torch.Tensor) and one.shape == out.shape and one.dim() > 2]
+            if alike and not any(_is_turned(one, out) for one in alike):
+                raise RuntimeError("{_STRETCHED}")
+        return turned
+
+    measures.__wrapped__ = turn
+    return measures
+
+
+def _is_turned(one, out):
+    factors = out.norm(dim=-1) / one.norm(dim=-1)
+    return bool(((factors - factors.flatten()[0]).abs() < 1e-3 * factors.abs()).all())
+'''
 _TURNS = """
 
 def _unturned(turn):
-    while getattr(getattr(turn, "__code__", None), "co_name", "") in ("unturned", "says"):
+    while getattr(getattr(turn, "__code__", None), "co_name", "") in ("unturned", "says", "measures"):
         turn = turn.__wrapped__
     return turn
 """
@@ -54,6 +83,11 @@ def notes(search: Search, reading: Reading) -> list[str]:
     others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
     if not reading.unturned or others or not search.contract.is_self or reading.one_length or reading.by_token:
         return []
+    # Where a flag has switched it off: on.
+    build = tuple(
+        (name, "True" if value == "False" and positions.is_rotation(name) else value) for name, value in reading.build
+    )
+    reading = replace(reading, build=build)
     said = _asked(search, reading, _SAYS)
     if said is None or not any(_CALLED in one.text for one in said.raised):
         return []
@@ -64,6 +98,8 @@ def notes(search: Search, reading: Reading) -> list[str]:
         return []
     first, second = output[:, -1]
     found = [NO_EFFECT] * _equal(first, second)
+    measured = _asked(search, reading, _MEASURES, of_positions=given)
+    found += [STRETCHES] * (measured is not None and any(_STRETCHED in one.text for one in measured.raised))
     layer = search.contract.layers.get("k")
     if layer is not None:
         negated = _first(_asked(search, reading, _TURNS, of_positions=given, negated=f"{layer.name}.weight"))
