@@ -9,24 +9,23 @@ from tests.readings.test_kinds import HEAD
 from attn_kata.engine.client import Engine
 from attn_kata.report.model import Report
 
-# Two layers of unknown roles beside those of attention: their names do not say which are q, k and v.
+# One parameter for all, of which nothing says where q, k and v are.
 GATED = """
 class GatedAttention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
-        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
-        self.d, self.e = nn.Linear(width, width), nn.Linear(width, width)
+        self.all = nn.Parameter(torch.randn(5, width, width) * width**-0.5)
 
     def split(self, x):
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
     def forward(self, x):
         B, T, E = x.shape
-        one, two, three = self.split(self.a(x)), self.split(self.b(x)), self.split(self.c(x))
+        one, two, three = (self.split(x @ self.all[place]) for place in range(3))
         weights = torch.softmax(one @ two.transpose(-2, -1) / one.shape[-1] ** 0.5, dim=-1)
         out = (weights @ three).transpose(1, 2).reshape(B, T, E)
-        return self.e(torch.sigmoid(self.d(x)) * out)
+        return (torch.sigmoid(x @ self.all[3]) * out) @ self.all[4]
 """
 
 
@@ -72,12 +71,12 @@ FLAT = """
 class GatedAttention(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
-        self.d, self.e = nn.Linear(width, width), nn.Linear(width, width)
+        self.all = nn.Parameter(torch.randn(5, width, width) * width**-0.5)
 
     def forward(self, x):
-        weights = torch.softmax(self.a(x) @ self.b(x).transpose(-2, -1) / x.shape[-1] ** 0.5, dim=1)
-        return self.e(torch.sigmoid(self.d(x)) * (weights @ self.c(x)))
+        a, b, c, d, e = self.all
+        weights = torch.softmax((x @ a) @ (x @ b).transpose(-2, -1) / x.shape[-1] ** 0.5, dim=1)
+        return (torch.sigmoid(x @ d) * (weights @ x @ c)) @ e
 """
 
 
@@ -92,3 +91,28 @@ def test_of_definitions_that_are_not_graded_it_is_a_note(shared_engine: Engine) 
 
     assert report.outcome == "ungraded"
     assert any("OtherAttention is not graded, but in line" in note for note in report.notes), report.notes
+
+
+DROPS = """
+def drop(weights, p):
+    return F.dropout(weights, p)
+
+class GatedAttention(nn.Module):
+    def __init__(self, width, p=0.1):
+        super().__init__()
+        self.p = p
+        self.all = nn.Parameter(torch.randn(5, width, width) * width**-0.5)
+
+    def forward(self, x):
+        a, b, c, d, e = self.all
+        weights = torch.softmax((x @ a) @ (x @ b).transpose(-2, -1) / x.shape[-1] ** 0.5, dim=-1)
+        weights = drop(weights, self.p if self.training else 0.0)
+        return (torch.sigmoid(x @ d) * (weights @ x @ c)) @ e
+"""
+
+
+def test_a_dropout_of_a_function_may_be_told_the_mode_by_its_caller(shared_engine: Engine) -> None:
+    of_class = DROPS.replace("drop(weights, self.p if self.training else 0.0)", "F.dropout(weights, self.p)")
+
+    assert told(graded(shared_engine, DROPS)) == set()
+    assert told(graded(shared_engine, of_class)) == {"dropout.always"}

@@ -28,6 +28,7 @@ class _Line:
     find: Callable[..., list[int]]
     id: str = ""  # the mistake, where the line is certain to make it
     doubtful: bool = False  # whether it may be right for tensors of two dimensions: said where nothing is graded
+    of_classes: bool = False  # whether it is certain in a class alone: the caller of a function may know the mode
 
 
 _LINES = (
@@ -61,6 +62,7 @@ _LINES = (
         id="dropout.always",
         does="drops in eval() too, as nothing tells F.dropout the mode",
         find=lines.drop_without_a_mode,
+        of_classes=True,
     ),
     _Line(
         id="gradient.in_place",
@@ -81,6 +83,7 @@ _LINES = (
         id="dropout.always",
         does="drops weights in eval() too, as its dropout_p does not ask for self.training",
         find=lines.drop_in_eval_too,
+        of_classes=True,
     ),
     _Line(
         id="softmax.no_dim",
@@ -134,7 +137,7 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
     mistakes = [
         Shown(id=one.id, line=line)
         for one, numbers in found
-        for line in within(numbers, reached)[:1]
+        for line in within(numbers, [each for each in reached if each.is_class or not one.of_classes])[:1]
         if one.id and not one.doubtful
     ]
     notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
