@@ -468,3 +468,60 @@ def test_what_a_tensor_lacks_is_a_mistake_where_it_is_misspelt(said, outcome, sh
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == outcome
+
+
+HANDS_ON = """
+class Base(nn.Module):
+    def __init__(self, width, heads, depth):
+        super().__init__()
+        self.heads = heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+
+
+class Noisy(nn.Module):
+    def __init__(self, k, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.k = k
+
+
+class NoisyAttention(Noisy, Base):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.norm = nn.LayerNorm(1)
+
+    def forward(self, query, key, value):
+        q, k, v = (
+            w(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for w, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value))
+        )
+        weights = torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_constructor_that_hands_on_what_it_gets_is_not_blamed_for_what_it_was_not_given(shared_engine):
+    report = shared_engine.grade("qkv_attention", (HEAD + HANDS_ON).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+    assert "missing 3 required positional arguments" in report.ungraded_because
+
+
+def test_a_rotation_that_is_kept_in_a_buffer_is_not_blamed_for_what_stands_for_it(shared_engine):
+    text = ATTEND.replace(
+        "super().__init__()", "super().__init__()\n        self.register_buffer('cos', precompute_freqs_cis(8, 64))"
+    )
+    table = (
+        "\n\ndef precompute_freqs_cis(dim, end):\n    angle = torch.outer(torch.arange(end), torch.ones(dim // 2))\n"
+    )
+    table += "    return angle.cos()\n"
+    report = shared_engine.grade("mha", (HEAD + table + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome != "failed", report.diagnosis
+
+
+def test_a_misspelt_import_is_a_mistake_of_the_code(shared_engine):
+    text = ATTEND.replace("F.softmax(", "troch.softmax(")
+    assert text != ATTEND
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == ["python.undefined_name"]

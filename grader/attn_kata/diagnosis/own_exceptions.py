@@ -131,6 +131,11 @@ def lacks_in_torch(text: str) -> bool:
     return found is not None and bool(difflib.get_close_matches(found[1], known, 1, 0.8))
 
 
+def hands_on(line: str) -> bool:
+    """Whether a line hands on whatever it was called with, so that what is missing was missing before: f(*args, **kwargs)."""
+    return re.search(r"\(\s*\*\w+\s*,\s*\*\*\w+\s*\)", line) is not None
+
+
 def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments; `line` raised it."""
     if not raised.frames or OF_AN_ADAPTER in raised.text:
@@ -153,6 +158,8 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     if SIZE_CALLED.search(text):
         return "python.size_called"
     of_a_call = OF_A_CALL.search(text) or OF_A_FRACTION.search(text)
+    if kind == "TypeError" and of_a_call and hands_on(line):
+        return None
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
     if no_such_dimension(text) or joins_unexpanded(text, line, code):

@@ -83,6 +83,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         if lacks is not None and own and _is_set_below(lacks[2], raised, structure):
             return True
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
+    if raised.types[0] == "TypeError" and own_exceptions.hands_on(structure.line(raised.frames[-1][0])):
+        return False
     if raised.types[0] == "TypeError":
         root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
         by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
@@ -119,6 +121,8 @@ def _is_never_imported(raised: Raised, structure: Structure) -> bool:
         return False
     if found[1] in _USUAL or (found[1] in structure.never_set and vocabulary.size_of(found[1]) not in (None, "None")):
         return True
+    if len(found[1]) > 3 and difflib.get_close_matches(found[1], [*structure.imports, *_USUAL], 1, 0.8):
+        return True  # troch
     if "*" in structure.imports:
         return False
     return _is_of_an_input(found[1], raised, structure) or _is_meant_to_be_another(found[1], raised, structure)
