@@ -238,3 +238,12 @@ def test_a_softmax_without_a_dimension_is_said_where_nothing_is_graded(shared_en
 
     assert report.outcome == "ungraded"
     assert any("(softmax.no_dim)" in note for note in report.notes), report.notes
+
+
+def test_a_further_base_of_another_file_is_left_out(shared_engine: Engine) -> None:
+    own = f"from .base import Extra\n{OWN}".replace("(nn.Module):", "(nn.Module, Extra):")
+    right, wrong = (graded(shared_engine, text) for text in (own, own.replace(" / (E // self.n_heads) ** 0.5", "")))
+
+    assert own.count("Extra") == 2
+    assert right.passed, right.ungraded_because
+    assert told(wrong) == {"scale.missing"}

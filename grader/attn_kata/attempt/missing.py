@@ -54,7 +54,9 @@ class Missing:
         return decorated if isinstance(decorated, type) else self
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return (stand_ins.base(),)
+        # After a module it is left out: a class cannot have a module, and then one that is made of it, for bases.
+        is_beside = any(isinstance(one, type) and issubclass(one, stand_ins.module()) for one in bases)
+        return () if is_beside else (stand_ins.base(),)
 
     def __getitem__(self, key: object) -> Missing:
         return self

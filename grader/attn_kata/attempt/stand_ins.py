@@ -156,6 +156,13 @@ def layer_of_gpt2() -> type:
     return Conv1D
 
 
+def module() -> type:
+    """nn.Module."""
+    from torch import nn
+
+    return nn.Module
+
+
 def base() -> type:
     """In the place of a base class: a module whose constructor takes anything, as those of training libraries do.
 
