@@ -59,6 +59,8 @@ RIGHT = {
     ),
     "linear attention": "q, k = x.softmax(-1), y.softmax(1)\nreturn q @ (k.transpose(1, 2) @ y)",
     "two directions": "s = x @ y.mT\nreturn s.softmax(2) @ s.softmax(1).mT @ x",
+    "slots that compete": "s = x @ y.mT\nreturn s.softmax(2).mT @ x, s.softmax(1) @ y",
+    "channels": "s = (x.mT * 24**-0.5) @ x\nreturn x @ s.softmax(-1).mT",
     "a mixture of softmaxes": "parts = x.view(3, 5, 4, 6).softmax(-1)\n"
     "return torch.einsum('bk,btkj->btj', x[:, 0, :4].softmax(-1), parts)",
     "a mask": HEADS.replace("math.sqrt(6))", "math.sqrt(6)).masked_fill(torch.ones(5, 7).tril() == 0, -1e9)"),

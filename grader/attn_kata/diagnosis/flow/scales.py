@@ -21,6 +21,8 @@ def look(steps: Sequence[Step], softmax: int, width: int | None, found: Flow) ->
     shape = steps[product].value.shape
     if summed is None or summed < 2 or line is None or len(shape) < 2:
         return
+    if width and width % summed:
+        return  # scores of channels, which sum over tokens
     size = 1 / factor**2  # the size whose root they are divided by
     if near(size, summed) or near(size, 1):
         found.right.add(("scale", line))

@@ -25,10 +25,19 @@ from attn_kata.properties.results import Step
 
 def look(steps: Sequence[Step], softmax: int, found: Flow) -> None:
     """Look at one softmax."""
-    _look_along(steps, softmax, found)
+    scored = scored_by(steps, softmax)
+    if scored is None or not _has_two(steps, scored[0]):
+        _look_along(steps, softmax, found)
     _look_before(steps, softmax, found)
-    if scored_by(steps, softmax) is not None:  # that of the queries of linear attention may be scaled
+    if scored is not None:  # that of the queries of linear attention may be scaled
         _look_after(steps, softmax, found)
+
+
+def _has_two(steps: Sequence[Step], product: int) -> bool:
+    """Whether two softmaxes are of the same scores: attention in two directions, or slots that compete for tokens."""
+    every = [number for number, step in enumerate(steps) if is_softmax(step)]
+    scored = [scored_by(steps, number) for number in every]
+    return sum(one is not None and one[0] == product for one in scored) > 1
 
 
 def _look_along(steps: Sequence[Step], softmax: int, found: Flow) -> None:
