@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Sequence
 
 from attn_kata.diagnosis.flow import additive, heads, scales, softmaxes, views
-from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, is_softmax
+from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, back, is_softmax
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
 
@@ -38,9 +38,12 @@ def has_mixed(steps: Sequence[Step]) -> bool:
 
 
 def is_stretched(steps: Sequence[Step]) -> bool:
-    """Whether a mask gives scores more dimensions than they have, as one of a shape that the code is not meant for does."""
-    return any(
-        step.operation in FILLS and source is not None and step.value.dim() > max(2, steps[source].value.dim())
-        for step in steps
-        for source in step.sources[:1]
-    )
+    """Whether a mask gives scores more numbers than they have, as one of a shape that the code is not meant for does."""
+    for step in steps:
+        known = [one for one in step.sources if one is not None]
+        if step.operation not in FILLS or len(known) != 1 or step.value.numel() == steps[known[0]].value.numel():
+            continue
+        seen = back(steps, known[0])
+        if seen is not None and seen[0] is not None and steps[seen[0]].operation in PRODUCTS:
+            return True
+    return False

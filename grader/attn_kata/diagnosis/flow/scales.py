@@ -33,7 +33,7 @@ def look(steps: Sequence[Step], softmax: int, width: int | None, found: Flow) ->
         found.makes("scale.embed_dim", line)
     elif len(shape) == 4 and near(size, shape[1]):
         found.makes("scale.heads", line)
-    elif near(size, shape[-1]):
+    elif near(size, shape[-1]) and (not width or width % shape[-1]):  # and no size of channels
         found.makes("scale.key_length", line)
     elif near(1 / size, summed):
         found.makes("scale.inverted", line)
