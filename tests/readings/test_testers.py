@@ -246,3 +246,15 @@ def test_a_flag_that_switches_the_mask_on_is_passed_with_it(shared_engine: Engin
     assert right.outcome == "passed", right.ungraded_because
     assert any("use_mask=masked" in flag for flag in right.reading["flags"])
     assert told(wrong) == {"mask.lost"}
+
+
+def test_a_flag_that_makes_a_mask_is_not_passed_with_the_one_that_is_given(shared_engine: Engine) -> None:
+    text = SWITCHED.replace("use_mask=False", "causal_mask=False").replace(
+        "        if use_mask:\n            scores = scores + mask\n",
+        "        if causal_mask:\n            scores = scores.masked_fill(torch.ones_like(scores).triu(1) == 1, -1e9)\n"
+        "        if mask is not None:\n            scores = scores.masked_fill(mask == 0, -1e9)\n",
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert not any("masked" in flag for flag in report.reading["flags"])

@@ -206,8 +206,9 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
 
 def _switches_mask(parameter: Parameter, definition: Definition) -> bool:
     """Whether a parameter says whether the mask is used: use_mask=False."""
-    named = re.search(r"_mask(?:ed|ing)?$|^masked$", parameter.name, re.IGNORECASE) is not None
-    return named and (parameter.default == "False" or roles.is_flag(parameter.name, definition.reached))
+    # Not causal_mask, which makes one, nor masked, which may.
+    named = re.fullmatch(r"(?:use|with|apply|enable|has)_?(?:the_?)?masks?(?:ing)?", parameter.name, re.IGNORECASE)
+    return named is not None and (parameter.default == "False" or roles.is_flag(parameter.name, definition.reached))
 
 
 def _splits_heads(name: str, definition: Definition) -> bool:
