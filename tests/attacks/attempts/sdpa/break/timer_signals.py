@@ -1,5 +1,4 @@
-# A timer that interrupts everything, forever.
-# outcome: failed
+# A timer that interrupts everything, forever. It may do so before the function is there: failed or ungraded, as time will have it.
 import signal
 
 signal.signal(signal.SIGALRM, lambda *a: 1 / 0)
