@@ -193,6 +193,24 @@ def test_of_a_weighted_sum_the_softmax_is_along_what_is_summed(dim: int, id: str
     assert [shown for shown, _ in told(body)] == ([] if id is None else [id])
 
 
+@pytest.mark.parametrize("factor", ["1e-200", "1e200", "0.0"])
+def test_a_factor_without_a_square_shows_nothing(factor: str) -> None:
+    in_double = "x, y = x.double(), y.double()" + HEADS.replace(".sin()", ".sin().double()")
+
+    assert told(in_double, ("/ math.sqrt(6)", f"* {factor}")) == []
+
+
+@pytest.mark.parametrize("factor", ["0.3", "1.5"])
+def test_weights_that_are_damped_by_a_number_are_not_scaled_too_late(factor: str) -> None:
+    assert told(LAYERS, ("scores.softmax(-1)", f"scores.softmax(-1) * {factor}")) == []
+
+
+def test_of_a_decoder_that_attends_for_each_token_the_first_are_followed() -> None:
+    loop = "for _ in range(90):\n    x = x + (x @ x.mT / math.sqrt(24)).softmax(-2) @ x\nreturn x"
+
+    assert [id for id, _ in told(loop)] == ["softmax.query_axis"]
+
+
 def test_steps_that_do_not_fit_show_nothing() -> None:
     steps = [
         Step(line=1, operation="softmax", value=torch.ones(2, 2) / 2, sources=(None,)),

@@ -6,7 +6,6 @@ It may be an annotation, a base class, a decorator or a default. What computes w
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import importlib
 import re
@@ -139,9 +138,8 @@ def fill_usual(namespace: dict[str, Any]) -> None:
     For code without its imports, and for `from … import *` of a module that is not here.
     """
     for name, (module, part) in USUAL_NAMES.items():
-        with contextlib.suppress(ImportError):  # numpy and einops may not be there
-            whole = importlib.import_module(module)
-            namespace.setdefault(name, getattr(whole, part) if part else whole)
+        whole = importlib.import_module(module)
+        namespace.setdefault(name, getattr(whole, part) if part else whole)
 
 
 def close(namespace: dict[str, Any]) -> None:

@@ -11,19 +11,23 @@ import contextlib
 from collections.abc import Sequence
 
 from attn_kata.diagnosis.flow import additive, heads, scales, softmaxes, views
-from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, back, is_softmax
+from attn_kata.diagnosis.flow.follow import FILLS, PRODUCTS, back, is_softmax, scored_by
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
+
+MOST_SOFTMAXES = 16  # that are followed; a decoder makes one for each token, all alike
 
 
 def of(steps: Sequence[Step], width: int | None = None) -> Flow:
     """What these steps show. `width`: that of all heads together, where it is known."""
     found = Flow()
-    with contextlib.suppress(IndexError, RuntimeError):  # steps that do not fit: the attempt's process says them
-        every = [number for number, step in enumerate(steps) if is_softmax(step)]
+    # Steps that do not fit, and numbers without a square: the attempt's process says them.
+    with contextlib.suppress(IndexError, RuntimeError, ArithmeticError):
+        every = [number for number, step in enumerate(steps) if is_softmax(step)][:MOST_SOFTMAXES]
+        scored = {number: scored_by(steps, number) for number in every}
         for number in every:
-            softmaxes.look(steps, number, found)
-            scales.look(steps, number, width, found)
+            softmaxes.look(steps, number, scored, found)
+            scales.look(steps, scored[number], width, found)
             additive.look(steps, number, found)
         heads.look(steps, every, found)
         views.look(steps, every, found)

@@ -38,6 +38,15 @@ def carried_from(steps: Sequence[Step], number: int) -> int:
     return number
 
 
+def descendants(steps: Sequence[Step], numbers: Sequence[int]) -> set[int]:
+    """The steps that one of these has a part in."""
+    found: set[int] = set()
+    for number, step in enumerate(steps):
+        if any(source in numbers or source in found for source in step.sources):
+            found.add(number)
+    return found
+
+
 def ancestors(steps: Sequence[Step], number: int) -> set[int]:
     """The steps whose numbers have a part in this one."""
     found: set[int] = set()
@@ -149,8 +158,12 @@ def near(one: float, other: float) -> bool:
     return abs(one - other) <= 1e-3 * abs(other)
 
 
-def scored_by(steps: Sequence[Step], softmax: int) -> tuple[int, float, int | None] | None:
-    """The product that a softmax is of, the factor between them, and the line of that; None where it is of no product."""
+# The product that a softmax is of, the factor between them, and the line of that.
+Scored = tuple[int, float, int | None]
+
+
+def scored_by(steps: Sequence[Step], softmax: int) -> Scored | None:
+    """Of which product a softmax is; None where it is of none."""
     seen = back(steps, steps[softmax].sources[0] if steps[softmax].sources else None)
     if seen is None or seen[0] is None or steps[seen[0]].operation not in PRODUCTS:
         return None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attn_kata.diagnosis.flow.follow import back, near, scored_by, size_of_sums
+from attn_kata.diagnosis.flow.follow import Scored, back, near, size_of_sums
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
 
 _MOST_HEADS = 16  # where they lie in the batch, so that their number is not seen
 
 
-def look(steps: Sequence[Step], softmax: int, width: int | None, found: Flow) -> None:
+def look(steps: Sequence[Step], scored: Scored | None, width: int | None, found: Flow) -> None:
     """Scores of D products that are divided by the root of another size. `width`: that of all heads, where it is known."""
-    scaled = _scaled(steps, softmax)
+    scaled = None if scored is None else _scaled(steps, scored)
     if scaled is None:
         return
     product, factor, line = scaled
@@ -41,11 +41,8 @@ def look(steps: Sequence[Step], softmax: int, width: int | None, found: Flow) ->
         found.makes("scale.no_sqrt", line)
 
 
-def _scaled(steps: Sequence[Step], softmax: int) -> tuple[int, float, int | None] | None:
-    """The product that a softmax is of, the factor of it and of what it multiplies, and the line of that; None if not seen."""
-    scored = scored_by(steps, softmax)
-    if scored is None:
-        return None
+def _scaled(steps: Sequence[Step], scored: Scored) -> Scored | None:
+    """The product, the factor of it and of what it multiplies, and the line of that; None if that is not seen."""
     product, factor, line = scored
     is_made = False
     for source in steps[product].sources:

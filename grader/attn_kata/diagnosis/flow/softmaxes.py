@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from torch import Tensor
 
@@ -12,32 +12,29 @@ from attn_kata.diagnosis.flow.follow import (
     NEAR,
     PRODUCTS,
     SCALES,
+    Scored,
     back,
     carried_from,
     is_softmax,
     near,
-    scored_by,
+    size_of_sums,
     summed,
 )
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
 
+_MOST_HEADS = 16
 
-def look(steps: Sequence[Step], softmax: int, found: Flow) -> None:
-    """Look at one softmax."""
-    scored = scored_by(steps, softmax)
-    if scored is None or not _has_two(steps, scored[0]):
+
+def look(steps: Sequence[Step], softmax: int, every: Mapping[int, Scored | None], found: Flow) -> None:
+    """Look at one softmax. `every`: of which product each softmax is."""
+    scored = every[softmax]
+    # Two of the same scores: attention in two directions, or slots that compete for tokens.
+    if scored is None or sum(one is not None and one[0] == scored[0] for one in every.values()) == 1:
         _look_along(steps, softmax, found)
     _look_before(steps, softmax, found)
     if scored is not None:  # that of the queries of linear attention may be scaled
-        _look_after(steps, softmax, found)
-
-
-def _has_two(steps: Sequence[Step], product: int) -> bool:
-    """Whether two softmaxes are of the same scores: attention in two directions, or slots that compete for tokens."""
-    every = [number for number, step in enumerate(steps) if is_softmax(step)]
-    scored = [scored_by(steps, number) for number in every]
-    return sum(one is not None and one[0] == product for one in scored) > 1
+        _look_after(steps, softmax, size_of_sums(steps, scored[0]), found)
 
 
 def _look_along(steps: Sequence[Step], softmax: int, found: Flow) -> None:
@@ -89,11 +86,13 @@ def _look_before(steps: Sequence[Step], softmax: int, found: Flow) -> None:
         number = alike[0] if goes_on and len(alike) == 1 else None
 
 
-def _look_after(steps: Sequence[Step], softmax: int, found: Flow) -> None:
-    """Weights that are multiplied by a number before they mix anything."""
+def _look_after(steps: Sequence[Step], softmax: int, size: int | None, found: Flow) -> None:
+    """Weights that are divided by the root of the size of a head, or of several, before they mix anything."""
     for number, place, source in _taken(steps, softmax):
         if not summed(steps, number, place):
             continue
         seen = back(steps, source, stop_at_fills=True)
-        if seen is not None and seen[0] == softmax and seen[2] is not None and not near(seen[1], 1):
+        if seen is None or seen[0] != softmax or seen[2] is None or size is None:
+            continue
+        if any(near(1 / seen[1] ** 2, size * heads) for heads in range(1, _MOST_HEADS + 1)):
             found.makes("scale.after_softmax", seen[2])

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from attn_kata.diagnosis.flow.follow import ancestors
+from attn_kata.diagnosis.flow.follow import ancestors, descendants
 from attn_kata.diagnosis.flow.shown import Flow
 from attn_kata.properties.results import Step
 
@@ -16,7 +16,7 @@ _VIEWS = frozenset(("view", "reshape", "view_as", "unflatten", "flatten"))
 def look(steps: Sequence[Step], softmaxes: list[int], found: Flow) -> None:
     """A view that mixes two dimensions, before a softmax of its numbers or of what comes of one."""
     before = {number for one in softmaxes for number in ancestors(steps, one)}
-    after = [number for number in range(len(steps)) if ancestors(steps, number) & set(softmaxes)]
+    after = descendants(steps, softmaxes)
     for number, step in enumerate(steps):
         source = step.sources[0] if step.sources else None
         if step.operation not in _VIEWS or source is None or (number not in before and number not in after):

@@ -1,4 +1,4 @@
-"""What code shows that has no reading: with weights of its own, in every call that runs."""
+"""What code shows that has no reading: with weights of its own, in the calls that run."""
 
 from __future__ import annotations
 
