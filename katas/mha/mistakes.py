@@ -93,7 +93,11 @@ PIPELINES = (
                 {"project": s.project(v=None)},
             ),
             *LAYERS,
-            *variants("layout.batch_as_time", {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)}),
+            *variants(
+                "layout.batch_as_time",
+                {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)},
+                {"read": s.samples_side_by_side, "back": s.samples_apart},
+            ),
             *SPLITS,
             *variants(
                 "split.order",

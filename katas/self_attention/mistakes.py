@@ -65,7 +65,11 @@ PIPELINES = (
             *variants("project.value_for_query", {"project": s.project(q="v_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
             *variants("project.missing", {"project": unprojected("v")}),
-            *variants("layout.batch_as_time", {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)}),
+            *variants(
+                "layout.batch_as_time",
+                {"read": s.samples_as_tokens, "back": s.back_to_batch_first(s.nothing)},
+                {"read": s.samples_side_by_side, "back": s.samples_apart},
+            ),
             *variants("scale.missing", {"scale": s.nothing}),
             *variants("scale.embed_dim", {"scale": scale_by_input_dim}),
             *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),

@@ -94,3 +94,18 @@ def test_keys_as_they_come_are_told_by_the_line_of_the_product(line, before, nam
     raised = Raised(types=("RuntimeError",), text=OF_A_PRODUCT, frames=((3, "forward"),))
 
     assert own_exceptions.mistake(raised, before + line, line) == named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("out = out.transpose(1, 2).contiguous.view(B, T, E)", "python.not_called"),
+        ("out = self.joined.view(B, T, E)", None),  # which may be a function that was handed in
+        ("out = out.contiguous().view(B, T, E)", None),
+    ],
+)
+def test_a_method_of_a_tensor_without_its_parentheses_is_told_by_the_line(line, named):
+    text = "'builtin_function_or_method' object has no attribute 'view'"
+    raised = Raised(types=("AttributeError",), text=text, frames=((3, "forward"),))
+
+    assert own_exceptions.mistake(raised, CODE, line) == named

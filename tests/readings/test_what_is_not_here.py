@@ -247,3 +247,50 @@ def test_a_further_base_of_another_file_is_left_out(shared_engine: Engine) -> No
     assert own.count("Extra") == 2
     assert right.passed, right.ungraded_because
     assert told(wrong) == {"scale.missing"}
+
+
+INFORMER = """
+from utils.masking import TriangularCausalMask
+
+
+class FullAttention(nn.Module):
+    def __init__(self, mask_flag=True, scale=None, attention_dropout=0.1):
+        super().__init__()
+        self.mask_flag, self.scale = mask_flag, scale
+        self.dropout = nn.Dropout(attention_dropout)
+
+    def forward(self, queries, keys, values, attn_mask):
+        B, L, H, E = queries.shape
+        scores = torch.einsum("blhe,bshe->bhls", queries, keys)
+        if self.mask_flag:
+            if attn_mask is None:
+                attn_mask = TriangularCausalMask(B, L, device=queries.device)
+            scores.masked_fill_(attn_mask.mask, -float("inf"))
+        weights = self.dropout(torch.softmax((self.scale or E**-0.5) * scores, dim=-1))
+        return torch.einsum("bhls,bshd->blhd", weights, values).contiguous()
+"""
+
+
+def test_the_causal_mask_of_informer_is_there(shared_engine: Engine) -> None:
+    right, wrong = (
+        graded(shared_engine, text, "sdpa")
+        for text in (INFORMER, INFORMER.replace("scores.masked_fill_(attn", "scores.masked_fill_(~attn"))
+    )
+
+    assert right.passed, right.ungraded_because
+    assert not wrong.passed
+
+
+ON_A_DEVICE = OWN.replace("        B, T, E = x.shape", "        B, T, E = x.to(device).shape")
+_SETS_NOWHERE = "Nothing in the file sets device."
+
+
+@pytest.mark.parametrize(
+    ("below", "is_said"),
+    [('\nif __name__ == "__main__":\n    device = torch.device("cuda")\n', False), ("", True)],
+)
+def test_a_device_that_the_script_sets_is_the_processor(shared_engine: Engine, below: str, is_said: bool) -> None:
+    report = graded(shared_engine, ON_A_DEVICE + below)
+
+    assert report.passed, report.ungraded_because
+    assert any(note.startswith(_SETS_NOWHERE) for note in (report.reading or {})["notes"]) == is_said

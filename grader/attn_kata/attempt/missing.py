@@ -145,17 +145,17 @@ def fill_usual(namespace: dict[str, Any]) -> None:
 def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
-    But a missing device is the processor, a missing logger, or one that is made, says nothing, what sets first weights leaves
-    them as they are, a layer with the name of one of torch is that one, that of GPT-2 is itself, weight_norm does nothing,
-    softmax is torch's, a book's package has its functions for masks and heads, and the
-    well-known functions that copy a module, compare sizes, make masks of lengths, apply a mask before a softmax, and ask
-    whether there is a value, are there.
+    But a missing device, also one that nothing has set, is the processor, a missing logger, or one that is made, says nothing,
+    what sets first weights leaves them as they are, a layer with the name of one of torch is that one, that of GPT-2 is itself,
+    weight_norm does nothing, softmax is torch's, a book's package has its functions for masks and heads, and the well-known
+    functions that copy a module, compare sizes, make masks of lengths, apply a mask before a softmax, and ask whether there is
+    a value, are there, and so is the causal mask of Informer.
     """
     import torch
 
     Missing.open = False
-    for name in _PROCESSOR:
-        if isinstance(namespace.get(name), Missing):
+    for name in _PROCESSOR:  # which a script sets where it begins, `if __name__ == "__main__"`
+        if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = stand_ins.processor()
     for name, value in list(namespace.items()):
         if _LOGGER.match(name) and isinstance(value, Missing):

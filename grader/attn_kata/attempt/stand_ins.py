@@ -59,7 +59,18 @@ def masked_softmax(scores: Any, keep: Any, dim: int = -1, **named: Any) -> Any:
     return torch.softmax(keep * scores + (1 - keep) * -1e30, dim)
 
 
+class TriangularCausalMask:
+    """As in the code of Informer (Zhou et al., 2021) and in what grew from it: `mask` (B, 1, L, L), True for later keys."""
+
+    def __init__(self, batch: int, length: int, device: Any = None) -> None:
+        import torch
+
+        ones = torch.ones(batch, 1, length, length, dtype=torch.bool, device=device)
+        self.mask = ones.triu(1)
+
+
 HELPERS = {
+    "TriangularCausalMask": TriangularCausalMask,
     "masked_softmax": masked_softmax,
     "aeq": all_equal,
     "sequence_mask": mask_of_lengths,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from attn_kata.cli.output import warn
-from attn_kata.readings import inference
+from attn_kata.readings import advice, inference
 from attn_kata.readings.candidates import caching
 from attn_kata.report.model import Report
 
@@ -17,6 +17,9 @@ _MOST_BESIDE = 2
 _VALUES = "values"
 _ALIKE = "With its cache, one token after the other, it gives the same"
 _OTHERWISE = "With its cache, one token after the other, it gives other numbers, and no known mistake explains them"
+NO_MASK, ONE_LENGTH = "mask=none", "square=yes"
+_RIGHT_WITHOUT_MASK = "Without its mask it is right, as {kata} (--mask none shows it)"
+_NO_OUTPUT = "output.missing"
 _NEW_ONLY = "cache.new_only"
 _RETURNS_NEW = "It takes the keys of all earlier tokens, and returns those of the new ones alone"
 
@@ -30,6 +33,26 @@ def tried(whole: Report, source: bytes, graded: Graded) -> Report:
         return whole
     masked = _with_mask(whole, whole.reading["entry"], graded)
     return masked if masked.outcome != "passed" else _with_cache(masked, source, graded)
+
+
+def without_mask(report: Report, graded: Graded) -> Report:
+    """The report; of code that raises with every mask, with a note where it is right without one."""
+    if advice.RAISES_WITH_MASK not in (report.ungraded_because or ""):
+        return report
+    if graded(report.kata, (NO_MASK,)).outcome != "passed":
+        return report
+    return replace(report, notes=[*report.notes, _RIGHT_WITHOUT_MASK.format(kata=report.kata)])
+
+
+def of_one_length(report: Report, graded: Graded) -> Report:
+    """The report; of code that raises for some lengths only, that of the code with as many queries as keys, where it is right.
+
+    As much tiled code counts its tiles of keys by the number of queries.
+    """
+    if advice.RAISES_FOR_SOME not in (report.ungraded_because or "") or report.reading is None:
+        return report
+    square = graded(report.kata, (*report.reading["flags"], ONE_LENGTH))
+    return square if square.outcome == "passed" else report
 
 
 def beside(report: Report, source: bytes, graded: Graded) -> Report:
@@ -46,6 +69,19 @@ def beside(report: Report, source: bytes, graded: Graded) -> Report:
             shows = f"--kata {slug} --class {name} shows it"
             notes.append(f"{name}, also in this file, is not right: {', '.join(ids)}. {shows}")
     return replace(report, notes=[*report.notes, *notes])
+
+
+def without_output(whole: Report, source: bytes, graded: Graded) -> Report:
+    """The report of right code; failed, where its heads are joined and added as they are: then no layer is elsewhere."""
+    if whole.outcome != "passed" or whole.reading is None:
+        return whole
+    flags, adds = inference.without_output(source, whole.reading)
+    lacking = graded(whole.kata, flags) if flags else whole
+    named = {mistake.id for one in lacking.diagnosis for mistake in one.mistakes}
+    if lacking.outcome != "failed" or _NO_OUTPUT not in named:
+        return whole
+    warn(f"{whole.reading['entry']} is right up to its output layer. {adds} adds the result, with no layer between:")
+    return lacking
 
 
 def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import shlex
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from attn_kata import catalog, workspace
-from attn_kata.cli import beyond_reading, engine, mock_interview, untrusted_file
+from attn_kata.cli import engine, mock_interview, untrusted_file
 from attn_kata.cli.arguments import attempt_argument, complete_kata
 from attn_kata.cli.destination import Destination
+from attn_kata.cli.gradings import Gradings
 from attn_kata.cli.output import waiting, warn
 from attn_kata.cli.reading_options import ReadingOptions, reading_options
 from attn_kata.history import History
@@ -126,53 +125,28 @@ def command(
     with engine.started(tier) as running, untrusted_file.refused_below_tier_1(untrusted, tier):
         destination.prepare()  # while torch loads
 
-        def graded(slug: str, flags: tuple[str, ...], asked: tuple[str, ...] = properties) -> Report:
+        def graded(
+            slug: str,
+            flags: tuple[str, ...],
+            asked: tuple[str, ...] = properties,
+            seconds: float = timeout,
+        ) -> Report:
             return running.grade(
                 slug,
                 source.code,
                 attempt=target.name,
                 seed=untrusted_file.seed(untrusted, seed),
-                timeout=max(1.0, timeout - (time.monotonic() - started)),
+                timeout=max(1.0, min(seconds, timeout - (time.monotonic() - started))),
                 properties=asked,
                 least_tier=untrusted_file.LEAST_TIER if untrusted else 0,
                 reads=not (reading.strict or untrusted),
                 flags=flags,
             )
 
+        gradings = Gradings(target=target, source=source.code, reading=reading, options=options, graded=graded)
         with waiting("Grading … (Ctrl-C stops)"):
-            report = graded(target.kata.slug, reading.flags)
-            unread = "" if properties or not target.told_by else report.ungraded_because or ""
-            for slug, name, why in reading.others(source.code, target.kata.slug, why=unread):
-                other = graded(slug, (f"entry={name}",))
-                # The same code as another kata, which has no mask that the first one lacked.
-                less_near = name == reading.meant(source.code, target.kata.slug)
-                less_near = less_near and not reading.has_more_masks(slug, target.kata.slug)
-                if other.outcome == "passed" or (other.was_tested and other.says_why and not less_near):
-                    report, target = other, replace(target, kata=catalog.find(slug), told_by=why)
-                    destination.options = f"--kata {slug} --class {name}"
-                    warn(why)
-                    break
-            attention = report.reading["entry"] if report.reading and report.outcome == "passed" else ""
-            if attention and target.told_by and not properties:
-                for slug, name in reading.blocks_around(source.code, attention):
-                    other = graded(slug, (f"entry={name}",))
-                    if other.diagnosis and other.outcome == "failed" and other.was_tested:
-                        warn(f"{attention} is right, as {report.kata}. {name}, which uses it, is not:")
-                        report, target = other, replace(target, kata=catalog.find(other.kata))
-                        destination.options = f"--kata {other.kata} --class {name}"
-                        break
-                    way = f"attn-kata grade {shlex.quote(target.name)} --kata {slug} --class {name}"
-                    right = other.outcome == "passed"
-                    warn(
-                        f"{name}, which uses it, " + ("is right too." if right else f"was not graded. {way} says why.")
-                    )
-            if not properties and not reading.strict:
-                report = beyond_reading.tried(report, source.code, graded)
-                if target.told_by and not reading.flags:
-                    report = beyond_reading.beside(report, source.code, graded)
-                if report.kata != target.kata.slug and report.reading is not None:
-                    target = replace(target, kata=catalog.find(report.kata))
-                    destination.options = f"--kata {report.kata} --class {report.reading['entry']}"
+            report = gradings.first() if properties else gradings.every()
+    target, destination.options = gradings.target, gradings.options
     report = source.located(report)
     if untrusted:
         report = without_hidden_inputs(report)

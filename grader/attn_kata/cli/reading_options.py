@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from attn_kata.files import printable
 from attn_kata.readings import advice, contract, fitting, inference, origin
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.reading import HELP, MASKS, Reading, parse, with_flags
-from attn_kata.readings.source import syntax
+from attn_kata.readings.source import methods, syntax
 
 if TYPE_CHECKING:
     from attn_kata.catalog import Kata
@@ -59,7 +60,8 @@ class ReadingOptions:
                 else None
             )
         found = syntax.of_source(source)
-        if self.entry and found.definitions and found.find(self.entry[0]) is None:
+        is_method = bool(self.entry) and methods.alone(source, self.entry[0]) is not None
+        if self.entry and found.definitions and not is_method and found.find(self.entry[0]) is None:
             raise _no_such_entry(self.entry[0], [one.name for one in found.own])
         from attn_kata import definitions
 
@@ -116,7 +118,12 @@ class ReadingOptions:
             for kata, name, _ in every
             if name in parts and (lacks or (parts[name] and _has_heads(kata)))
         }
-        return [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
+        others = [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
+        of_methods = [
+            (kata, name, f"{name.partition('.')[0]} could not be read. Only its method {name} is graded, as {kata}.")
+            for kata, name, _ in itertools.islice(inference.methods_of(source), MOST_OTHERS)
+        ]
+        return others + of_methods
 
     @staticmethod
     def has_more_masks(slug: str, other: str) -> bool:
@@ -141,7 +148,8 @@ class ReadingOptions:
             return None
         if report.reading is None:
             return "No adapter was written: the code has the contract's names, or it could not be read."
-        text = adapter.below(source.decode("utf-8", "replace"), _reading(report.reading, source), _contract(kata))
+        graded, _ = methods.taken(source, report.reading["entry"])
+        text = adapter.below(graded.decode("utf-8", "replace"), _reading(report.reading, source), _contract(kata))
         try:
             with self.adapter.open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -209,10 +217,11 @@ def _contract(kata: Kata) -> contract.Contract:
 
 def _reading(described: dict[str, Any], source: bytes) -> Reading:
     """The reading that a report describes."""
-    definition = syntax.of_source(source).find(described["entry"])
+    _, entry = methods.taken(source, described["entry"])
+    definition = syntax.of_source(source).find(entry)
     is_class = definition is not None and definition.is_class
-    empty = Reading(kata=described["kata"], entry=described["entry"], is_class=is_class)
-    return with_flags(empty, parse(tuple(described["flags"])))
+    empty = Reading(kata=described["kata"], entry=entry, is_class=is_class)
+    return with_flags(empty, {**parse(tuple(described["flags"])), "entry": entry})
 
 
 def reading_options(command: _F, *, writes: bool = True, strict: bool = True) -> _F:

@@ -13,6 +13,7 @@ IDS = (
     "module.no_super",
     "python.undefined_name",
     "python.size_called",
+    "python.not_called",
     "python.arguments",
     "numerics.root_of_number",
     "score.not_transposed",
@@ -33,6 +34,7 @@ OF_A_CALL = re.compile(
 # nn.Linear(width / 2, width)
 OF_A_FRACTION = re.compile(r"must be tuple of ints, ?but (?:found element of type|got) float")
 SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
+NOT_CALLED = re.compile(r"'(?:builtin_function_or_method|method)' object has no attribute '(\w+)'")
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
 OF_A_COMBINATION = re.compile(r"received an invalid combination of arguments - got \(([^()]*)\)")
@@ -118,6 +120,13 @@ def fills_by_a_difference(text: str, line: str) -> bool:
     return refused and _BY_A_DIFFERENCE.search(line) is not None
 
 
+def lacks_parentheses(text: str, line: str) -> bool:
+    """Whether what a tensor can do is not called, and then asked for something: `x.contiguous.view(…)`."""
+    asked = NOT_CALLED.search(text)
+    found = re.search(rf"\.(\w+)\.{asked[1]}\b", line) if asked is not None else None
+    return found is not None and callable(getattr(torch.Tensor, found[1], None))
+
+
 def misspelt(attribute: str) -> bool:
     """Whether it is nearly the name of something that every tensor has: `tranpose`."""
     near = difflib.get_close_matches(attribute, dir(torch.Tensor), 1, 0.8)
@@ -149,6 +158,8 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
         return None if undefined is not None and _is_imported(undefined[1], code) else "python.undefined_name"
     if kind == "AttributeError" and lacks_in_torch(text):
         return "python.undefined_name"
+    if kind == "AttributeError" and lacks_parentheses(text, line):
+        return "python.not_called"
     lacks = LACKS.search(text) if kind == "AttributeError" else None
     if lacks is not None:
         own = re.search(rf"^\s*class {re.escape(lacks[1])}\b", code, re.MULTILINE) is not None

@@ -27,7 +27,7 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import parse
 from attn_kata.readings.searching import observed
 from attn_kata.readings.searching.search import Search
-from attn_kata.readings.source import held_weights, structure, syntax
+from attn_kata.readings.source import held_weights, methods, structure, syntax
 from attn_kata.readings.source.structure import Definition, Structure
 
 _NO_IMPORTS = "The file imports nothing. These names are read as what they usually stand for: {names}"
@@ -36,7 +36,9 @@ _SET_NOWHERE = (
     "python.undefined_name"
 )
 _HELD = "{function} is given its weights. It is read as the forward of a module that holds them, {module}"
+_METHOD_ALONE = "Only {method} is graded, as if it were the forward of {whole}. What calls it is not graded"
 _NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
+_PROCESSOR = ("device", "DEVICE")  # what a script sets for all that it calls; without it, the processor
 MOST_OBSERVED = 4  # definitions whose calls are followed, where there is no reading
 MOST_SECONDS = 3.0  # for all of them, which may be slow
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
@@ -44,13 +46,18 @@ _SURE = "You are sure of this reading (sure=yes), so what no known mistake expla
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A source that is to be read, with its structure and the contract of the kata."""
+    """A source that is to be read, with its structure and the contract of the kata.
+
+    Of a method that is graded alone, `text` has nothing else of its class, and `method` is its name, as `Decoder.attend`.
+    """
 
     text: bytes
     structure: Structure
     contract: Contract
     folder: Path
     solution: Path
+    flags: tuple[str, ...] = ()
+    method: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,6 +67,10 @@ class Source:
     def definition(self, entry: str = "") -> Definition | None:
         """The definition of that name, or what looks most like an attention."""
         return self.structure.find(entry) or next(iter(structure.attention_like(self.structure)), None)
+
+    def in_its_names(self, text: str) -> str:
+        """What is said of a method that is graded alone, by its name: it runs as `forward`."""
+        return text.replace(" in forward", f" in {self.method.rpartition('.')[2]}") if self.method else text
 
     def wrong_anyway(self, entry: str = "", *, ungraded: bool = False) -> Anyway:
         """What the lines of a definition show to be wrong however it is read."""
@@ -88,14 +99,30 @@ class Read:
         )
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
         assumed = self.source.structure.assumed
+        definition = self.source.structure.find(self.chosen.reading.entry)
+        reads = (
+            set()
+            if definition is None
+            else {name for one in self.source.structure.reach(definition) for name in one.reads}
+        )
         without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
-        nowhere = [name for name, _ in self.chosen.reading.globals if name in self.source.structure.unset]
+        assumed_here = [
+            *(name for name, _ in self.chosen.reading.globals),
+            *(name for name in _PROCESSOR if name in reads),
+        ]
+        nowhere = [name for name in assumed_here if name in self.source.structure.unset]
         without += [_SET_NOWHERE.format(names=", ".join(nowhere))] if nowhere else []
         without += [_SURE] * self.chosen.reading.sure
         function = self.chosen.reading.entry.removesuffix(held_weights.SUFFIX)
         if function != self.chosen.reading.entry and self.source.structure.find(function) is not None:
             without.append(_HELD.format(function=function, module=self.chosen.reading.entry))
         without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
+        if self.source.method:
+            found["entry"] = self.source.method
+            found["flags"] = [
+                f"entry={self.source.method}" if one.startswith("entry=") else one for one in found["flags"]
+            ]
+            without.append(_METHOD_ALONE.format(method=self.source.method, whole=self.chosen.reading.entry))
         return {**found, "notes": [*found["notes"], *without, *self.notes]}
 
     @property
@@ -150,26 +177,37 @@ class Read:
         return replace(diagnosed, diagnoses=diagnoses)
 
 
-def to_be_read(source: bytes, folder: Path, solution: Path, *, forced: bool) -> Source | None:
-    """The source, where the kata can be graded by a reading and the source does not have the contract's own names."""
+def to_be_read(source: bytes, folder: Path, solution: Path, *, flags: tuple[str, ...]) -> Source | None:
+    """The source, where the kata can be graded by a reading and the source does not have the contract's own names.
+
+    `flags`, KEY=VALUE, say how it is to be read.
+    """
     kata_contract = contract.of_kata(folder)
     if kata_contract is None:
         return None
+    asked = str(parse(flags).get("entry", ""))
+    source, entry = methods.taken(held_weights.with_modules(source), asked)
     found = syntax.of_source(source)
-    if not forced and origin.is_by_contract(source, found, catalog.load(folder).entries, kata_contract):
+    if not flags and origin.is_by_contract(source, found, catalog.load(folder).entries, kata_contract):
         return None
-    return Source(text=source, structure=found, contract=kata_contract, folder=folder, solution=solution)
+    return Source(
+        text=source,
+        structure=found,
+        contract=kata_contract,
+        folder=folder,
+        solution=solution,
+        flags=tuple(f"entry={entry}" if flag == f"entry={asked}" else flag for flag in flags),
+        method=asked if entry != asked else "",
+    )
 
 
-def _search(
-    source: Source, connection: Connection, plain: Local, flags: tuple[str, ...], mistakes: types.ModuleType
-) -> Search:
+def _search(source: Source, connection: Connection, plain: Local, mistakes: types.ModuleType) -> Search:
     pipelines: tuple[Pipeline, ...] = mistakes.PIPELINES
     also = source.contract.with_mask
     if also is not None:
         other = load(source.folder.parent / also.kata)
         pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
-    given = parse(flags)
+    given = parse(source.flags)
     if "entry" in given:
         given["entry"] = source.structure.meant(str(given["entry"]))
     return Search(
@@ -190,7 +228,7 @@ def wrong_anyway(source: Source, connection: Connection, entry: str, mistakes: t
     reached = [] if first is None else source.structure.reach(first)
     every = {one.name: one for one in (*reached, *structure.attention_like(source.structure)) if one.call}
     plain = Local(foreign_tests.reference(source.solution, source.contract))
-    search = _search(source, connection, plain, (), mistakes or load(source.folder))
+    search = _search(replace(source, flags=()), connection, plain, mistakes or load(source.folder))
     until = time.monotonic() + MOST_SECONDS
     shown: list[tuple[Definition, Shown]] = []
     for definition in itertools.islice(every.values(), MOST_OBSERVED):
@@ -205,7 +243,6 @@ def read(
     source: Source,
     connection: Connection,
     *,
-    flags: tuple[str, ...],
     tests: list[HiddenTest] | None = None,
     mistakes: types.ModuleType | None = None,
 ) -> Read | str:
@@ -213,7 +250,7 @@ def read(
     mistakes = mistakes or load(source.folder)
     tests = tests if tests is not None else foreign_tests.of_kata(source.folder)
     plain = Local(foreign_tests.reference(source.solution, source.contract))
-    search = _search(source, connection, plain, flags, mistakes)
+    search = _search(source, connection, plain, mistakes)
     pipelines, returns, given, also = search.pipelines, search.returns, search.given, source.contract.with_mask
     chosen = reader.read(search)
     if isinstance(chosen, NotRead):

@@ -10,6 +10,7 @@ from attn_kata.diagnosis.symptoms import IN_PLACE, is_of_none
 from attn_kata.grading.foreign import Read
 from attn_kata.grading.foreign_verdict import fails_by_itself
 from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, RaisedWithoutMask
+from attn_kata.readings import advice
 from attn_kata.readings.candidates import building
 from attn_kata.readings.reading import ROLES
 from attn_kata.report.model import Finding
@@ -115,7 +116,7 @@ def _refusing(read: Read, findings: list[Finding], failures: dict[str, PropertyF
     raised = [one for one in core if isinstance(one, AttemptRaised)]
     if not core or read.chosen.doubt or len(raised) < len(core) or fails_by_itself(read, raised):
         return read
-    return replace(read, raises=f"it raises for some of what it is asked: {core[0].message.removeprefix('raised ')}")
+    return replace(read, raises=f"{advice.RAISES_FOR_SOME}: {core[0].message.removeprefix('raised ')}")
 
 
 def with_more(

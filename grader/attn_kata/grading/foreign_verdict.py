@@ -30,7 +30,7 @@ def no_verdict(
     doubt = read.chosen.doubt or read.raises
     if read.chosen.reading.sure or _explains(read, diagnosed):
         return None
-    if any(isinstance(one, ReadyMade) for one in failures.values()):
+    if any(isinstance(one, ReadyMade) for one in failures.values()) and _is_meant(read):
         return None
     seen = diagnosed.departures
     mixes = any(one.mixes for one in seen) and all(one.mixes or one.factor == 1 for one in seen)
@@ -44,6 +44,13 @@ def no_verdict(
     tried = f"{read.chosen.reading.entry}({how}): {doubt}"
     say = advice.on(tried) + ("" if doubt.startswith(doubts.RAISES) else unread.IF_SURE)
     return unread.NOT_READ.format(kata=read.source.contract.kata, tried=tried, say=say)
+
+
+def _is_meant(read: Read) -> bool:
+    """Whether it is the definition that was named, or the likeliest one, and not one that was read in its place."""
+    first = read.source.definition()
+    named = any(one.startswith("entry=") for one in read.source.flags)
+    return named or first is None or first.name == read.chosen.reading.entry
 
 
 def _fails_unexplained(

@@ -39,7 +39,6 @@ from attn_kata.properties.handle import Handle, read_raised
 from attn_kata.protocol import messages, wire
 from attn_kata.protocol.messages import Job
 from attn_kata.readings import advice
-from attn_kata.readings.source import held_weights
 from attn_kata.report.model import Finding, Isolation, Report, ReportOutcome
 from attn_kata.report.plain import one_line
 
@@ -123,23 +122,21 @@ class _Grading:
         diagnosis_seconds: float,
     ) -> None:
         self._diagnosis_seconds = diagnosis_seconds
-        source = held_weights.with_modules(source) if job.reads else source
-        self._job, self._source, self._loaded = job, source, loaded
+        self._job, self._loaded = job, loaded
         self._deadline = time.monotonic() + job.timeout
         self._folder = Path(job.katas) / job.slug
         self._solution = Path(job.solutions) / f"{job.slug}.py"
         kata = loaded.kata if loaded is not None else catalog.load(self._folder)
         self._returns = kata.returns
-        self._to_read = (
-            foreign.to_be_read(source, self._folder, self._solution, forced=bool(job.flags)) if job.reads else None
-        )
+        self._to_read = foreign.to_be_read(source, self._folder, self._solution, flags=job.flags) if job.reads else None
+        self._source = source if self._to_read is None else self._to_read.text
         self._read: foreign.Read | None = None
         request = messages.Load(
             filename=Path(job.attempt).name or "attempt.py",
             wanted=() if self._to_read else kata.entries,
             definitions=self._to_read is not None,
             seed=job.seed,
-            tensors=(wire.source_tensor(source),),
+            tensors=(wire.source_tensor(self._source),),
         )
         self.attempt = connection(
             launcher,
@@ -237,6 +234,7 @@ class _Grading:
 
     def _not_read(self, source: foreign.Source, because: str, entry: str = "") -> Report:
         """The report of code without a reading: failed where it is wrong however it is read, and else ungraded."""
+        because = source.in_its_names(because)
         seen = self._wrong_anyway(source, entry)
         if not seen.mistakes:
             return self._ungraded(because, notes=seen.notes)
@@ -251,7 +249,6 @@ class _Grading:
         return foreign.read(
             source,
             self.attempt,
-            flags=self._job.flags,
             tests=None if self._loaded is None else self._loaded.tests,
             mistakes=None if self._loaded is None else self._loaded.mistakes,
         )

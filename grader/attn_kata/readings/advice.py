@@ -6,6 +6,8 @@ import re
 
 UNREAD = "it could not be read as"  # the beginning of what is said
 NOT_IMPORTED = "could not be imported"
+RAISES_WITH_MASK = "every call that was tried with a mask raises"
+RAISES_FOR_SOME = "it raises for some of what it is asked"
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE (--read help lists the keys)"
 
 # The first that is found in what was tried. What a stranger's code says is only looked at.
@@ -31,7 +33,7 @@ _ADVICE = tuple(
         (r"has no __init__", "Write __init__, with two underscores on each side"),
         (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
         (
-            r"every call that was tried with a mask",
+            RAISES_WITH_MASK,
             "Leave its mask out with --read mask=none. Or say what its mask means with --mask keep, hide or additive, and "
             "say its shape, for example with --read 'shape=(B, T)'",
         ),

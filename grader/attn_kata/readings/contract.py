@@ -27,6 +27,7 @@ attention = [...]                    # where there is only a function that build
 builder = [...]                      # where there is none
 square = [...]                       # where it takes only as many queries as keys
 one_head = [...]                     # where it has one head
+query = [...]                        # where it takes no query, and compares its keys with a vector of its own
 positions = [...]                    # where nothing says how many positions the code takes
 
 builder = "name_of_a_function"       # the contract's function that builds a mask
@@ -44,7 +45,7 @@ from attn_kata.tables import Table
 FILE = "reading.toml"
 KINDS = (
     "always", "dropout", "mask", "causal", "narrow", "lengths", "dims", "bias", "weights", "values", "attention", "builder",
-    "positions", "square", "one_head", "output"
+    "positions", "square", "one_head", "output", "query"
 )  # fmt: skip
 
 

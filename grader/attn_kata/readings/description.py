@@ -228,7 +228,7 @@ def _listed(words: list[str]) -> str:
 def _lacks_output(reading: Reading, contract: Contract) -> bool:
     """Whether it has the layers of an attention but the last; code that could not be built has none that is known."""
     known = any(reading.layer(role).weight for role in ROLES) or bool(reading.fused)
-    return "o" in contract.layers and not reading.o.weight and known
+    return "o" in contract.layers and not reading.o.weight and known and not reading.no_output
 
 
 def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
@@ -239,6 +239,8 @@ def _layers(reading: Reading, contract: Contract) -> list[tuple[str, str]]:
         if not layer.weight:
             if role in _taken_as_they_are(Limits(reading=reading, contract=contract)):
                 lines.append((role, f"none: its {_TAKEN[role]} are taken as they are"))
+            if role == "q" and reading.without_query:
+                lines.append((role, "none: it takes no query, and the layer of the query counts as 0"))
             if role == "o" and _lacks_output(reading, contract):
                 lines.append(("o", "none: the result of the heads is compared"))
             continue
@@ -293,7 +295,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["no dropout of the weights"] * (contract.has_dropout and not reading.drops and not reading.own_rate)
     found += ["a dropout rate that nobody sets, and that is not graded"] * reading.own_rate
     found += ["no output layer"] * _lacks_output(reading, contract)
-    found += ["no bias"] * bool(chosen.limits.zeroed)
+    found += ["no query"] * reading.without_query + ["no bias"] * bool(chosen.limits.zeroed and contract.bias)
     of_function = not contract.is_module and not contract.rotation
     found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
     found += ["channels first, (B, E, T)"] * (reading.order == "channels")
@@ -376,6 +378,7 @@ def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, 
             if reading.keys_are_values
             else "the code has no layer that the property could set",
         ),
+        "query": (reading.without_query, "the code takes no query"),
         "one_head": (reading.one_head, "the code has one head"),
         "square": (reading.square, "the code needs as many queries as keys"),
     }

@@ -14,6 +14,7 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("one_group", lambda one: one.has_groups, "it has no groups of heads"),
     ("one_head", lambda one: one.has_heads and not one.has_groups, "it has no number of heads that could be 1"),
     ("one_sample", lambda one: one.is_module, "it asks for a function, which takes a batch of any size"),
+    ("no_output", lambda one: one.has_heads and "o" in one.layers, "it has no heads that an output layer joins"),
     ("by_token", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
     ("cache", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
     ("chunks", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +22,7 @@ from attn_kata.readings.candidates import (
     scores,
 )
 from attn_kata.readings.reading import Reading, parse, with_flags
-from attn_kata.readings.source import structure, syntax, vocabulary
+from attn_kata.readings.source import methods, structure, syntax, usage, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
 
 _BLOCK = "transformer_block"
@@ -44,6 +45,25 @@ def with_mask(described: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
     if known is None or not untried or not known.is_self or known.has_heads or known.place_of_mask is not None:
         return None
     return _WITH_HEADS, (f"entry={described['entry']}",)
+
+
+def without_output(source: bytes, described: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+    """The flags that read code as one whose output layer is missing, and the class that says so; () where it may be elsewhere.
+
+    Several heads that are joined and go through no layer are a mistake where a class of the file adds them to its input as they
+    are, or where the code is such a class.
+    """
+    found = syntax.of_source(source)
+    definition = found.find(described["entry"])
+    known = contract.of_kata(catalog.find(described["kata"]).folder)
+    read = parse(tuple(described["flags"]))
+    if definition is None or known is None or not definition.is_class or "o" not in known.layers or "o" in read:
+        return (), ""
+    sizes = [value for key in ("build", "globals", "constants") for _, value in read.get(key, ())]  # type: ignore[attr-defined]
+    if "H" not in sizes or "one_head" in read or "residual" in read or "no_output" in read:
+        return (), ""
+    adds = definition.name if known.is_block else usage.adds_it_as_it_is(definition, found)
+    return ((*described["flags"], "no_output=yes"), adds) if adds else ((), "")
 
 
 def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> tuple[str, ...]:
@@ -116,11 +136,20 @@ def parts_of(source: bytes, name: str) -> dict[str, bool]:
 
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
     """The kata's slug and a sentence that says why; None where nothing looks like an attention. `name` is the class to take."""
-    return next(((slug, said) for slug, _, said in katas_of(source, name)), None)
+    every = itertools.chain(katas_of(source, name), methods_of(source) if name is None else ())
+    return next(((slug, said) for slug, _, said in every), None)
 
 
 def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str, str]]:
-    """For each definition that looks like an attention its kata, its name and a sentence, the likeliest first."""
+    """For each definition that looks like an attention its kata, its name and a sentence, the likeliest first.
+
+    `name` is the only one that is looked at; it may be a method, as `Decoder.attend`.
+    """
+    of_method = None if name is None else methods.alone(source, name)
+    if name is not None and of_method is not None:
+        for slug, _, _ in katas_of(of_method, name.partition(".")[0]):
+            yield slug, name, f"The method {name} looks like {slug}, so it is read as {slug}."
+        return
     found = syntax.of_source(source)
     every = blocks.attentions_first(found)
     if name is not None:
@@ -156,6 +185,24 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     yield from less_near
 
 
+def methods_of(source: bytes) -> Iterator[tuple[str, str, str]]:
+    """The same for each method that may be an attention by itself."""
+    for name in methods.of(source):
+        yield from itertools.islice(katas_of(source, name), 1)
+
+
+def is_all_of(source: bytes, name: str) -> bool:
+    """Whether what is right says that its attention is: not of a method, where its class has layers for q and k around it.
+
+    Of a decoder, or of a class that is named otherwise, such a method is all of the attention.
+    """
+    whole = syntax.of_source(source).find(name.partition(".")[0]) if methods.alone(source, name) is not None else None
+    if whole is None:
+        return True
+    named = structure.is_named_attention(whole) and not structure.is_model(whole)
+    return not named and not structure.has_layers_of_attention(whole)
+
+
 def _scores(definition: Definition, text: str) -> list[str]:
     """The katas with a learned score that it may be: one of a query and keys, without heads."""
     given = scores.inputs(definition)
@@ -165,6 +212,9 @@ def _scores(definition: Definition, text: str) -> list[str]:
         r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b|math\.sqrt", text
     )
     crosses = crosses and "H" not in [vocabulary.size_in(one.name, text) for one in definition.build]
+    pools = set(given.values()) - {"mask"} == {"k"} and not structure.has_layers_of_attention(definition)
+    if pools and _pools_by_a_vector(definition, text):
+        return ["additive_attention"]
     named = re.search(
         r"bahdanau|luong|additive|multiplicative|bilinear|[\"']general[\"']", definition.text, re.IGNORECASE
     )
@@ -188,6 +238,15 @@ def _scores(definition: Definition, text: str) -> list[str]:
         squashes or joined or (named is not None and re.search("bahd|addi", named[0], re.IGNORECASE))
     )
     return ["additive_attention"] if additive else ["multiplicative_attention"]
+
+
+def _pools_by_a_vector(definition: Definition, text: str) -> bool:
+    """Whether a class without heads compares its one input with a vector: tanh(W x + b) · v, as for classifying texts."""
+    made = [one for one in definition.layers.values() if one in ("Linear", "Parameter")]
+    has_heads = "H" in [vocabulary.size_in(one.name, text) for one in definition.build]
+    has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(", text) is not None
+    squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
+    return 2 <= len(made) <= 3 and has_vector and squashes and not has_heads and "softmax" in definition.text.lower()
 
 
 def _is_whole(definition: Definition) -> bool:

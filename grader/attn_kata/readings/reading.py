@@ -35,6 +35,7 @@
     off           attributes that are set to False                       off=flash
     conventions   what it does otherwise than the contract               conventions=relu
     residual      whether the input is added to the output               residual=yes
+    no_output     whether its output layer is missing by mistake         no_output=yes
     one_group     whether it has one key-value head only                 one_group=yes
     one_head      whether it has one head only                           one_head=yes
     one_length    whether it is built anew for each length               one_length=yes
@@ -237,6 +238,7 @@ class Reading:
     table_call: Pairs = ()
     positions: str = "any"
     pairs: str = "neighbours"
+    no_output: bool = False
     sure: bool = False
 
     def layer(self, role: str) -> Layer:
@@ -268,6 +270,12 @@ class Reading:
         given = [value for _, value in self.call]
         is_learned = self.kata.endswith("_attention")  # a rotation takes q and k, and no values
         return self.is_class and is_learned and "k" in given and "v" not in given and not self.returns_weights
+
+    @property
+    def without_query(self) -> bool:
+        """Whether the code of a learned score takes keys and no query: what it compares them with is a vector of its own."""
+        given = [value for _, value in self.call]
+        return self.keys_are_values and bool(self.v.weight) and "q" not in given and not self.q.weight
 
     @property
     def sizes(self) -> Pairs:
@@ -370,6 +378,7 @@ def _value(key: str, text: str) -> dict[str, object]:
         "one_group",
         "one_head",
         "one_length",
+        "no_output",
         "one_sample",
         "by_token",
         "even",

@@ -27,5 +27,5 @@ def write(page: Page, reading: dict[str, Any]) -> None:
             (f"Others that may be meant: {', '.join(map(one_line, reading['candidates']))} (--class NAME)", "dim")
         )
     example = next((flag for flag in reading["flags"] if flag.startswith(("fused=", "mask=", "q="))), None)
-    example = example or next((flag for flag in reading["flags"] if flag.startswith("dims=")), "q=PARAMETER")
+    example = example or next((flag for flag in reading["flags"] if flag.startswith(("dims=", "k="))), "q=PARAMETER")
     page.line((f"Override with --read, for instance --read {shlex.quote(one_line(example))}", "dim"))

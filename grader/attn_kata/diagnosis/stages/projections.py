@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+import torch
 from torch import Tensor
 
 from attn_kata.diagnosis.pipeline import Stage, State
@@ -70,6 +71,20 @@ def samples_as_tokens(state: State) -> None:
 def all_tokens_together(state: State) -> None:
     """All leading dimensions folded into time, (B * T, D): tokens attend to those of other samples and heads."""
     state.q, state.k, state.v = (part.reshape(-1, part.shape[-1]) for part in (state.q, state.k, state.v))
+
+
+def samples_side_by_side(state: State) -> None:
+    """All tokens of `x` (B, T, E) as those of one sample, (1, B * T, E). No mask fits them, so all keys are kept."""
+    state.samples = state.x.shape[0]
+    state.x = state.context = state.x.reshape(1, -1, state.x.shape[-1])
+    tokens = state.x.shape[1]
+    if getattr(state, "keep", None) is not None:
+        state.keep = torch.ones(1, 1, tokens, tokens, dtype=torch.bool)
+
+
+def samples_apart(state: State) -> None:
+    """Undo `samples_side_by_side` at the output."""
+    state.out = state.out.reshape(state.samples, -1, state.out.shape[-1])
 
 
 def context_across_the_batch(stage: Stage) -> Stage:

@@ -290,7 +290,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("out = out.transpose(0, 1)")
     if reading.order in CHANNELS_FIRST:
         lines.append(f"out = out{'.flatten(2)' * (reading.order == 'image')}.transpose(1, 2)")
-    if "o" in contract.layers and not reading.o.weight and not contract.is_block:
+    if "o" in contract.layers and not reading.o.weight and not contract.is_block and not reading.no_output:
         if reading.q.layout == "wide":  # of each head the columns that the contract's has
             name = contract.layers["o"].name
             lines.append(f"out = out.unflatten(-1, (H, -1))[..., : self.{name}.in_features // H].flatten(-2)")
@@ -325,7 +325,19 @@ def _scored(reading: Reading) -> list[str]:
     lines = ["values = v"]
     if reading.order == "time":
         lines += ["k, v = k.transpose(0, 1).contiguous(), v.transpose(0, 1).contiguous()"]
-        lines += ["q = q.transpose(0, 1).contiguous()"] * (reading.query == "(B, T, E)")
+        lines += ["q = q.transpose(0, 1).contiguous()"] * (reading.query == "(B, T, E)" and not reading.without_query)
+    if reading.without_query:  # the same for every query, with a gradient of 0
+        lines += [
+            f"out = {called}",
+            "if not isinstance(out, _torch.Tensor):",
+            "    return out",
+            *["out = self.batch_first(out, k)"] * (reading.order == "time" and reading.returns_weights),
+            "if out.numel() != len(values) * out.shape[-1] and out.shape[-1:] != (1,):",
+            "    raise ValueError(f'it returned {tuple(out.shape)} for a sequence')",
+            "out = out.reshape(len(values), 1, -1)",
+            *["out = out @ values"] * reading.returns_weights,
+        ]
+        return [*lines, "return out.expand(-1, q.shape[1], -1) + 0 * q.sum(-1, keepdim=True)"]
     each = {
         "(B, E)": "q.unbind(1)",
         "(B, 1, E)": "q.split(1, 1)",

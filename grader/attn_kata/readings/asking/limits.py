@@ -137,7 +137,12 @@ class Limits:
 
     @property
     def zeroed(self) -> frozenset[str]:
-        """The contract's parameters that the code does not have, which are 0: biases of matrices that are no layers."""
+        """The contract's parameters that the code does not have, which are 0: biases of matrices that are no layers.
+
+        And the layer of the query, where keys are compared with a vector alone.
+        """
+        if self.reading.without_query:
+            return frozenset((f"{self.contract.layers['q'].name}.weight",))
         if not self.contract.bias:
             return frozenset()
         layers = {role: one.name for role, one in self.contract.layers.items() if role in ROLES}
@@ -170,7 +175,7 @@ class Limits:
         if not reading.is_class or self.contract.rotation:
             return frozenset()
         if self.contract.is_block:  # a block whose heads' results are joined, and go through no layer
-            lacks = bool(reading.q.weight) and not reading.o.weight
+            lacks = bool(reading.q.weight) and not reading.o.weight and not reading.no_output
             return frozenset(f"{layers['o'].name}.{part}" for part in ("weight", "bias")) if lacks else frozenset()
         if self.contract.has_score:
             lacking = ["k"] * (not reading.k.weight)

@@ -101,7 +101,13 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             yield replace(common, build=_in_order(definition, whole), globals=others)
         of_one_width = [[(name, "E" if value == "C" else value) for name, value in whole]] * contract.is_cross
         of_one_width += [[(name, "D" if value == "I" else value) for name, value in whole]] * contract.has_own_sizes
-        for other in (*_otherwise(whole, of_one_head="ModuleList" in text), *_with_words(whole, text), *of_one_width):
+        defaults = _without_widths_that_may_be_none(whole, definition)
+        for other in (
+            *_otherwise(whole, of_one_head="ModuleList" in text),
+            *_with_words(whole, text),
+            *of_one_width,
+            *defaults,
+        ):
             yield replace(common, build=_in_order(definition, other))
 
 
@@ -219,6 +225,18 @@ def _is_read_at_module_level(name: str, definition: Definition) -> bool:
     return False
 
 
+def _without_widths_that_may_be_none(
+    pairs: list[tuple[str, str]], definition: Definition
+) -> Iterator[list[tuple[str, str]]]:
+    """The same without the sizes of which None is the default, which may be something else than one size: three, a shape."""
+    may_be_none = {one.name for one in definition.build if one.default == "None"}
+    others = [
+        (name, value) for name, value in pairs if name not in may_be_none or value not in ("E", "H", "D", "C", "I")
+    ]
+    if others != pairs:
+        yield others
+
+
 def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[list[tuple[str, str]]]:
     """Sizes of q, k and v may be those of one head, or of all heads; input and output may change places.
 
@@ -279,6 +297,6 @@ def _off(reach: list[Definition]) -> tuple[str, ...]:
     """Attributes that choose a ready-made attention where there is one."""
     text = "\n".join(one.text for one in reach)
     names = dict.fromkeys(
-        re.findall(r"self\.(\w*(?:flash|sdpa|fused_att|efficient_att)\w*)\s*(?::\s*\w+\s*)?=(?!=)", text)
+        re.findall(r"self\.(\w*(?:flash|sdpa|fused_att|efficient_att|optimi[sz]ed)\w*)\s*(?::\s*\w+\s*)?=(?!=)", text)
     )
     return tuple(name for name in names if re.search(rf"\bif\s[^\n]*self\.{name}\b(?!\()", text))

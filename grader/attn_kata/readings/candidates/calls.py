@@ -17,9 +17,10 @@ _A_WEIGHT = re.compile(r"^[wW]_?[qkvoQKVO]\w*$|^[qkvo]_?(?:weights?|w|mat(?:rix)
 def fits(definition: Definition, contract: Contract) -> bool:
     """Whether a definition can be an attempt at the kata, by its parameters and calls."""
     if contract.has_score:
-        given = scores.inputs(definition).values()
+        given = set(scores.inputs(definition).values())
         works = bool(definition.layers) or "softmax" in definition.text
-        return definition.is_class and works and {"q", "k"} <= set(given)
+        compares = {"q", "k"} <= given or ("v" in contract.layers and scores.pools(definition))
+        return definition.is_class and works and compares
     inputs = roles.call_inputs(definition)
     if contract.takes_qkv and not {"k", "v"} <= set(inputs.values()):
         return False
@@ -166,7 +167,7 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "None"))
             elif about != "0" or parameter.default is None:
                 pairs.append((name, about))
-        elif parameter.default == "True" and re.search(r"flash|sdpa|fused|efficient", name.lower()):
+        elif parameter.default == "True" and re.search(r"flash|sdpa|fused|efficient|optimi[sz]ed", name.lower()):
             pairs.append((name, "False"))  # another path, which calls what is ready-made
         elif ("p" not in contract.inputs and _is_callers_dropout(parameter, definition)) or (
             "drop" in name.lower() and re.search(r"Module|Dropout", parameter.annotation) and parameter.default is None

@@ -55,9 +55,16 @@ def inputs(definition: Definition) -> dict[str, str]:
         plain = re.sub(r"^(?:p|proj|projected)_", "", name.lower())
         if plain != name.lower() and plain in found:
             found |= {name: "k", plain: "v"}
+    if [role for role in found.values() if role != "mask"] in (["q"], ["v"]):  # what it pools
+        found = {name: role if role == "mask" else "k" for name, role in found.items()}
     if "k" not in found.values():  # (query, values): what is mixed is also what is compared
         found = {name: "k" if role == "v" else role for name, role in found.items()}
     return found
+
+
+def pools(definition: Definition) -> bool:
+    """Whether it takes keys alone, and compares them with a vector of its own: tanh(W k + b) · v (Yang et al., 2016)."""
+    return set(inputs(definition).values()) - {"mask"} == {"k"}
 
 
 def _passed_as(definition: Definition) -> dict[str, str]:
@@ -142,6 +149,8 @@ def ways(reading: Reading, definition: Definition) -> list[Reading]:
     asks = "|".join(re.escape(name) for name, role in inputs(definition).items() if role == "q")
     if re.search(rf"\b(?:{asks})\.squeeze\((?:dim\s*=\s*)?1\)", definition.text):  # (B, E) would go through unchanged
         queries = tuple(sorted(ONE_QUERY, key=lambda query: query != "(B, 1, E)"))
+    if pools(definition):
+        return [replace(reading, order=order) for order in orders]
     given = [reading]
     if definition.before:  # keys that were given before are most often those of the values, too
         given.append(replace(reading, call=tuple((name, "k" if role == "v" else role) for name, role in reading.call)))
@@ -197,6 +206,13 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
         shape = weights[vector]
         layout = "vector" if len(shape) == 1 else "columns" if shape[1] == 1 else "rows"
         v = _layer(vector, shapes, layout)
+        if pools(definition):
+            stored = ("rows",) if matrices and matrices[0].endswith(".weight") else ("columns", "rows")
+            keys = [_layer(matrices[0], shapes, way) for way in stored] if len(matrices) == 1 else []
+            keys = [replace(k, bias=k.bias or loose) for k in keys]
+            build = tuple((name, "C" if value == "I" else value) for name, value in reading.build)
+            found += [with_flags(replace(reading, build=build), {"k": k, "v": v}) for k in keys]
+            continue
         if not matrices and len(vectors) == 1 and _SIDES.search(definition.text):  # for query and key side by side
             whole = replace(v, layout="score")
             both = {"q": whole, "k": whole, "v": whole, "arrangement": "beside"}

@@ -75,6 +75,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
             return True
         if own_exceptions.lacks_in_torch(raised.text):
             return True
+        if own_exceptions.lacks_parentheses(raised.text, structure.line(raised.frames[-1][0])):
+            return True
         lacks = own_exceptions.LACKS.search(raised.text)
         # A name of a tensor, misspelt. What is no tensor's at all was meant for another input.
         if lacks is not None and lacks[1] == "Tensor":

@@ -11,7 +11,7 @@ from attn_kata.readings.candidates import building, calls, dropouts, layouts, po
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading, with_flags
-from attn_kata.readings.searching import certain, construction, doubts, masked_search, returned, second_tries
+from attn_kata.readings.searching import certain, construction, masked_search, returned, second_tries
 from attn_kata.readings.searching.behaviour import Ranked, answers, fits, mistakes, partly
 from attn_kata.readings.searching.construction import OF_MASKS
 from attn_kata.readings.searching.mask_forms import MaskForms
@@ -164,7 +164,7 @@ class DefinitionSearch:
         silent = ranked.answers and not masked.answers and "mask" not in self.given
         known = 0 < ranked.mistakes <= MOST_MISTAKES
         if silent and (known or (ranked.mistakes and not self._raises_by_itself(masked))):
-            self.masked_raises = f"{doubts.RAISES_WITH_MASK}{self.search.why([masked.reading], self.search.masked)}"
+            self.masked_raises = f"{advice.RAISES_WITH_MASK}{self.search.why([masked.reading], self.search.masked)}"
             if known and self._raises_by_itself(masked):  # a mistake too, which is not to be forgotten with the mask
                 self.said += (f"Its mask is left out: {self.masked_raises}",)
             return ranked

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from attn_kata.diagnosis.outcomes import tensors
+from attn_kata.readings import advice
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.behaviour import Ranked, partly
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from attn_kata.readings.searching.definition_search import DefinitionSearch
 
 RAISES = "every call that was tried raises"
-RAISES_WITH_MASK = "every call that was tried with a mask raises"
 
 _SIZES = ("E", "H", "D", "C", "I", "V")
 
@@ -54,7 +54,7 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
         if certain.returns_nothing(one.definition) or certain.raises(ranked.reading, one.search, one.definition):
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
-        return f"{RAISES_WITH_MASK if masked else RAISES}{why}"
+        return f"{advice.RAISES_WITH_MASK if masked else RAISES}{why}"
     if one.masked_raises and ranked.reading.mask == "none":
         return one.masked_raises
     roles = () if one.contract.has_score else ("q", "k", "v")

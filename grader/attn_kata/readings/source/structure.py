@@ -185,6 +185,11 @@ def is_model(one: Definition) -> bool:
     return named or embeds or not _RECURRENT.isdisjoint(one.layers.values())
 
 
+def is_named_attention(one: Definition) -> bool:
+    """Whether the name of a definition says that it is an attention."""
+    return re.search(r"att[en]|head|mhs?a|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
+
+
 def stands_alone(part: Definition, whole: Definition) -> bool:
     """Whether a part is an attention without what uses it: the whole inherits from it, or only hands on what it gives."""
     inherits = re.search(rf"^class {re.escape(whole.name)}\([^)]*\b{re.escape(part.name)}\b", whole.text, re.MULTILINE)
@@ -244,7 +249,7 @@ def attention_like(structure: Structure) -> list[Definition]:
             r"(?i)softmax|\.exp\(|scaled_dot_product|MultiheadAttention|sigmoid|@|matmul|einsum|bmm|energ", whole
         ):
             continue
-        named = re.search(r"att[en]|head|mhs?a|sdpa|qkv|注意", one.name, re.IGNORECASE) is not None
+        named = is_named_attention(one)
         if not named and not has_layers_of_attention(one) and "softmax" not in without_log_softmax(one.text).lower():
             continue
         score = 4 * named + min(own, 4) - 6 * is_model(one)

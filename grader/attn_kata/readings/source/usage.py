@@ -18,6 +18,64 @@ def is_given_another_length(definition: Definition, structure: Structure) -> boo
     return any(_crosses(call) for other in structure.definitions for call in _calls(definition, other, structure))
 
 
+def adds_it_as_it_is(definition: Definition, structure: Structure) -> str:
+    """The class of the source that adds what it returns straight to something, with no layer between; "" without one.
+
+    Every class that uses it must do so, as a layer of another one may be the output layer: BertSelfOutput.
+    """
+    found = {other.name: _calls_in(definition, other, structure) for other in structure.definitions}
+    used = {name: (tree, calls) for name, (tree, calls) in found.items() if calls}
+    straight = all(_is_added(call, tree) for tree, calls in used.values() for call in calls)
+    return next(iter(used), "") if straight else ""
+
+
+_CHANGES_NO_WIDTH = re.compile(
+    r"drop|norm|ln_?\d*$|identity", re.IGNORECASE
+)  # what may stand between, as no output layer does
+
+
+def _is_added(node: ast.AST, tree: ast.Module) -> bool:
+    """Whether every use of this value is in a sum, also by way of a name, a place of a tuple, a norm or a dropout."""
+    above = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    parent = above.get(node)
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, ast.Add)
+    if isinstance(parent, ast.AugAssign):
+        return isinstance(parent.op, ast.Add)
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return _is_added(parent, tree)
+    if isinstance(parent, ast.Call) and node in parent.args:
+        name = ast.unparse(parent.func).rpartition(".")[2]
+        return _CHANGES_NO_WIDTH.search(name) is not None and _is_added(parent, tree)
+    if not isinstance(parent, ast.Assign):
+        return False
+    target = parent.targets[0]
+    first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
+    around = parent
+    while around is not None and not isinstance(around, ast.FunctionDef):
+        around = above.get(around)  # type: ignore[assignment]
+    if not isinstance(first, ast.Name) or around is None:
+        return False
+    after = [
+        one
+        for one in ast.walk(around)
+        if isinstance(one, ast.Name)
+        and one.id == first.id
+        and isinstance(one.ctx, ast.Load)
+        and one.lineno > parent.lineno
+    ]
+    again = [
+        one.lineno
+        for one in ast.walk(around)
+        if isinstance(one, ast.Name)
+        and one.id == first.id
+        and isinstance(one.ctx, ast.Store)
+        and one.lineno > parent.lineno
+    ]
+    uses = [one for one in after if not again or one.lineno <= min(again)]
+    return bool(uses) and all(_is_added(one, tree) for one in uses)
+
+
 def is_given_size_of_head(parameter: str, definition: Definition, structure: Structure) -> bool:
     """Whether a class of the source builds it with the size of one head for it: `MultiHead(heads, dim // heads)`."""
     for other in structure.definitions:
@@ -50,8 +108,13 @@ def _is_size_of_head(value: ast.expr, local: dict[str, ast.expr]) -> bool:
 
 def _calls(definition: Definition, other: Definition, structure: Structure) -> list[ast.Call]:
     """The calls of modules of this definition in another class, with the names that were given to their arguments at first."""
+    return _calls_in(definition, other, structure)[1]
+
+
+def _calls_in(definition: Definition, other: Definition, structure: Structure) -> tuple[ast.Module, list[ast.Call]]:
+    """The same, with the tree that they are in."""
     if not other.is_class or other is definition:
-        return []
+        return ast.Module(body=[], type_ignores=[]), []
     held = {name for name, made in other.layers.items() if made == definition.name}
     held |= {one.name for one in other.build if re.search(rf"\b{re.escape(definition.name)}\b", one.annotation)}
     if not _has_another(definition, structure):  # DecoderLayer(size, self_attn, src_attn), which is given nothing else
@@ -60,7 +123,7 @@ def _calls(definition: Definition, other: Definition, structure: Structure) -> l
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
             _Renamed(dict(_renamed(function))).visit(function)
-    return [
+    return tree, [
         one
         for one in ast.walk(tree)
         if isinstance(one, ast.Call)

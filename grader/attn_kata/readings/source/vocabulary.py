@@ -55,7 +55,7 @@ _SIZES: dict[str, str] = {
     "False": "causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary "
-    "inference isinference",
+    "inference isinference optimized optimised",
     "None": "device dtype normlayer mask layerid layeridx layer layernum rope rotary scale qkscale",
     "sqrt(D)": "temperature temp sqrtdk sqrtd sqrtheaddim",
     "1/sqrt(D)": "invsqrtdk invsqrtd invsqrtheaddim invsqrtdim invscale rsqrtdk rsqrtheaddim",
@@ -272,9 +272,9 @@ def size_in(name: str, text: str) -> str | None:
             else "D"
         )
     if plain(name) in _SCALES:
-        if re.search(rf"/\s*{own}", text):
+        if re.search(rf"(?:/=?|\.div_?\()\s*{own}", text):
             return "sqrt(D)"
-        return "1/sqrt(D)" if re.search(rf"\*\s*{own}|{own}\s*\*", text) else symbol
+        return "1/sqrt(D)" if re.search(rf"(?:\*=?|\.mul_?\()\s*{own}|{own}\s*\*", text) else symbol
     return symbol
 
 
