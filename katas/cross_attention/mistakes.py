@@ -150,7 +150,12 @@ PIPELINES = (
                 {"normalise": s.softmax_over_lead},
             ),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
-            *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
+            *variants(
+                "softmax.missing",
+                {"normalise": s.softmax_missing},
+                {"normalise": s.softmax_missing_unmasked},
+                {"normalise": s.softmax_if_masked},
+            ),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *WEIGHTS,
             *OUTPUTS,

@@ -215,7 +215,12 @@ PIPELINES = (
             ),
             *variants("softmax.query_axis", {"normalise": s.softmax_over_queries}),
             *variants("softmax.head_axis", {"normalise": s.softmax_over_heads}, {"normalise": s.softmax_over(0)}),
-            *variants("softmax.missing", {"normalise": s.softmax_missing}, {"normalise": s.softmax_missing_unmasked}),
+            *variants(
+                "softmax.missing",
+                {"normalise": s.softmax_missing},
+                {"normalise": s.softmax_missing_unmasked},
+                {"normalise": s.softmax_if_masked},
+            ),
             *variants("softmax.sigmoid", {"normalise": s.softmax_sigmoid}),
             *variants("softmax.flattened", {"normalise": s.softmax_over_everything}),
             *WEIGHTS,

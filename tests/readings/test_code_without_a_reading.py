@@ -111,6 +111,12 @@ class GatedAttention(nn.Module):
 """
 
 
+def test_a_dropout_that_is_told_to_train_always_drops_in_eval(shared_engine: Engine) -> None:
+    text = GATED.replace("(weights @ three)", "(torch.dropout(weights, 0.1, train=True) @ three)")
+    assert told(graded(shared_engine, text)) == {"dropout.always"}
+    assert not told(graded(shared_engine, text.replace("train=True", "train=self.training")))
+
+
 def test_a_dropout_of_a_function_may_be_told_the_mode_by_its_caller(shared_engine: Engine) -> None:
     of_class = DROPS.replace("drop(weights, self.p if self.training else 0.0)", "F.dropout(weights, self.p)")
 

@@ -51,6 +51,14 @@ def test_a_convention_is_read_and_said_and_other_mistakes_are_seen(mistake, shar
     assert "scale.missing" in [one.id for found in reports[1].diagnosis for one in found.mistakes]
 
 
+def test_how_many_times_as_wide_an_mlp_is_may_have_to_be_given(shared_engine):
+    text = BLOCK.replace("mlp_dim):", "forward_expansion):").replace("mlp_dim", "forward_expansion * width")
+    report = shared_engine.grade("transformer_block", (HEAD + ATTEND + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert any("forward_expansion=2" in flag for flag in report.reading["flags"])
+
+
 def test_a_block_that_gives_no_mask_is_not_meant_to_be_causal(shared_engine):
     text = ATTEND + BLOCK.replace("self.attend(self.norm1(x))", "self.attend(self.norm1(x), mask=None)")
     report = shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)

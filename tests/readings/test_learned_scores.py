@@ -6,6 +6,8 @@ import pytest
 from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_kinds import HEAD
 
+from attn_kata.readings import inference
+
 # The context goes on, beside the query, through a layer and tanh (Luong et al., 2015): the weights are what can be compared.
 CONTEXT_GOES_ON = """
 class Attention(nn.Module):
@@ -222,3 +224,57 @@ def test_an_input_whose_name_says_nothing_takes_the_place_that_the_others_leave(
     assert right.reading is not None
     assert "inputs=k,hidden=q" in str(right.reading["flags"])
     assert told(wrong) == {"softmax.head_axis"}
+
+
+SCALED = """
+class DotProductAttention(nn.Module):
+    def forward(self, query, keys, mask=None):
+        scores = torch.bmm(query, keys.transpose(1, 2)) / math.sqrt(query.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(mask.unsqueeze(1) == 0, -1e9)
+        return torch.bmm(F.softmax(scores, dim=-1), keys)
+"""
+SCALED_WITH_A_LAYER = """
+class LuongAttention(nn.Module):
+    def __init__(self, dec_dim, enc_dim):
+        super().__init__()
+        self.W = nn.Linear(enc_dim, dec_dim, bias=False)
+        self.scale = 1.0 / math.sqrt(dec_dim)
+
+    def forward(self, decoder_hidden, encoder_outputs):
+        scores = torch.bmm(self.W(encoder_outputs), decoder_hidden.unsqueeze(2)).squeeze(2) * self.scale
+        weights = F.softmax(scores, dim=-1)
+        return torch.bmm(weights.unsqueeze(1), encoder_outputs).squeeze(1), weights
+"""
+
+
+@pytest.mark.parametrize("text", [SCALED, SCALED_WITH_A_LAYER])
+def test_a_score_that_is_scaled_is_a_convention_that_is_said(text, shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "multiplicative_attention", text, "dim=-1)", "dim=-2)")
+
+    assert inference.kata_of((HEAD + text).encode())[0] == "multiplicative_attention"
+    assert any("this is scale.unwanted" in note for note in right.reading["notes"])
+    assert told(wrong) in ({"softmax.query_axis"}, {"softmax.head_axis"})
+
+
+NAMES_BY_A_LETTER = """
+class Attention(nn.Module):
+    def __init__(self, input_size, hidden_size):
+        super().__init__()
+        self.linear1, self.linear2 = nn.Linear(hidden_size, input_size), nn.Linear(hidden_size, input_size)
+        self.linear3 = nn.Linear(input_size, 1)
+
+    def forward(self, out_e, hidden_d):
+        hidden_d = hidden_d.repeat(out_e.shape[0], 1, 1)
+        weights = torch.softmax(self.linear3(torch.tanh(self.linear1(hidden_d) + self.linear2(out_e))), dim=0)
+        return torch.einsum("sne,snh->enh", weights, out_e), weights
+"""
+
+
+def test_states_of_an_encoder_and_a_decoder_by_a_letter(shared_engine):
+    report = shared_engine.grade(
+        "additive_attention", (HEAD + NAMES_BY_A_LETTER).encode(), attempt="mine.py", reads=True
+    )
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert "call=out_e=k,hidden_d=q" in report.reading["flags"]

@@ -249,6 +249,112 @@ def test_what_words_say_of_a_mask_with_a_number_for_each_meaning(words, meaning)
     assert masks.documented(f"def attend(q, k, v, mask):\n    {words}\n", "mask") == meaning
 
 
+# Counts its tiles of keys by a number that it must be told, and writes its result in place.
+TILES = """
+def tiled_attention_forward(query, key, value, Br: int, Bc: int):
+    assert query.ndim == 3, "(B, N, d)"
+    out = torch.zeros(*query.shape[:2], value.shape[-1], dtype=query.dtype)
+    total = torch.zeros(*query.shape[:2], 1, dtype=query.dtype)
+    top = torch.full_like(total, float("-inf"))
+    for i in range(0, query.shape[1], Br):
+        for j in range(0, key.shape[1], Bc):
+            scores = query[:, i : i + Br] @ key[:, j : j + Bc].mT / query.shape[-1] ** 0.5
+            highest = torch.maximum(top[:, i : i + Br], scores.amax(-1, keepdim=True))
+            weights, before = torch.exp(scores - highest), torch.exp(top[:, i : i + Br] - highest)
+            joined = before * out[:, i : i + Br] + weights @ value[:, j : j + Bc]
+            total[:, i : i + Br] = before * total[:, i : i + Br] + weights.sum(-1, keepdim=True)
+            top[:, i : i + Br], out[:, i : i + Br] = highest, joined
+    return out / total
+"""
+BY_HAND = """
+
+def tiled_attention_backward(grad, query, key, value, Br: int, Bc: int):
+    return grad, grad, grad
+"""
+
+
+def test_what_autograd_cannot_go_through_is_no_verdict_beside_a_backward_by_hand(shared_engine):
+    by_hand, alone = (
+        shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (TILES + BY_HAND, TILES)
+    )
+
+    assert by_hand.passed, by_hand.ungraded_because
+    assert any("The file has a backward of its own" in note for note in by_hand.reading["notes"])
+    assert "call=query=q,key=k,value=v,Br=2,Bc=2" in by_hand.reading["flags"]
+    assert {mistake.id for one in alone.diagnosis for mistake in one.mistakes} == {"gradient.in_place"}
+
+
+# Another path of the code calls what is ready-made; one is chosen by name.
+OPTIMIZED = """
+class DotProduct(nn.Module):
+    def __init__(self, optimized=True):
+        super().__init__()
+        self.optimized = optimized
+
+    def forward(self, queries, keys, values):
+        if self.optimized:
+            return F.scaled_dot_product_attention(queries, keys, values)
+        return torch.softmax(queries @ keys.mT / queries.shape[-1] ** 0.5, dim=-1) @ values
+
+
+class Other(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(embed_dim, 1, batch_first=True)
+
+    def forward(self, query, key, value):
+        return self.attention(query, key, value)
+"""
+
+
+def test_a_path_that_is_not_ready_made_is_taken(shared_engine):
+    report = shared_engine.grade("sdpa", (HEAD + OPTIMIZED).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert report.reading["entry"] == "DotProduct"
+
+
+def test_a_ready_made_attention_in_the_place_of_what_could_not_be_read_is_no_verdict(shared_engine):
+    unread = OPTIMIZED.replace("self.optimized = optimized", "self.optimized = open('missing.txt').read()")
+    report = shared_engine.grade("sdpa", (HEAD + unread).encode(), attempt="mine.py", reads=True)
+    named = shared_engine.grade("sdpa", (HEAD + unread).encode(), attempt="mine.py", reads=True, flags=("entry=Other",))
+
+    assert report.outcome == "ungraded"
+    assert named.outcome == "failed"
+
+
+SCALE_IN_PLACE = """
+class DotProduct(nn.Module):
+    def forward(self, q, k, v, scale=None, attn_mask=None):
+        scores = torch.bmm(q, k.transpose(1, 2))
+        if scale:
+            scores *= scale
+        if attn_mask is not None:
+            scores = scores.masked_fill(attn_mask, -1e9)
+        return torch.bmm(torch.softmax(scores, dim=2), v)
+"""
+
+
+def test_a_scale_of_the_call_may_be_applied_in_place(shared_engine):
+    report = shared_engine.grade("sdpa", (HEAD + SCALE_IN_PLACE).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert any("scale=1/sqrt(D)" in flag for flag in report.reading["flags"])
+
+
+def test_a_width_of_which_none_is_the_default_may_be_more_than_one_size(shared_engine):
+    text = ATTEND.replace("def __init__(self, width, n_heads):", "def __init__(self, width, n_heads, input_dim=None):")
+    text = text.replace(
+        "        super().__init__()\n",
+        "        super().__init__()\n        a, b = (1, 2) if input_dim is None else input_dim\n",
+        1,
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+
+
 NAMES_OF_THE_CONTRACT = """
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, n_heads=4, return_scores=False):

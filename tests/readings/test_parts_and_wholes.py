@@ -72,6 +72,42 @@ def test_the_attention_in_a_wrapper_that_cannot_be_built_is_graded_and_said_to_b
     assert "(scale.missing)" in wrong.stdout
 
 
+NEEDS_ANOTHER_FILE = """
+from models.coders import Encoder
+
+
+class ForecastAttention(nn.Module):
+    def __init__(self, input_size, hidden_size):
+        super().__init__()
+        self.encoder = Encoder(input_size, hidden_size)
+        self.attention = Score(hidden_size)
+
+    def forward(self, x):
+        outputs, state = self.encoder(x)
+        return self.attention(state, outputs)
+
+
+class Score(nn.Module):
+    def __init__(self, hidden_size):
+        super().__init__()
+        self.w1, self.w2 = nn.Linear(hidden_size, hidden_size), nn.Linear(hidden_size, hidden_size)
+        self.v = nn.Linear(hidden_size, 1)
+
+    def forward(self, query, keys):
+        scores = self.v(torch.tanh(self.w1(query)[:, None] + self.w2(keys)))
+        return (torch.softmax(scores, dim=1) * keys).sum(dim=1)
+"""
+
+
+def test_a_part_of_what_makes_a_layer_of_another_file_is_graded_as_its_own_kata(tmp_path):
+    right = grade(tmp_path, NEEDS_ANOTHER_FILE)
+    wrong = grade(tmp_path, NEEDS_ANOTHER_FILE.replace("dim=1) * keys", "dim=0) * keys"))
+
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert "Only its part Score is graded, as additive_attention" in right.stderr
+    assert wrong.returncode == 1
+
+
 def test_the_attention_in_a_model_that_cannot_be_built_is_graded_as_its_own_kata(tmp_path):
     right = grade(tmp_path, QUERY_ATTEND + OF_THREE)
     wrong = grade(tmp_path, QUERY_ATTEND.replace("dim=-1", "dim=-2") + OF_THREE)

@@ -152,6 +152,8 @@ def test_the_role_of_a_layer_by_its_name(name, role):
             None,
         ),
         ("bias: True keeps the biases\n    mask: True hides a key", "hide"),
+        ("Core building block of a model:\n    1. attention with a mask\n    2. add and norm", None),
+        ("What the block has:\n    1. hiding by a mask", None),
         ("mask: all values set to 1 will\n        be excluded from the attention", "hide"),
     ],
 )

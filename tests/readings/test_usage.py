@@ -128,6 +128,29 @@ def test_a_mask_whose_promised_shape_does_not_fit_the_heads_is_said(words, added
     assert any("mask.broadcast" in note for note in report.reading["notes"]) == is_said
 
 
+@pytest.mark.parametrize(
+    ("words", "is_said"), [("# mask: (batch, Tq, Tk)", True), ("# mask: (batch, 1, Tq, Tk)", False)]
+)
+def test_a_shape_in_a_comment_beside_the_mask_counts_too(words, is_said, shared_engine):
+    text = OF_ANY_LENGTH.replace("if mask is not None:", f"if mask is not None:  {words}")
+    report = shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert any("mask.broadcast" in note for note in report.reading["notes"]) == is_said
+
+
+@pytest.mark.parametrize("kata", ["qkv_attention"])
+def test_a_softmax_under_the_condition_of_the_mask_is_named(kata, shared_engine):
+    text = OF_ANY_LENGTH.replace("        weights = torch.softmax(scores, dim=-1)\n", "        weights = scores\n")
+    text = text.replace(
+        "scores = scores.masked_fill(mask == 0, -1e9)",
+        "scores = scores.masked_fill(mask == 0, -1e9)\n            scores = torch.softmax(scores, dim=-1)",
+    )
+    report = shared_engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"softmax.missing"}
+
+
 def test_an_input_that_is_called_hidden_is_x_and_no_mask(shared_engine):
     text = OF_ANY_LENGTH.replace("query, key, value, mask=None", "hidden, attention_mask=None")
     for name in ("query", "key", "value"):

@@ -55,7 +55,8 @@ class Gradings:
     def _else_meant(self, report: Report) -> Report:
         """Where no reading was found, the report of another definition, or of a method alone."""
         slug = self.target.kata.slug
-        for kata, name, why in self.reading.others(self.source, slug, why=report.ungraded_because or ""):
+        others = self.reading.others(self.source, slug, why=report.ungraded_because or "")
+        for kata, name, why in (*self._as_its_own_kata(report), *others):
             other = self.graded(kata, (f"entry={name}",), seconds=MOST_SECONDS)
             # The same code as another kata, which has no mask that the first one lacked.
             less_near = name == self.reading.meant(self.source, slug) and not self.reading.has_more_masks(kata, slug)
@@ -67,6 +68,16 @@ class Gradings:
                 warn(why)
                 return other
         return report
+
+    def _as_its_own_kata(self, report: Report) -> list[tuple[str, str, str]]:
+        """What was read in the place of something unread, as the kata that it looks like by itself."""
+        if report.outcome != "ungraded" or report.reading is None or self.reading.flags:
+            return []
+        entry = report.reading["entry"]
+        own = inference.kata_of(self.source, entry)
+        if own is None or own[0] == report.kata or entry == self.reading.meant(self.source, report.kata):
+            return []
+        return [(own[0], entry, f"Only its part {entry} is graded, as {own[0]}.")]
 
     def _around(self, report: Report) -> Report:
         """The report of a block that is wrong around an attention that is right; else what is said of the blocks."""

@@ -111,7 +111,8 @@ class ReadingOptions:
                 else "It could not be read so."
             )
             found |= {kata: (kata, name, f"{other} {said}")} if name not in parts else {}
-        lacks = advice.NOT_IMPORTED in why
+        unset = advice.unset_name(why)
+        lacks = advice.NOT_IMPORTED in why or unset in syntax.of_source(source).imports
         because = "needs an import that is not installed" if lacks else "could not be read"
         found |= {
             kata: (kata, name, f"{meant} {because}. Only its part {name} is graded, as {kata}.")

@@ -24,6 +24,12 @@ _MASKED_GRADIENTS, _NAN_GRADIENT = "gradients_with_mask", re.compile(r"grad\[.*\
 _EMPTY_ROWS_LEFT_OUT = "left out under this reading: hidden queries have no key left; this is reported, not graded"
 _OF_GRADIENTS = re.compile(r"@torch\.(?:no_grad|inference_mode)\b")
 _GRADIENTS_LEFT_OUT = "left out under this reading: the code is for inference, and computes no gradients"
+_BACKWARD = re.compile(r"^[ \t]*def \w*backward\w*\(", re.MULTILINE)
+_BY_HAND_LEFT_OUT = "left out under this reading: the file has a backward of its own"
+_BY_HAND = (
+    "It writes into tensors that autograd needs (gradient.in_place). The file has a backward of its own, so this is not "
+    "graded"
+)
 _EMPTY_ROWS = (
     "With padding, its gradients are NaN: its mask leaves padded queries without a key. The contract does not test this"
 )
@@ -100,7 +106,17 @@ def _without_empty_rows(read: Read, failures: dict[str, PropertyFailed]) -> Read
 
 
 def _without_gradients(read: Read, failures: dict[str, PropertyFailed]) -> Read:
-    """Code that keeps keys from call to call is for inference, where it may say that it needs no gradients."""
+    """Code that keeps keys from call to call is for inference, where it may say that it needs no gradients.
+
+    And a function beside which the file has a backward of its own need not be one that autograd can go through.
+    """
+    in_place = {
+        name: one for name, one in failures.items() if name.startswith("gradients") and IN_PLACE.search(one.message)
+    }
+    is_function = not read.chosen.reading.is_class
+    if in_place and is_function and _BACKWARD.search(read.source.text.decode("utf-8", "replace")):
+        left_out = read.left_out | dict.fromkeys(in_place, _BY_HAND_LEFT_OUT)
+        return replace(read, left_out=left_out, notes=(*read.notes, _BY_HAND))
     if not read.chosen.reading.caches or not _OF_GRADIENTS.search(read.text):
         return read
     left_out = {name: _GRADIENTS_LEFT_OUT for name in failures if name.startswith("gradients")}

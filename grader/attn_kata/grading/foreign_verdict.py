@@ -75,6 +75,8 @@ def _explains(read: Read, diagnosed: Diagnosed) -> bool:
     """
     ids = [mistake.id for one in diagnosed.diagnoses for mistake in one.mistakes]
     of_a_guess = read.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
+    # What it returns is its own, and only where nothing was explained no part of it was taken.
+    of_a_guess |= set(ids) == {"output.tuple"}
     # That it wants float32 says nothing of numbers that nothing explains in float32 either.
     of_a_guess |= bool(read.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
     # An exception may come of how it was read; whether it is the code's own is looked at apart.

@@ -73,3 +73,9 @@ _ADVICE = tuple(
 def on(tried: str) -> str:
     """What to do after what was tried, in a sentence without a full stop."""
     return next((advice for words, advice in _ADVICE if words.search(tried)), SAY)
+
+
+def unset_name(why: str) -> str:
+    """The name that nothing has set, where that is why code could not be read; else ""."""
+    found = re.search(r"raises NameError: name '(\w+)' is not defined", why)
+    return "" if found is None else found[1]

@@ -209,7 +209,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
     # Without the lines of the first weights.
     text = re.sub(r"(?m)^\s*(?:self\.)?(?:std\w*|bound|scale_init|init\w*)\s*=.*$|^.*\binit\.\w+\(.*$", "", text)
     crosses = {"q", "k"} <= set(given.values()) and not re.search(
-        r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b|math\.sqrt", text
+        r"num_?heads|n_?heads?\b|nhead|heads?_?(?:count|num)|self\.heads?\b", text
     )
     crosses = crosses and "H" not in [vocabulary.size_in(one.name, text) for one in definition.build]
     pools = set(given.values()) - {"mask"} == {"k"} and not structure.has_layers_of_attention(definition)
@@ -232,6 +232,8 @@ def _scores(definition: Definition, text: str) -> list[str]:
         and sorted(set(given.values()) - {"mask"}) == ["k", "q"]
     )
     joined = has_vector and re.search(r"\bcat\(", text) is not None  # a query and a key side by side
+    scaled = re.search(r"math\.sqrt", text) is not None and named is None and len(made) != 1
+    crosses = crosses and not scaled
     if not crosses or not (named or squashes or alone or joined):
         return []
     additive = has_vector and (
@@ -256,9 +258,9 @@ def _is_whole(definition: Definition) -> bool:
 
 
 def _is_plain_product(definition: Definition, text: str) -> bool:
-    """Whether a class without parameters mixes keys by their products with a query: Luong's dot."""
+    """Whether a class without parameters mixes keys by their products with a query: Luong's dot, also scaled."""
     takes_two = sorted(set(scores.inputs(definition).values()) - {"mask"}) == ["k", "q"]
-    return takes_two and "softmax" in text and re.search(r"sqrt|\*\*|scale|temperature", text) is None
+    return takes_two and "softmax" in text
 
 
 # A view of something with a number of heads, its arguments in one line or several: `q.contiguous().view(B, T, self.heads, -1)`.

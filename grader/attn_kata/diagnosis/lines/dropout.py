@@ -91,9 +91,13 @@ def ready_made_without_a_mode(program: Program) -> list[ast.Call]:
 
 
 def functional_without_a_mode(program: Program) -> list[ast.Call]:
-    """The calls of torch's functional dropout that drop in eval() too, as nothing tells them the mode: F.dropout(x, p)."""
+    """The calls of torch's functional dropout that drop in eval() too: F.dropout(x, p), and torch.dropout(x, p, train=True)."""
     found = []
     for call in program.calls():
+        if callee(call) == "dropout" and ast.unparse(call.func) == "torch.dropout":
+            mode = keyword(call, "train") or _third(call)
+            found += [call] if isinstance(mode, ast.Constant) and mode.value is True else []
+            continue
         around, rate = program.function(call), keyword(call, "p") or (call.args[1] if len(call.args) > 1 else None)
         of_torch = (
             isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).rpartition(".")[2] in _FUNCTIONAL

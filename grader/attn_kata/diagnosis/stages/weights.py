@@ -78,6 +78,11 @@ def softmax_missing_unmasked(state: State) -> None:
     state.weights = state.scores
 
 
+def softmax_if_masked(state: State) -> None:
+    """Softmax where there is a mask, and else the scores as they are: the softmax stands inside of `if mask is not None`."""
+    state.weights = state.scores if state.keep is None else state.scores.softmax(dim=-1)
+
+
 def softmax_sigmoid(state: State) -> None:
     """Sigmoid instead of softmax."""
     state.weights = state.scores.sigmoid()

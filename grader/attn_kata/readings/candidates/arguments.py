@@ -38,7 +38,7 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         if parameter.default is not None:
             return None
         return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
-    if symbol in ("sqrt(D)", "1/sqrt(D)") and parameter.default is not None:
+    if symbol in ("sqrt(D)", "1/sqrt(D)", "2") and parameter.default is not None:
         return None
     if symbol == "True" and "bias" in parameter.name.lower() and not _is_bias_of_a_layer(parameter.name, text):
         return None  # of parameters of its own, which the contract's layers do not have

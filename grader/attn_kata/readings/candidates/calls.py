@@ -200,9 +200,18 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             if contract.returns and vocabulary.plain(name) in vocabulary.WEIGHTS_FLAGS:
                 pairs.append((name, "True"))
                 continue
+            if not contract.is_module and _is_size_of_a_tile(parameter):
+                pairs.append((name, "2"))
+                continue
             is_nothing = "drop" in name or name == "p" or re.match("resid|skip|shortcut", name) is not None
             pairs.append((name, "False" if is_flag else "0.0" if is_nothing else "None"))
     return tuple(pairs)
+
+
+def _is_size_of_a_tile(parameter: Parameter) -> bool:
+    """Whether a function must be told how many queries or keys it takes at a time: Br, block_size, tile."""
+    named = re.search(r"(?i)block|tile|chunk", parameter.name) or re.fullmatch(r"[bB]_?[rcqkRCQKmnMN]", parameter.name)
+    return parameter.default is None and named is not None and parameter.annotation in ("", "int")
 
 
 def _switches_mask(parameter: Parameter, definition: Definition) -> bool:

@@ -42,10 +42,10 @@ _SHAPE = re.compile(
 _RESULT = re.compile(
     r"(?<!equal )(?<!equals )\bto (?:be )?(?:0|zero)\b"
 )  # "masked weights are set to 0": a weight, no flag
-# "1) attention" counts the parts of a block, which is no word for hiding then.
+# "1) attention" and "1. attention" count the parts of a block, which is no word for hiding then.
 _PARTS = re.compile(
-    r"\b\d+\)|\b(?:encoder|decoder|transformer|attention|residual|feed[- ]?forward|mlp|ffn|each|this|one|first|second)"
-    r"[ -]blocks?\b"
+    r"^\s*\d+\.(?=\s)|\b\d+\)|\b(?:encoder|decoder|transformer|attention|residual|feed[- ]?forward|mlp|ffn|building|each"
+    r"|this|one|first|second)[ -]blocks?\b"
 )
 # A sentence of a docstring that goes on in the next line, and no line about another parameter.
 _GOES_ON = re.compile(r"(?<=[\w,`)])[ \t]*\n[ \t]*(?=[a-z(`])(?![`*]*\w+[`*]*\s*(?:\([^()\n]*\))?\s*:)")
@@ -117,7 +117,7 @@ def documented_for_samples(text: str, name: str) -> str | None:
     """The shape (B, Tq, Tk), without heads, that the words beside `forward` say of a mask, as they say it; or None."""
     forward = text.rpartition("def forward(")[2]
     for line in re.findall(
-        rf"^\s*(?::param\s+)?{re.escape(name)}\b\s*(?:\([^)\n]*\)\s*)?[:：].*$", forward, re.MULTILINE
+        rf"(?:^\s*(?::param\s+)?|#\s*){re.escape(name)}\b\s*(?:\([^)\n]*\)\s*)?[:：].*$", forward, re.MULTILINE
     ):
         shape = _OF_SAMPLES.search(line)
         if shape is not None:

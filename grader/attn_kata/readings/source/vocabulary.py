@@ -56,6 +56,9 @@ _SIZES: dict[str, str] = {
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary "
     "inference isinference optimized optimised",
+    # How many times as wide as x an mlp is.
+    "2": "forwardexpansion expansion expansionfactor expansionratio mlpratio mlpmult mlpexpansion ffmult ffnmult ffratio "
+    "ffnratio ffexpansion ffnexpansion feedforwardexpansion feedforwardmult hiddenmult widenfactor wideningfactor fwdexpansion",
     "None": "device dtype normlayer mask layerid layeridx layer layernum rope rotary scale qkscale",
     "sqrt(D)": "temperature temp sqrtdk sqrtd sqrtheaddim",
     "1/sqrt(D)": "invsqrtdk invsqrtd invsqrtheaddim invsqrtdim invscale rsqrtdk rsqrtheaddim",
