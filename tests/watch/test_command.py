@@ -201,6 +201,46 @@ def test_without_a_terminal_it_prints_lines(folder, environment, ready):
     assert "\x1b" not in first + "".join(rest)
 
 
+METHOD = """
+import torch
+from torch import nn
+
+
+class Captioner(nn.Module):
+    def __init__(self, vocabulary, width):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+
+    def attend(self, state, features):
+        weights = torch.softmax(torch.bmm(features, state.unsqueeze(2)).squeeze(2), dim=1)
+        return torch.bmm(weights.unsqueeze(1), features).squeeze(1)
+"""
+
+
+def test_a_method_that_tells_the_kata_is_watched_alone(folder, environment, ready):
+    file = folder / "mine.py"
+    file.write_text(METHOD, "utf-8")
+    process = subprocess.Popen(
+        ready.face("watch", "mine.py"),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    right = process.stdout.readline()
+    save(file, METHOD.replace("dim=1)", "dim=0)"))
+    wrong = process.stdout.readline()
+    while wrong and "FAILED" not in wrong:
+        wrong = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(15) == 143
+    assert right.startswith("RIGHT, AS READ  multiplicative_attention")
+    assert "FAILED" in wrong
+
+
 def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder, environment, monkeypatch, ready):
     """Half typed in between, and a new meaning of its mask, which no word settles. None of it passes the kata."""
     file, right = folder / "mine.py", PIECE.read_text("utf-8")

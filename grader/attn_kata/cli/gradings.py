@@ -16,6 +16,7 @@ from attn_kata.report.model import Report
 from attn_kata.workspace import Attempt
 
 Graded = Callable[..., Report]  # of a kata, flags, and properties where not all are asked
+MOST_SECONDS = 10.0  # for what may be meant where the first could not be read
 
 
 @dataclass(kw_only=True)
@@ -97,6 +98,3 @@ class Gradings:
         told_by = self.target.told_by if told_by is None else told_by
         self.target = replace(self.target, kata=catalog.find(kata), told_by=told_by)
         self.options = f"--kata {kata} --class {name}"
-
-
-MOST_SECONDS = 10.0  # for what may be meant where the first could not be read

@@ -96,7 +96,7 @@ class ReadingOptions:
         """Other definitions of the source that may be meant where this kata could read none: kata, name, and a sentence.
 
         Those that the unread one uses only where `why` it is unread is an import, or where they are whole without it: a part
-        that is right says nothing of the whole, and is said to be one.
+        that is right says nothing of the whole, and is said to be one. Then the methods that may be an attention by themselves.
         """
         if self.strict or self.flags or advice.UNREAD not in why:
             return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import click
 
@@ -45,17 +46,17 @@ def command(attempt: str | None, kata: str | None, seed: int, reading: ReadingOp
             "attn-kata watch needs a file: standard input is read only once.", next_step="attn-kata watch FILE"
         )
     target.source()  # it says now what is wrong with the file
+    flags = reading.flags
     if target.told_by:
         warn(target.told_by)
-        entry = next(
-            (name for slug, name, _ in inference.katas_of(target.source().code) if slug == target.kata.slug), ""
-        )
+        source = target.source().code
+        entry = next((name for slug, name, _ in inference.katas_of(source) if slug == target.kata.slug), "")
+        if not entry and not flags:  # a method told the kata, and is watched alone
+            flags = tuple(f"entry={name}" for _, name, _ in itertools.islice(inference.methods_of(source), 1))
         for _, name in reading.blocks_around(target.source().code, entry):
             warn(f"{name}, which uses it, is not watched: --class {name} watches it.")
     with engine.kept() as warm:
-        make = functools.partial(
-            loop.Loop, target, warm, history, seed=seed, flags=reading.flags, reads=not reading.strict
-        )
+        make = functools.partial(loop.Loop, target, warm, history, seed=seed, flags=flags, reads=not reading.strict)
         if terminal.is_terminal():
             loop.on_screen(make, color=color())
         else:

@@ -98,32 +98,28 @@ class Read:
             self.source.text, self.source.structure, self.source.contract, self.chosen.reading
         )
         found = description.described(self.chosen, self.source.contract, by_contract=by_contract)
-        assumed = self.source.structure.assumed
-        definition = self.source.structure.find(self.chosen.reading.entry)
-        reads = (
-            set()
-            if definition is None
-            else {name for one in self.source.structure.reach(definition) for name in one.reads}
-        )
-        without = [_NO_IMPORTS.format(names=", ".join(assumed))] if assumed else []
-        assumed_here = [
-            *(name for name, _ in self.chosen.reading.globals),
-            *(name for name in _PROCESSOR if name in reads),
-        ]
-        nowhere = [name for name in assumed_here if name in self.source.structure.unset]
-        without += [_SET_NOWHERE.format(names=", ".join(nowhere))] if nowhere else []
-        without += [_SURE] * self.chosen.reading.sure
-        function = self.chosen.reading.entry.removesuffix(held_weights.SUFFIX)
-        if function != self.chosen.reading.entry and self.source.structure.find(function) is not None:
-            without.append(_HELD.format(function=function, module=self.chosen.reading.entry))
-        without += unread.stand_ins(self.source.structure, self.chosen.reading.entry)
         if self.source.method:
             found["entry"] = self.source.method
             found["flags"] = [
                 f"entry={self.source.method}" if one.startswith("entry=") else one for one in found["flags"]
             ]
-            without.append(_METHOD_ALONE.format(method=self.source.method, whole=self.chosen.reading.entry))
-        return {**found, "notes": [*found["notes"], *without, *self.notes]}
+        return {**found, "notes": [*found["notes"], *self._said_of_the_source(), *self.notes]}
+
+    def _said_of_the_source(self) -> list[str]:
+        """What stands for names that the source does not set, and what is written around a function or a method."""
+        source, reading = self.source, self.chosen.reading
+        structure, definition = source.structure, source.structure.find(reading.entry)
+        said = [_NO_IMPORTS.format(names=", ".join(structure.assumed))] if structure.assumed else []
+        reads = {name for one in structure.reach(definition) for name in one.reads} if definition is not None else set()
+        given = [*(name for name, _ in reading.globals), *(name for name in _PROCESSOR if name in reads)]
+        nowhere = [name for name in given if name in structure.unset]
+        said += [_SET_NOWHERE.format(names=", ".join(nowhere))] if nowhere else []
+        said += [_SURE] * reading.sure
+        function = reading.entry.removesuffix(held_weights.SUFFIX)
+        if definition is not None and function != reading.entry and structure.find(function) is not None:
+            said.append(_HELD.format(function=function, module=reading.entry))
+        said += unread.stand_ins(structure, reading.entry)
+        return said + [_METHOD_ALONE.format(method=source.method, whole=reading.entry)] * bool(source.method)
 
     @property
     def code(self) -> bytes:

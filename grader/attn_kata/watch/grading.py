@@ -170,10 +170,11 @@ class Grader:
 
 def _interface(source: bytes, flags: tuple[str, ...]) -> object:
     """How what is read is built and called, and what it returns; None where it is not there."""
-    from attn_kata.readings.source import syntax
+    from attn_kata.readings.source import methods, syntax
 
     names = dict(flag.split("=", 1) for flag in flags)
-    found = syntax.of_source(source).find(names.get("entry", ""))
+    source, entry = methods.taken(source, names.get("entry", ""))
+    found = syntax.of_source(source).find(entry)
     return None if found is None else (found.build, found.call, found.returned)
 
 
