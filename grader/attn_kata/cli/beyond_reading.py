@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from attn_kata.cli.output import warn
-from attn_kata.readings import advice, inference
+from attn_kata.readings import advice, further
 from attn_kata.readings.candidates import caching
 from attn_kata.report.model import Report
 
@@ -60,7 +60,7 @@ def beside(report: Report, source: bytes, graded: Graded) -> Report:
     if report.outcome != "passed" or report.reading is None:
         return report
     entry, notes = report.reading["entry"], []
-    for slug, name in inference.beside(source, entry)[:_MOST_BESIDE]:
+    for slug, name in further.beside(source, entry)[:_MOST_BESIDE]:
         other = graded(slug, (f"entry={name}",))
         ids = [mistake.id for one in other.diagnosis[:1] for mistake in one.mistakes]
         if other.outcome == "passed":
@@ -75,7 +75,7 @@ def without_output(whole: Report, source: bytes, graded: Graded) -> Report:
     """The report of right code; failed, where its heads are joined and added as they are: then no layer is elsewhere."""
     if whole.outcome != "passed" or whole.reading is None:
         return whole
-    flags, adds = inference.without_output(source, whole.reading)
+    flags, adds = further.without_output(source, whole.reading)
     lacking = graded(whole.kata, flags) if flags else whole
     named = {mistake.id for one in lacking.diagnosis for mistake in one.mistakes}
     if lacking.outcome != "failed" or _NO_OUTPUT not in named:
@@ -86,7 +86,7 @@ def without_output(whole: Report, source: bytes, graded: Graded) -> Report:
 
 def _with_mask(whole: Report, entry: str, graded: Graded) -> Report:
     assert whole.reading is not None
-    found = inference.with_mask(whole.reading)
+    found = further.with_mask(whole.reading)
     if found is None:
         return whole
     masked = graded(*found)
@@ -105,7 +105,7 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
     Only the values are asked, as everything else has been asked of whole sequences.
     """
     assert whole.reading is not None
-    flags = inference.through_cache(source, whole.reading)
+    flags = further.through_cache(source, whole.reading)
     if not flags:
         return whole
     turns = any(flag.startswith(("unturned=", "angles=")) for flag in whole.reading["flags"])
@@ -118,7 +118,7 @@ def _with_cache(whole: Report, source: bytes, graded: Graded) -> Report:
     several = f"{alike}. {untried} not tried"
     # Which of several new tokens see which is otherwise for the caller to say.
     if "causal=yes" in whole.reading["flags"]:
-        chunks = graded(whole.kata, inference.through_cache(source, whole.reading, _CHUNKS), (_VALUES,))
+        chunks = graded(whole.kata, further.through_cache(source, whole.reading, _CHUNKS), (_VALUES,))
         if chunks.outcome == "passed":  # a text of an even length ends with one token
             calls = f"with {_CHUNKS} new tokens in a call and with one"
             return _noted(whole, _CACHE, f"With its cache, {calls}, it gives the same{unturned}")

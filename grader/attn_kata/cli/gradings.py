@@ -11,7 +11,7 @@ from attn_kata import catalog
 from attn_kata.cli import beyond_reading
 from attn_kata.cli.output import warn
 from attn_kata.cli.reading_options import ReadingOptions
-from attn_kata.readings import inference
+from attn_kata.readings import further, inference
 from attn_kata.report.model import Report
 from attn_kata.workspace import Attempt
 
@@ -61,7 +61,7 @@ class Gradings:
             other = self.graded(kata, (f"entry={name}",), seconds=MOST_SECONDS)
             # The same code as another kata, which has no mask that the first one lacked.
             less_near = name == self.reading.meant(self.source, slug) and not self.reading.has_more_masks(kata, slug)
-            if other.outcome == "passed" and not inference.is_all_of(self.source, name):
+            if other.outcome == "passed" and not further.is_all_of(self.source, name):
                 said = f"{name} is right, as {kata} (--kata {kata} --class {name} shows it). What uses it is not graded"
                 report = replace(report, notes=[*report.notes, said])
             elif other.outcome == "passed" or (other.was_tested and other.says_why and not less_near):

@@ -14,7 +14,7 @@ import click
 from attn_kata import catalog, resources
 from attn_kata.errors import UsageError, why
 from attn_kata.files import printable
-from attn_kata.readings import advice, contract, fitting, inference, origin
+from attn_kata.readings import advice, contract, fitting, further, inference, origin
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.reading import HELP, MASKS, Reading, parse, with_flags
 from attn_kata.readings.source import methods, syntax
@@ -102,7 +102,7 @@ class ReadingOptions:
             return []
         every = list(inference.katas_of(source))
         meant = self.meant(source, slug)
-        parts = inference.parts_of(source, meant)
+        parts = further.parts_of(source, meant)
         found: dict[str, tuple[str, str, str]] = {}
         for kata, name, said in reversed(every):
             other = (
@@ -137,7 +137,7 @@ class ReadingOptions:
 
     def blocks_around(self, source: bytes, entry: str) -> list[tuple[str, str]]:
         """The transformer blocks of the source that use this attention: kata and name."""
-        return [] if self.strict or self.flags else inference.blocks_around(source, entry)[:MOST_OTHERS]
+        return [] if self.strict or self.flags else further.blocks_around(source, entry)[:MOST_OTHERS]
 
     def check(self, kata: Kata) -> None:
         """Raises UsageError where the kata takes its contract only and is to be read, or where a flag does not fit it."""

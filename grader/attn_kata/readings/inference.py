@@ -6,14 +6,12 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from attn_kata import catalog
 from attn_kata.readings import contract
 from attn_kata.readings.candidates import (
     blocks,
     builders,
-    caching,
     calls,
     head_counts,
     padding_builders,
@@ -21,117 +19,11 @@ from attn_kata.readings.candidates import (
     rotations,
     scores,
 )
-from attn_kata.readings.reading import Reading, parse, with_flags
-from attn_kata.readings.source import methods, structure, syntax, usage, vocabulary
+from attn_kata.readings.source import methods, structure, syntax, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
 
-_BLOCK = "transformer_block"
-_SETTLED = ("processor", "full_precision", "one_sample", "one_length", "even", "float32", "alike")
-_WITH_HEADS = "mha"  # which takes code of one head, and any mask
-
-
-def blocks_around(source: bytes, attention: str) -> list[tuple[str, str]]:
-    """The blocks of the source that use this attention: for each the kata that grades it, and its name."""
-    return [(_BLOCK, name) for name in blocks.around(syntax.of_source(source), attention)]
-
-
-def with_mask(described: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
-    """The kata that grades code with its mask, and the flags, where it was read as one head of a kata that has no mask.
-
-    `described` is the `reading` of a report. None where the code takes no mask, or the kata has one.
-    """
-    known = contract.of_kata(catalog.find(described["kata"]).folder)
-    untried = any(one.startswith("its mask is not tried") for one in described["departures"])
-    if known is None or not untried or not known.is_self or known.has_heads or known.place_of_mask is not None:
-        return None
-    return _WITH_HEADS, (f"entry={described['entry']}",)
-
-
-def without_output(source: bytes, described: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    """The flags that read code as one whose output layer is missing, and the class that says so; () where it may be elsewhere.
-
-    Several heads that are joined and go through no layer are a mistake where a class of the file adds them to its input as they
-    are, or where the code is such a class.
-    """
-    found = syntax.of_source(source)
-    definition = found.find(described["entry"])
-    known = contract.of_kata(catalog.find(described["kata"]).folder)
-    read = parse(tuple(described["flags"]))
-    if definition is None or known is None or not definition.is_class or "o" not in known.layers or "o" in read:
-        return (), ""
-    sizes = [value for key in ("build", "globals", "constants") for _, value in read.get(key, ())]  # type: ignore[attr-defined]
-    if "H" not in sizes or "one_head" in read or "residual" in read or "no_output" in read:
-        return (), ""
-    adds = definition.name if known.is_block else usage.adds_it_as_it_is(definition, found)
-    return ((*described["flags"], "no_output=yes"), adds) if adds else ((), "")
-
-
-def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> tuple[str, ...]:
-    """The flags that read code with its cache, for one token after the other, beside the reading of whole sequences.
-
-    `chunks`: how many tokens a call gets after that of the first token, in the place of one.
-
-    `described` is the `reading` of a report. Without flags where the code has no cache, or one that is called in a way that is
-    not known.
-    """
-    found = syntax.of_source(source)
-    definition = found.find(described["entry"])
-    known = contract.of_kata(catalog.find(described["kata"]).folder)
-    read = parse(tuple(described["flags"]))
-    if definition is None or known is None or not definition.is_class or not known.is_module or not known.is_self:
-        return ()
-    if known.is_block or set(read) & {"by_token", "needs_mask", "order", "one_sample", "one_length", "dims", "before"}:
-        return ()
-    reading = with_flags(Reading(kata=known.kata, entry=definition.name, is_class=True), read)
-    call = caching.call_of(definition, reading.call)
-    if call is None:
-        return ()
-    parameter = next((name for name, value in call if value == caching.HANDED_BACK), "")
-    first = caching.made_first(parameter, definition, found) if parameter else ("", ())
-    if first is None:
-        return ()
-    whole = replace(
-        reading,
-        by_token=True,
-        call=call,
-        build=caching.build_of(definition, reading.build),
-        chunks=chunks,
-        cache=first[0],
-        cache_build=first[1],
-        caches=caching.kept(definition),
-        causal=not known.causal,
-        mask="none",
-        mask_type="bool",
-        shape="any",
-    )
-    flags = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
-    settled = [f"{name}=no" for name in _SETTLED if name not in read]  # by the reading of whole sequences
-    return (*flags, "order=batch", "dims=0", *settled)
-
-
-def beside(source: bytes, entry: str) -> list[tuple[str, str]]:
-    """The other attentions of a source, kata and name: none that this one uses, nor one that uses it."""
-    found = syntax.of_source(source)
-    read = found.find(entry)
-    if read is None:
-        return []
-    used = {one.name for one in found.reach(read)}
-    others: dict[str, str] = {}
-    for slug, name, _ in katas_of(source):
-        other = found.find(name)
-        apart = other is not None and other.is_class == read.is_class and read not in found.reach(other)
-        if apart and name not in used and slug != _BLOCK:
-            others.setdefault(name, slug)
-    return [(slug, name) for name, slug in others.items()]
-
-
-def parts_of(source: bytes, name: str) -> dict[str, bool]:
-    """The definitions of the source that this one uses: for each, whether it is an attention without it, too."""
-    found = syntax.of_source(source)
-    whole = found.find(name)
-    if whole is None:
-        return {}
-    return {one.name: structure.stands_alone(one, whole) for one in found.reach(whole) if one is not whole}
+BLOCK = "transformer_block"
+WITH_HEADS = "mha"  # which takes code of one head, and any mask
 
 
 def kata_of(source: bytes, name: str | None = None) -> tuple[str, str] | None:
@@ -161,7 +53,7 @@ def katas_of(source: bytes, name: str | None = None) -> Iterator[tuple[str, str,
     less_near: list[tuple[str, str, str]] = []
     for definition in every:
         near = []
-        for slug in [_BLOCK] if definition in whole else _nearest(definition, found):
+        for slug in [BLOCK] if definition in whole else _nearest(definition, found):
             known = contract.of_kata(catalog.find(slug).folder) if slug in catalog.slugs() else None
             if known is not None and calls.fits(definition, known):
                 kind = "class" if definition.is_class else "function"
@@ -189,18 +81,6 @@ def methods_of(source: bytes) -> Iterator[tuple[str, str, str]]:
     """The same for each method that may be an attention by itself."""
     for name in methods.of(source):
         yield from itertools.islice(katas_of(source, name), 1)
-
-
-def is_all_of(source: bytes, name: str) -> bool:
-    """Whether what is right says that its attention is: not of a method, where its class has layers for q and k around it.
-
-    Of a decoder, or of a class that is named otherwise, such a method is all of the attention.
-    """
-    whole = syntax.of_source(source).find(name.partition(".")[0]) if methods.alone(source, name) is not None else None
-    if whole is None:
-        return True
-    named = structure.is_named_attention(whole) and not structure.is_model(whole)
-    return not named and not structure.has_layers_of_attention(whole)
 
 
 def _scores(definition: Definition, text: str) -> list[str]:
