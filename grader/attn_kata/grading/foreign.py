@@ -20,7 +20,8 @@ from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.failures import AttemptDied
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import contract, description, origin, reader
+from attn_kata.readings import contract, description, origin, reader, their_names
+from attn_kata.readings import left_out as left_out_of
 from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.contract import Contract
@@ -125,7 +126,7 @@ class Read:
     def code(self) -> bytes:
         """The source as the diagnosis looks for lines in it."""
         source = self.source
-        return description.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
+        return their_names.by_contract_names(source.text, self.chosen.reading, source.contract, source.structure)
 
     @property
     def text(self) -> str:
@@ -149,7 +150,7 @@ class Read:
         lines = self.source.text.decode("utf-8", "replace").splitlines()
 
         def say(text: str) -> str:
-            return description.in_their_names(text, self.chosen.reading, self.source.contract)
+            return their_names.in_their_names(text, self.chosen.reading, self.source.contract)
 
         def line(number: int | None) -> str | None:
             return lines[number - 1].strip() if number and number <= len(lines) else None
@@ -258,7 +259,7 @@ def read(
     if also is not None and takes_mask:
         masked_tests = foreign_tests.of_kata(source.folder.parent / also.kata)
         tests = [*tests, *foreign_tests.with_mask(masked_tests, also.properties, tests)]
-    left_out = description.left_out(chosen.reading, source.contract, limits)
+    left_out = left_out_of.of_reading(chosen.reading, source.contract, limits)
     one_feature = all(one.one_feature for one in limits.conventions)
     as_wide = limits.has_one_width or (source.contract.has_score and bool(limits.as_they_are))
     tests = foreign_tests.possible(tests, chosen.reading, one_feature=one_feature, as_wide=as_wide)

@@ -1,4 +1,4 @@
-"""A reading in words: the block that a report shows, what departs from the contract, and the code with the contract's names."""
+"""A reading in words: the block that a report shows, and what departs from the contract."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from attn_kata.readings.asking.limits import Limits
 from attn_kata.readings.candidates import positions, rotations
 from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.reading import ROLES, Layer, Reading
-from attn_kata.readings.source.structure import Structure
+from attn_kata.readings.reading import ROLES, Reading
 
 _OF_A_MODEL = re.compile(r"model|emb|hidden", re.IGNORECASE)
 MOST_TIES = 2  # that are shown
@@ -346,98 +345,3 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
     return found
-
-
-def left_out(reading: Reading, contract: Contract, limits: Limits) -> dict[str, str]:
-    """The properties that make no sense under the reading, each with the reason."""
-    narrow = (
-        not reading.builder
-        and reading.mask != "none"
-        and (reading.shape not in ("any", "(B, H, T, T)") or reading.mask == "lengths")
-    )
-    applies = {
-        "always": (True, "it is about the contract's own names and checks"),
-        "dropout": (contract.has_dropout and not reading.drops, "the code drops no weights"),
-        "attention": (reading.entry == reading.builder, "there is only a function that builds a mask"),
-        "builder": (bool(contract.builder) and not reading.builder, "there is no function that builds a mask"),
-        "mask": (reading.mask == "none", "the code takes no mask"),
-        "causal": (reading.causal, "the code always hides later keys"),
-        "output": (contract.is_block and bool(limits.as_they_are), "the code has no output layer"),
-        "narrow": (narrow, "the code takes masks of one shape only"),
-        "lengths": (reading.mask == "lengths", "the code takes lengths, not any mask"),
-        "dims": (bool(reading.dims), "it is asked with the usual dimensions only"),
-        "bias": (bool(limits.zeroed), "a layer has no bias"),
-        "weights": (limits.without_weights, "the code returns no weights of each head"),
-        "positions": (
-            contract.rotation and rotations.length_is_fixed(reading),
-            "nothing says how many positions its tables have",
-        ),
-        "values": (
-            reading.keys_are_values or bool(limits.as_they_are and not contract.has_score),
-            "the keys are the values"
-            if reading.keys_are_values
-            else "the code has no layer that the property could set",
-        ),
-        "query": (reading.without_query, "the code takes no query"),
-        "one_head": (reading.one_head, "the code has one head"),
-        "square": (reading.square, "the code needs as many queries as keys"),
-    }
-    found: dict[str, str] = {}
-    for kind, (holds, why) in applies.items():
-        for name in contract.left_out.get(kind, ()) if holds else ():
-            found.setdefault(name, f"left out under this reading: {why}")
-    for one in limits.conventions:
-        found |= dict.fromkeys(one.leaves_out, f"left out under this reading: {one.words}")
-    return found
-
-
-def by_contract_names(source: bytes, reading: Reading, contract: Contract, structure: Structure) -> bytes:
-    """The source for finding lines: only what the entry uses, with the contract's names of layers. The lines stay in place."""
-    definition = structure.find(reading.entry)
-    if definition is None:
-        return source
-    try:
-        text = source.decode("utf-8")
-    except UnicodeDecodeError:
-        return source
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    table = structure.find(reading.table) if reading.table else None
-    reach = {one.name for each in (definition, table) if each is not None for one in structure.reach(each)}
-    for one in structure.definitions:
-        first, last = one.lines
-        holds = any(one.name == name.rpartition(".")[0] for name in reach)  # of a static method the class
-        if one.name not in reach and not holds:
-            lines[first - 1 : last] = [""] * (last - first + 1)
-    text = "\n".join(lines)
-    for role, own in names(reading, contract).items():
-        attribute = _attribute(reading.layer(role))
-        if attribute:
-            text = re.sub(rf"(?<![\w.])self\.{re.escape(attribute)}\b", f"self.{own}", text)
-    used = [name for name in (reading.entry, reading.builder, reading.table) if name]
-    # What nothing uses counts as dead beside a helper with a name of a contract, such as causal_mask.
-    return "\n".join((text, *used)).encode()
-
-
-def in_their_names(text: str, reading: Reading, contract: Contract) -> str:
-    """A sentence of ours with the code's own names of layers."""
-    for role, own in names(reading, contract).items():
-        attribute = _attribute(reading.layer(role))
-        if attribute:
-            text = re.sub(rf"\b{own}\b", attribute, text)
-    return text
-
-
-def names(reading: Reading, contract: Contract) -> dict[str, str]:
-    """The contract's name of the layer of each role that has a layer of its own in the code."""
-    return {
-        role: contract.layers[role].name.rpartition(".")[2]
-        for role in ROLES
-        if role in contract.layers and reading.layer(role).weight and role not in reading.fused
-    }
-
-
-def _attribute(layer: Layer) -> str:
-    """The attribute by which the code calls a layer: `w_q` of `w_q.weight`, "" for one in a list."""
-    parts = layer.weight.removesuffix(".weight").split(".")
-    named = [part for part in parts if not part.isdecimal() and part != "*"]
-    return named[-1] if named and parts[-1] == named[-1] else ""
