@@ -117,6 +117,40 @@ def test_a_dropout_that_is_told_to_train_always_drops_in_eval(shared_engine: Eng
     assert not told(graded(shared_engine, text.replace("train=True", "train=self.training")))
 
 
+@pytest.mark.parametrize(
+    ("dropped", "is_wrong"),
+    [
+        ("nn.Dropout(0.1)(weights)", True),
+        ("drop(weights)", True),
+        ("nn.Dropout(0.0)(weights)", False),
+        ("nn.Dropout(0.1).train(self.training)(weights)", False),
+        ("self.kept(weights)", False),
+    ],
+)
+def test_a_dropout_that_is_made_in_the_call_drops_in_eval(shared_engine: Engine, dropped: str, is_wrong: bool) -> None:
+    text = GATED.replace("(weights @ three)", f"({dropped} @ three)")
+    text = text.replace(
+        "        weights =",
+        "        drop = nn.Dropout(p=0.1)\n        weights =" if "drop(w" in dropped else "        weights =",
+    )
+    text = text.replace(
+        "        self.heads = heads\n", "        self.heads = heads\n        self.kept = nn.Dropout(0.0)\n"
+    )
+
+    assert told(graded(shared_engine, text)) == ({"dropout.always"} if is_wrong else set())
+
+
+@pytest.mark.parametrize(("condition", "is_wrong"), [("", True), ("if self.last is None:\n            ", False)])
+def test_a_linear_layer_that_every_call_makes_is_named(shared_engine: Engine, condition: str, is_wrong: bool) -> None:
+    text = GATED.replace("        self.heads = heads\n", "        self.heads = heads\n        self.last = None\n")
+    text = text.replace(
+        "        return (torch", f"        {condition}self.last = nn.Linear(E, E)\n        return (torch"
+    )
+    text = text.replace("@ self.all[4]", "@ self.all[4] + 0 * self.last(x)")
+
+    assert told(graded(shared_engine, text)) == ({"module.rebuilt"} if is_wrong else set())
+
+
 def test_a_dropout_of_a_function_may_be_told_the_mode_by_its_caller(shared_engine: Engine) -> None:
     of_class = DROPS.replace("drop(weights, self.p if self.training else 0.0)", "F.dropout(weights, self.p)")
 

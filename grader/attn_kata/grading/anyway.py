@@ -65,6 +65,16 @@ _LINES = (
         of_classes=True,
     ),
     _Line(
+        id="dropout.always",
+        does="makes its dropout in the call, where it is always in train() mode, so it drops in eval() too",
+        find=lines.make_a_dropout_when_called,
+    ),
+    _Line(
+        id="module.rebuilt",
+        does="makes its linear layers in the call, so every call has new random weights that nothing can train",
+        find=lines.make_a_linear_layer_when_called,
+    ),
+    _Line(
         id="gradient.in_place",
         does="changes the result of a softmax in place, so backward raises, `{text}`",
         find=lines.change_softmax_in_place,

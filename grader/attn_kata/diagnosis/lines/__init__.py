@@ -104,6 +104,16 @@ def drop_without_a_mode(source: bytes, *, every: bool = False) -> list[int]:
     return _lines_of(dropout.functional_without_a_mode, source, every=every)
 
 
+def make_a_dropout_when_called(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` makes a dropout in a call and applies it: it is always in train() mode."""
+    return _lines_of(dropout.made_when_called, source, every=every)
+
+
+def make_a_linear_layer_when_called(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` makes a linear layer in every call."""
+    return _lines_of(modules.linear_made_when_called, source, every=every)
+
+
 def change_softmax_in_place(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` changes the result of a softmax in place."""
     return _lines_of(tensors.softmax_changed_in_place, source, every=every)

@@ -118,6 +118,23 @@ def functional_without_a_mode(program: Program) -> list[ast.Call]:
     return found
 
 
+def made_when_called(program: Program) -> list[ast.Call]:
+    """The dropouts that a call makes anew and applies, as nn.Dropout(p)(x): a new module is in train() mode."""
+    found = []
+    for call in program.calls():
+        around, parent = program.function(call), program.parents.get(call)
+        if callee(call) != "Dropout" or around is None or getattr(around, "name", "__init__") == "__init__":
+            continue
+        rate = call.args[0] if call.args else keyword(call, "p")
+        names = [one.id for one in getattr(parent, "targets", ()) if isinstance(one, ast.Name)]
+        called = [ast.unparse(one.func) for one in ast.walk(around) if isinstance(one, ast.Call)]
+        applied = (isinstance(parent, ast.Call) and parent.func is call) or any(name in called for name in names)
+        told = re.search(r"\btraining\b|\.(?:eval|train)\(", ast.unparse(around)) is not None
+        if applied and not told and not (rate is not None and number(rate) == 0):
+            found.append(call)
+    return found
+
+
 _FUNCTIONAL = ("F", "functional")
 
 

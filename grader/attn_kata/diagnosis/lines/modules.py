@@ -31,6 +31,20 @@ def made_when_called(program: Program) -> list[ast.Call]:
     ]
 
 
+def linear_made_when_called(program: Program) -> list[ast.Call]:
+    """The linear layers that every call makes anew, under no condition: with random weights that nothing can train."""
+    found = [call for call in made_when_called(program) if callee(call) == "Linear"]
+    return [call for call in found if not _under_a_condition(program, call)]
+
+
+def _under_a_condition(program: Program, node: ast.AST) -> bool:
+    while (above := program.parents.get(node)) is not None and not isinstance(above, ast.FunctionDef):
+        if isinstance(above, ast.If):
+            return True
+        node = above
+    return False
+
+
 def rebuilt(program: Program) -> int | None:
     """The first layer made outside __init__, if all such layers are in one function."""
     found = made_when_called(program)
