@@ -109,3 +109,19 @@ def test_a_method_of_a_tensor_without_its_parentheses_is_told_by_the_line(line, 
     raised = Raised(types=("AttributeError",), text=text, frames=((3, "forward"),))
 
     assert own_exceptions.mistake(raised, CODE, line) == named
+
+
+@pytest.mark.parametrize(
+    ("imports", "named"),
+    [
+        ("from ..utils import (GELU, LayerNorm)\n", None),
+        ("from .layers import GELU\n", None),
+        ("from torch.nn import GELU\n", "python.arguments"),
+        ("", "python.arguments"),
+    ],
+)
+def test_a_layer_of_another_file_may_take_what_stands_for_it_does_not(imports, named):
+    text = "GELU.__init__() got an unexpected keyword argument 'approx'"
+    raised = Raised(types=("TypeError",), text=text, frames=((3, "__init__"),))
+
+    assert own_exceptions.mistake(raised, imports + CODE) == named

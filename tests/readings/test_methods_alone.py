@@ -127,6 +127,26 @@ def test_the_adapter_has_only_what_is_graded(grade, tmp_path: Path) -> None:
     assert "words.txt" not in (tmp_path / "adapted.py").read_text("utf-8")
 
 
+def test_what_is_wrong_however_it_is_read_is_said_before_a_method_is_tried(grade) -> None:
+    shared = HEADS.replace(
+        "self.v_proj, self.out_proj = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)",
+        "self.v_proj, self.out_proj = nn.ModuleList([nn.Linear(d_model, d_model)] * 3), nn.Linear(d_model, d_model)",
+    )
+    done = grade(shared.replace("math.sqrt(q.shape[-1])", "q.shape[-1]"))
+
+    assert done.returncode == 1, done.stdout
+    assert "module.repeated" in done.stdout
+    assert "scale.no_sqrt" not in done.stdout
+
+
+def test_the_greatest_length_is_no_mask(grade) -> None:
+    text = HEADS.replace("def attend(self, q, k, v):", "def attend(self, q, k, v, max_seq_length):")
+    text = text.replace("dim=-1) @ v", "dim=-1) @ v[..., :max_seq_length, :]")
+    done = grade(text, "--class", "MultiHeadAttention.attend")
+
+    assert done.returncode == 0, done.stdout
+
+
 def test_what_raises_is_said_to_be_in_the_method(grade) -> None:
     raising = CLASSIFIER.replace("weights = F", "assert len(scores) > 99, 'few'\n        weights = F")
     done = grade(raising, "--class", "Classifier.attend")

@@ -57,6 +57,8 @@ class Gradings:
         """Where no reading was found, the report of another definition, or of a method alone."""
         slug = self.target.kata.slug
         others = self.reading.others(self.source, slug, why=report.ungraded_because or "")
+        if report.outcome != "ungraded":  # wrong however it is read: a method says no more
+            others = [one for one in others if "." not in one[1]]
         for kata, name, why in (*self._as_its_own_kata(report), *others):
             other = self.graded(kata, (f"entry={name}",), seconds=MOST_SECONDS)
             # The same code as another kata, which has no mask that the first one lacked.

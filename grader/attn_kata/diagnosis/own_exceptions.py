@@ -145,6 +145,18 @@ def hands_on(line: str) -> bool:
     return re.search(r"\(\s*\*\w+\s*,\s*\*\*\w+\s*\)", line) is not None
 
 
+_OF_A_CONSTRUCTOR = re.compile(r"^(\w+)\.__init__\(\) ")
+
+
+def is_of_a_stand_in(text: str, code: str) -> bool:
+    """Whether it is the constructor of a layer of another file that refuses its arguments: what stands for it may be other."""
+    found = _OF_A_CONSTRUCTOR.search(text)
+    name = re.escape(found[1]) if found is not None else ""
+    imported = rf"^[ \t]*from[ \t]+(\S+)[ \t]+import\b(?:[^\n(]*|[ \t]*\([^)]*)\b{name}\b"
+    module = re.search(imported, code, re.MULTILINE) if name else None
+    return module is not None and not module[1].startswith("torch")
+
+
 def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     """The id of the mistake that the exception is, or None. `code` is the attempt's, without comments; `line` raised it."""
     if not raised.frames or OF_AN_ADAPTER in raised.text:
@@ -169,7 +181,7 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     if SIZE_CALLED.search(text):
         return "python.size_called"
     of_a_call = OF_A_CALL.search(text) or OF_A_FRACTION.search(text)
-    if kind == "TypeError" and of_a_call and hands_on(line):
+    if kind == "TypeError" and of_a_call and (hands_on(line) or is_of_a_stand_in(text, code)):
         return None
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"

@@ -87,6 +87,9 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError" and own_exceptions.hands_on(structure.line(raised.frames[-1][0])):
         return False
+    made = re.match(r"(\w+)\.__init__\(\) ", raised.text)
+    if raised.types[0] == "TypeError" and made and not structure.imports.get(made[1], "torch").startswith("torch"):
+        return False  # what stands for a layer of another file may take other arguments
     if raised.types[0] == "TypeError":
         root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
         by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)

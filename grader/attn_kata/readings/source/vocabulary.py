@@ -210,6 +210,8 @@ def input_of(name: str) -> str | None:
     if re.search(r"(?:^|_)pos(?:_|$)|pos_?e(?:mb|nc)|position", name.lower()):
         return None  # what is added for the place of a token: query_pos_emb
     known = INPUTS.get(plain(name))
+    if _ONE_LENGTH.search(name.lower()):
+        return None
     if known is None and re.search(
         r"mask|msk|pad(?:ding)?(?:_|$)|padding|valid|visible|allowed|lengths?$|_lens?$", name.lower()
     ):
@@ -223,7 +225,11 @@ def input_of(name: str) -> str | None:
 
 def is_lengths(name: str) -> bool:
     """Whether an input of a call is how many keys of each sample are real: `key_padding_lengths`, `valid_len`."""
-    return re.search(r"lengths$|(?:^|_|valid|seq|key|src)(?:lens?|length)$", name.lower()) is not None
+    found = re.search(r"lengths$|(?:^|_|valid|seq|key|src)(?:lens?|length)$", name.lower())
+    return found is not None and not _ONE_LENGTH.search(name.lower())
+
+
+_ONE_LENGTH = re.compile(r"^max_?\w*(?:len|length)$")  # max_seq_length: a number, and not one for each sample
 
 
 def size_of(name: str) -> str | None:
