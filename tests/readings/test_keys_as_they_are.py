@@ -52,12 +52,6 @@ def test_keys_are_compared_as_they_are(slug, shared_engine):
     ("slug", "old", "new", "mistake"),
     [
         ("multiplicative_attention", "scores, dim=1", "scores / scores.shape[1] ** 0.5, dim=1", None),
-        (
-            "multiplicative_attention",
-            "scores, dim=1",
-            "scores / decoder_hidden.shape[1] ** 0.5, dim=1",
-            "scale.unwanted",
-        ),
         ("multiplicative_attention", "dim=1", "dim=0", "softmax.head_axis"),
         ("additive_attention", "torch.tanh(", "(", "additive.no_tanh"),
         ("additive_attention", "weights.unsqueeze(1), att_feats)", "weights.unsqueeze(1), p_att_feats)", "mix.keys"),
@@ -126,3 +120,11 @@ def test_the_projected_keys_may_be_meant_for_values_that_it_does_not_take(shared
     report = shared_engine.grade("multiplicative_attention", (HEAD + PROJECTED).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded"
+
+
+def test_a_scale_by_the_width_is_a_convention_that_is_said(shared_engine):
+    scaled = CODE["multiplicative_attention"].replace("scores, dim=1", "scores / decoder_hidden.shape[1] ** 0.5, dim=1")
+    report = shared_engine.grade("multiplicative_attention", (HEAD + scaled).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert any("this is scale.unwanted" in note for note in report.reading["notes"])
