@@ -288,3 +288,9 @@ def test_the_keys_are_listed_without_a_file():
 
     assert done.returncode == 0
     assert "hides_queries=yes" in done.stdout
+
+
+def test_an_mlp_may_be_any_number_of_times_as_wide():
+    assert parse(("mlp_ratio=24",)) == {"mlp_ratio": 24}
+    with pytest.raises(UsageError, match="it is a number, as 4"):
+        parse(("mlp_ratio=wide",))

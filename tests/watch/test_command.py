@@ -173,11 +173,10 @@ def test_a_fault_of_ours_gives_the_terminal_back_too(folder, environment, ready)
     assert printed.index(b"\x1b[?1049l") < printed.index(b"This is a bug in attn-kata")
 
 
-def test_without_a_terminal_it_prints_lines(folder, environment, ready):
-    file = folder / "sdpa.py"
-    file.write_text(WRONG, "utf-8")
+def in_lines(folder, environment, ready, *arguments):
+    """A running `watch` that is on no terminal."""
     process = subprocess.Popen(
-        ready.face("watch", "sdpa.py"),
+        ready.face("watch", *arguments),
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -185,6 +184,13 @@ def test_without_a_terminal_it_prints_lines(folder, environment, ready):
         text=True,
     )
     assert process.stdout is not None
+    return process
+
+
+def test_without_a_terminal_it_prints_lines(folder, environment, ready):
+    file = folder / "sdpa.py"
+    file.write_text(WRONG, "utf-8")
+    process = in_lines(folder, environment, ready, "sdpa.py")
     first = process.stdout.readline()
     save(file, RIGHT)
     rest = []
@@ -220,15 +226,7 @@ class Captioner(nn.Module):
 def test_a_method_that_tells_the_kata_is_watched_alone(folder, environment, ready):
     file = folder / "mine.py"
     file.write_text(METHOD, "utf-8")
-    process = subprocess.Popen(
-        ready.face("watch", "mine.py"),
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
+    process = in_lines(folder, environment, ready, "mine.py")
     right = process.stdout.readline()
     save(file, METHOD.replace("dim=1)", "dim=0)"))
     wrong = process.stdout.readline()
@@ -245,15 +243,7 @@ def test_code_by_other_names_keeps_its_reading_and_a_change_of_it_is_said(folder
     """Half typed in between, and a new meaning of its mask, which no word settles. None of it passes the kata."""
     file, right = folder / "mine.py", PIECE.read_text("utf-8")
     file.write_text(right, "utf-8")
-    process = subprocess.Popen(
-        ready.face("watch", "mine.py", "--class", "MultiHeadAttention"),
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
+    process = in_lines(folder, environment, ready, "mine.py", "--class", "MultiHeadAttention")
 
     def until(said: str) -> list[str]:
         lines = [process.stdout.readline()]
@@ -289,15 +279,7 @@ def test_a_save_of_a_file_that_the_attempt_imports_is_graded_too(folder, environ
     )
     helper = "def weights(q, k):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-2)\n"
     (folder / "attend.py").write_text(helper, "utf-8")
-    process = subprocess.Popen(
-        ready.face("watch", "sdpa.py"),
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
+    process = in_lines(folder, environment, ready, "sdpa.py")
     first = process.stdout.readline()
     while "attend.py, line 2" not in (line := process.stdout.readline()):
         assert line

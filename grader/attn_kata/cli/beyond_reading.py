@@ -10,14 +10,14 @@ from attn_kata.readings import advice, further
 from attn_kata.readings.candidates import caching
 from attn_kata.report.model import Report
 
-Graded = Callable[..., Report]  # of a kata, flags, and properties where not all are asked
+Graded = Callable[..., Report]  # of a kata, flags, properties where not all are asked, and the most seconds
 _MASK, _CACHE = "ts mask is not tried", "ts cache is not tried"  # of notes and departures, without the first letter
 _CHUNKS = 2
 _MOST_BESIDE = 2
 _VALUES = "values"
 _ALIKE = "With its cache, one token after the other, it gives the same"
 _OTHERWISE = "With its cache, one token after the other, it gives other numbers, and no known mistake explains them"
-NO_MASK, ONE_LENGTH = "mask=none", "square=yes"
+_NO_MASK, _ONE_LENGTH = "mask=none", "square=yes"
 _RIGHT_WITHOUT_MASK = "Without its mask it is right, as {kata} (--mask none shows it)"
 _NO_OUTPUT = "output.missing"
 _NEW_ONLY = "cache.new_only"
@@ -39,7 +39,7 @@ def without_mask(report: Report, graded: Graded) -> Report:
     """The report; of code that raises with every mask, with a note where it is right without one."""
     if advice.RAISES_WITH_MASK not in (report.ungraded_because or ""):
         return report
-    if graded(report.kata, (NO_MASK,)).outcome != "passed":
+    if graded(report.kata, (_NO_MASK,)).outcome != "passed":
         return report
     return replace(report, notes=[*report.notes, _RIGHT_WITHOUT_MASK.format(kata=report.kata)])
 
@@ -51,7 +51,7 @@ def of_one_length(report: Report, graded: Graded) -> Report:
     """
     if advice.RAISES_FOR_SOME not in (report.ungraded_because or "") or report.reading is None:
         return report
-    square = graded(report.kata, (*report.reading["flags"], ONE_LENGTH))
+    square = graded(report.kata, (*report.reading["flags"], _ONE_LENGTH))
     return square if square.outcome == "passed" else report
 
 

@@ -4,7 +4,6 @@ block around what is right, and what its reading leaves out."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from attn_kata import catalog
@@ -15,7 +14,6 @@ from attn_kata.readings import further, inference
 from attn_kata.report.model import Report
 from attn_kata.workspace import Attempt
 
-Graded = Callable[..., Report]  # of a kata, flags, and properties where not all are asked
 MOST_SECONDS = 10.0  # for what may be meant where the first could not be read
 
 
@@ -27,7 +25,7 @@ class Gradings:
     source: bytes
     reading: ReadingOptions
     options: str
-    graded: Graded
+    graded: beyond_reading.Graded
 
     def first(self) -> Report:
         """The report of the kata as it was asked for."""

@@ -28,10 +28,15 @@ def emit(text: str) -> None:
         raise UsageError(f"Standard output cannot be written: {why(problem)}.") from problem
 
 
+_ERASED = "\r\x1b[K"  # the line on which the cursor is
+_shown: list[str] = []  # what `waiting` shows now
+
+
 def warn(sentence: str) -> None:
-    """Print one line on stderr, without characters that move the cursor."""
+    """Print one line on stderr, without characters that move the cursor; above what `waiting` shows."""
     with contextlib.suppress(OSError):  # stderr is closed
-        print(plain(sentence), file=sys.stderr, flush=True)
+        print((_ERASED if _shown else "") + plain(sentence), file=sys.stderr, flush=True)
+        print(*_shown, end="", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -43,13 +48,10 @@ def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
 
     import threading
 
-    said = threading.Event()
-
     def say() -> None:
-        said.set()
+        _shown.append(in_ascii(sentence) if _is_ascii_terminal() else sentence)
         with contextlib.suppress(OSError):
-            said_so = in_ascii(sentence) if _is_ascii_terminal() else sentence
-            print(said_so, end="", file=sys.stderr, flush=True)
+            print(*_shown, end="", file=sys.stderr, flush=True)
 
     timer = threading.Timer(after, say)
     timer.daemon = True
@@ -58,9 +60,10 @@ def waiting(sentence: str, after: float = 2.0) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        if said.is_set():
+        if _shown:
+            _shown.clear()
             with contextlib.suppress(OSError):
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+                print(_ERASED, end="", file=sys.stderr, flush=True)
 
 
 def terminal_columns(least: int = 50) -> int:

@@ -62,7 +62,7 @@ class ReadingOptions:
         found = syntax.of_source(source)
         is_method = bool(self.entry) and methods.alone(source, self.entry[0]) is not None
         if self.entry and found.definitions and not is_method and found.find(self.entry[0]) is None:
-            raise _no_such_entry(self.entry[0], [one.name for one in found.own])
+            raise _no_such_entry(self.entry[0], [*(one.name for one in found.own), *methods.of(source)])
         from attn_kata import definitions
 
         katas = definitions.katas(source)
@@ -177,7 +177,8 @@ def _no_such_entry(name: str, known: list[str]) -> UsageError:
     meant = f" Did you mean '{near[0]}'?" if near else ""
     few = ", ".join(known[:MOST_NAMES]) + (", …" if len(known) > MOST_NAMES else "")
     return UsageError(
-        f"The file has no class or function '{printable(name)}'.{meant}", next_step=f"Name one that it has: {few}"
+        f"The file has no class or function '{printable(name)}'.{meant}",
+        next_step=f"Name one that it has: {few}",
     )
 
 

@@ -406,7 +406,9 @@ def _value(key: str, text: str) -> dict[str, object]:
             "or weights, weights:0, weights:1, …; of a dict or a dataclass, a name instead of the place"
         )
     if key == "mlp_ratio":
-        return {key: int(_one_of(text, tuple(map(str, range(17)))))}
+        if re.fullmatch(r"\d{1,4}", text) is None:
+            raise ValueError("it is a number, as 4, or 0 for an mlp whose width is given")
+        return {key: int(text)}
     if key == "head_width":
         if re.fullmatch(r"\d{1,4}", text) is None:
             raise ValueError("it is a number, as 64, or 0 for heads whose width grows with that of x")

@@ -25,8 +25,12 @@ def adds_it_as_it_is(definition: Definition, structure: Structure) -> str:
     """
     found = {other.name: _calls_in(definition, other, structure) for other in structure.definitions}
     used = {name: (tree, calls) for name, (tree, calls) in found.items() if calls}
-    straight = all(_is_added(call, tree) for tree, calls in used.values() for call in calls)
+    straight = all(_is_added(call, _parents(tree)) for tree, calls in used.values() for call in calls)
     return next(iter(used), "") if straight else ""
+
+
+def _parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
+    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
 
 
 _CHANGES_NO_WIDTH = re.compile(
@@ -34,46 +38,38 @@ _CHANGES_NO_WIDTH = re.compile(
 )  # what may stand between, as no output layer does
 
 
-def _is_added(node: ast.AST, tree: ast.Module) -> bool:
-    """Whether every use of this value is in a sum, also by way of a name, a place of a tuple, a norm or a dropout."""
-    above = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+def _is_added(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
+    """Whether every use of this value is in a sum, also by way of a name, a place of a tuple, a norm or a dropout.
+
+    `above`: the node around each.
+    """
     parent = above.get(node)
     if isinstance(parent, ast.BinOp):
         return isinstance(parent.op, ast.Add)
     if isinstance(parent, ast.AugAssign):
         return isinstance(parent.op, ast.Add)
     if isinstance(parent, ast.Subscript) and parent.value is node:
-        return _is_added(parent, tree)
+        return _is_added(parent, above)
     if isinstance(parent, ast.Call) and node in parent.args:
         name = ast.unparse(parent.func).rpartition(".")[2]
-        return _CHANGES_NO_WIDTH.search(name) is not None and _is_added(parent, tree)
+        return _CHANGES_NO_WIDTH.search(name) is not None and _is_added(parent, above)
     if not isinstance(parent, ast.Assign):
         return False
     target = parent.targets[0]
     first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-    around = parent
+    around: ast.AST | None = parent
     while around is not None and not isinstance(around, ast.FunctionDef):
-        around = above.get(around)  # type: ignore[assignment]
+        around = above.get(around)
     if not isinstance(first, ast.Name) or around is None:
         return False
-    after = [
+    below = [
         one
         for one in ast.walk(around)
-        if isinstance(one, ast.Name)
-        and one.id == first.id
-        and isinstance(one.ctx, ast.Load)
-        and one.lineno > parent.lineno
+        if isinstance(one, ast.Name) and one.id == first.id and one.lineno > parent.lineno
     ]
-    again = [
-        one.lineno
-        for one in ast.walk(around)
-        if isinstance(one, ast.Name)
-        and one.id == first.id
-        and isinstance(one.ctx, ast.Store)
-        and one.lineno > parent.lineno
-    ]
-    uses = [one for one in after if not again or one.lineno <= min(again)]
-    return bool(uses) and all(_is_added(one, tree) for one in uses)
+    again = [one.lineno for one in below if isinstance(one.ctx, ast.Store)]
+    uses = [one for one in below if isinstance(one.ctx, ast.Load) and one.lineno <= min(again, default=one.lineno)]
+    return bool(uses) and all(_is_added(one, above) for one in uses)
 
 
 def is_given_size_of_head(parameter: str, definition: Definition, structure: Structure) -> bool:
