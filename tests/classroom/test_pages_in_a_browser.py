@@ -170,7 +170,7 @@ def test_it_opens_quickly_sorts_by_keyboard_fits_a_phone_and_is_accessible(page:
     framed = tmp_path / "framed.html"
     inner = html.escape(bare(page, ""), quote=True)
     framed.write_text(
-        f'<!doctype html><body><iframe id="page" width="390" height="800" srcdoc="{inner}"></iframe>'
+        f'<!doctype html><meta charset=utf-8><body><iframe id="page" width="390" height="800" srcdoc="{inner}"></iframe>'
         f"<script>{measure}</script></body>",
         "utf-8",
     )

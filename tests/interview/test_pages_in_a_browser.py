@@ -69,7 +69,7 @@ def test_the_counts_of_the_timeline_fit_beside_the_times(browse, evil, tmp_path)
         f'<iframe id="{name}" width="{width}" height="900" srcdoc="{inner}"></iframe>' for name, width in widths.items()
     ]
     file = tmp_path / "framed.html"
-    file.write_text(f"<!doctype html><body>{''.join(frames)}</body>", "utf-8")
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{''.join(frames)}</body>", "utf-8")
     printed, _ = browse(file, "--dump-dom", "--window-size=1300,1000")
 
     for name in widths:

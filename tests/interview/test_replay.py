@@ -121,7 +121,7 @@ def test_on_the_page_keys_move_in_time_and_it_plays(browse, played, tmp_path):
     """
     inner = html.escape(with_script(pages.as_html(played), keys), quote=True)
     file.write_text(
-        f'<!doctype html><body><iframe id="page" width="390" height="900" srcdoc="{inner}"></iframe>'
+        f'<!doctype html><meta charset=utf-8><body><iframe id="page" width="390" height="900" srcdoc="{inner}"></iframe>'
         "<script>setTimeout(() => { document.body.dataset.told = document.getElementById('page')"
         ".contentDocument.documentElement.dataset.told; }, 21000)</script></body>",
         "utf-8",

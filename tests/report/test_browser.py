@@ -128,7 +128,7 @@ def assert_accessible(browse, folder: Path, page: str, schemes: dict[str, str], 
         inner = html.escape(with_script(page.replace(rule, "@media all") if rule else page, rules + JUDGE), quote=True)
         frames.append(f'<iframe id="{scheme}" width="{WIDE}" height="1400" srcdoc="{inner}"></iframe>')
     file = folder / "axe.html"
-    file.write_text(f"<!doctype html><body>{''.join(frames)}</body>", "utf-8")
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{''.join(frames)}</body>", "utf-8")
     printed, _ = browse(file, "--dump-dom", "--virtual-time-budget=20000", f"--window-size={WIDE + 50},1500")
     for scheme in schemes:
         told = re.search(f'data-{scheme}="([^"]*)"', printed)
@@ -159,7 +159,7 @@ def sizes_in_frames(browse, folder: Path, page: str, widths: tuple[int, ...]) ->
     """
     file = folder / "framed.html"
     file.write_text(
-        f"<!doctype html><body>{''.join(frames)}<script>onload = () => {{ {measure} }}</script></body>",
+        f"<!doctype html><meta charset=utf-8><body>{''.join(frames)}<script>onload = () => {{ {measure} }}</script></body>",
         "utf-8",
     )
     printed, _ = browse(file, "--dump-dom", "--window-size=1300,1000")
