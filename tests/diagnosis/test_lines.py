@@ -1048,6 +1048,15 @@ def test_a_tiny_bias_is_seen_and_a_lost_fill_is_none(fill: str, tiny: bool) -> N
     assert lines.mask_adds_almost_nothing(source.encode()) is tiny
 
 
+@pytest.mark.parametrize(("fill", "found"), [("masked_fill_", [5]), ("masked_fill", [])])
+def test_a_tiny_fill_in_place_is_not_lost(fill: str, found: list[int]) -> None:
+    source = (
+        f"import torch\n\n\ndef weigh(scores, mask):\n    scores.{fill}(mask, 1e-9)\n    return scores.softmax(-1)\n"
+    )
+
+    assert lines.fill_with_almost_nothing(source.encode(), every=True) == found
+
+
 @pytest.mark.parametrize(
     ("flags", "upright"),
     [

@@ -454,3 +454,67 @@ def test_it_is_read_with_what_it_is_given(kata, text, shared_engine):
     report = shared_engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed", report.ungraded_because
+
+
+MATRICES = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads, self.size = n_heads, width // n_heads
+        self.WQ, self.WK, self.WV = [], [], []
+        for _ in range(n_heads):
+            self.WQ.append(nn.Parameter(torch.randn(width, self.size)))
+            self.WK.append(nn.Parameter(torch.randn(width, self.size)))
+            self.WV.append(nn.Parameter(torch.randn(width, self.size)))
+        self.WO = nn.Parameter(torch.randn(width, width))
+
+    def forward(self, x):
+        found = []
+        for i in range(self.n_heads):
+            q, k, v = x @ self.WQ[i], x @ self.WK[i], x @ self.WV[i]
+            found.append(torch.softmax(q @ k.mT / math.sqrt(self.size), dim=-1) @ v)
+        return torch.cat(found, dim=-1) @ self.WO
+"""
+
+
+def test_matrices_in_a_plain_list_are_named_and_the_rest_is_graded(shared_engine):
+    text = MATRICES.replace(
+        "self.WQ, self.WK, self.WV = [], [], []", "self.WQ = []\n        self.WK = []\n        self.WV = []"
+    )
+    known = text
+    for name in ("WQ", "WK", "WV"):
+        known = known.replace(f"self.{name} = []", f"self.{name} = nn.ParameterList()")
+    listed, unscaled, right = (
+        shared_engine.grade("mha", (HEAD + each).encode(), attempt="mine.py", reads=True)
+        for each in (text, text.replace(" / math.sqrt(self.size)", ""), known)
+    )
+
+    assert told(listed) == {"module.unregistered"}
+    assert told(unscaled) == {"module.unregistered", "scale.missing"}
+    assert right.passed, right.ungraded_because
+
+
+TWO_OUTPUTS = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.queries, self.keys, self.values = (nn.Linear(width, width) for _ in range(3))
+        self.linear_layer = nn.Linear(width, 3 * width)
+        self.projection = nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+            for layer in (self.queries, self.keys, self.values)
+        )
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+        return self.projection((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_layer_that_nothing_reads_is_none_of_them(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + TWO_OUTPUTS).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert "o=projection.weight" in " ".join(report.reading["flags"])

@@ -93,6 +93,21 @@ def test_of_definitions_that_are_not_graded_it_is_a_note(shared_engine: Engine) 
     assert any("OtherAttention is not graded, but in line" in note for note in report.notes), report.notes
 
 
+def test_what_every_call_raises_by_itself_is_named(shared_engine: Engine) -> None:
+    wrong = graded(shared_engine, GATED.replace("one.shape[-1] ** 0.5", "torch.sqrt(one.shape[-1])"))
+
+    assert told(wrong) == {"numerics.root_of_number"}
+    assert "it could not be read as mha" in (wrong.ungraded_because or "")
+
+
+def test_a_constructor_by_another_name_is_named(shared_engine: Engine) -> None:
+    report = graded(shared_engine, GATED.replace("def __init__(self, width", "def __init(self, width"))
+    (mistake,) = report.diagnosis[0].mistakes
+
+    assert report.outcome == "failed"
+    assert (mistake.id, mistake.source_line) == ("python.misspelt_method", "def __init(self, width, heads):")
+
+
 DROPS = """
 def drop(weights, p):
     return F.dropout(weights, p)

@@ -44,6 +44,21 @@ def test_a_softmax_along_dimension_1_is_right_only_where_words_say_that_there_is
     assert of_one.outcome == "passed"
 
 
+T_OF_KEYS = MODULE.replace("k.transpose(-2, -1)", "k.T").replace("dim=1", "dim=-1")
+
+
+@pytest.mark.parametrize(
+    ("shape", "mistakes"),
+    [("(T, width)", []), ("(batch_size, T, width)", ["layout.T_of_batch"]), ("", [])],
+)
+def test_words_that_say_that_there_is_a_batch_are_believed(shape, mistakes, shared_engine):
+    text = T_OF_KEYS.replace("x):\n", f"x):  # {shape}\n")
+    report = shared_engine.grade("self_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert [each.id for one in report.diagnosis for each in one.mistakes] == mistakes
+    assert report.outcome == ("failed" if mistakes else "passed")
+
+
 FIXED = "context_length, context_size = 64, 16\n" + MODULE.replace(", block_size):", "):").replace(
     "block_size", "context_size"
 ).replace("[:T, :T]", "[:context_size, :context_size]")

@@ -159,3 +159,45 @@ def test_angles_that_a_file_makes_which_is_not_here_are_left_out_too(elsewhere, 
 
     assert report.passed, report.ungraded_because
     assert "its rotary positions are left out" in report.reading["departures"]
+
+
+# A cache that the call hands back, and positions that begin behind its keys.
+CACHED = edited(
+    HALVES,
+    ("def forward(self, x):", "def forward(self, x, past=None):"),
+    (
+        TURN,
+        "        offset = 0 if past is None else past[0].shape[2]\n"
+        "        q, k = apply_rotary_emb(q, angles[offset:]), apply_rotary_emb(k, angles[offset:])\n"
+        "        if past is not None:\n"
+        "            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)\n"
+        "        kept = (k, v)\n",
+    ),
+    (
+        "        weights = torch.softmax(q @ k.transpose(-2, -1) / self.d**0.5, dim=-1)\n",
+        "        hidden = torch.ones(T, k.shape[2]).triu(1 + k.shape[2] - T) == 1\n"
+        "        scores = (q @ k.transpose(-2, -1) / self.d**0.5).masked_fill(hidden, float('-inf'))\n"
+        "        weights = torch.softmax(scores, dim=-1)\n",
+    ),
+    (
+        "return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E))",
+        "return self.w_o((weights @ v).transpose(1, 2).reshape(B, T, E)), kept",
+    ),
+)
+JOINED = "            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)\n"
+
+
+@pytest.mark.parametrize(
+    ("edits", "is_said"),
+    [
+        ((), False),
+        ((("angles[offset:]), apply", "angles), apply"), ("(k, angles[offset:])", "(k, angles)")), True),
+        (((JOINED, JOINED + "            k = apply_rotary_emb(k, angles)\n"),), True),
+    ],
+    ids=["right", "each as the first", "turned again"],
+)
+def test_that_a_cache_does_not_fit_the_positions_is_said(edits, is_said, shared_engine):
+    report = shared_engine.grade("mha", (HEAD + edited(CACHED, *edits)).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert any("its cache gives other numbers" in note for note in report.reading["notes"]) == is_said

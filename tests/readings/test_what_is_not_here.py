@@ -295,3 +295,25 @@ def test_a_device_that_the_script_sets_is_the_processor(shared_engine: Engine, b
 
     assert report.passed, report.ungraded_because
     assert any(note.startswith(_SETS_NOWHERE) for note in (report.reading or {})["notes"]) == is_said
+
+
+OF_A_FILE = ATTENTION.replace("Linear(width, width)", "layers.Linear(width, width)").replace(
+    "nn.Dropout(drop)", "DropPath(drop)"
+)
+
+
+def test_layers_of_a_module_that_is_not_here_are_torchs_and_what_drops_paths_drops_nothing(
+    shared_engine: Engine,
+) -> None:
+    head = HEAD + "from .more import DropPath, print_sizes\nfrom . import layers\n"
+    text = OF_A_FILE.replace("B, T, E = x.shape", "B, T, E = x.shape\n        print_sizes(B, T)")
+    text = text.replace("self.to_out((", "self.to_out(self.drop(")
+    right, wrong = (
+        graded(shared_engine, each, head=head) for each in (text, text.replace(" / (E // self.n_heads) ** 0.5", ""))
+    )
+
+    assert right.passed, right.ungraded_because
+    assert told(wrong) == {"scale.missing"}
+    notes = " ".join((right.reading or {})["notes"])
+    assert "its Linear is read as nn.Linear" in notes
+    assert "its DropPath is read as a layer that drops nothing" in notes

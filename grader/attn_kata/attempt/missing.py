@@ -18,6 +18,7 @@ from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_N
 _PROCESSOR = ("device", "DEVICE")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
+_PRINTS = re.compile(r"(?:print|log|debug)_\w+|(?:pretty_?)?print|pprint")
 # trunc_normal_ of timm, and others that write into a weight; init_weight of a layer
 _FIRST_WEIGHTS = re.compile(
     r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$"
@@ -35,9 +36,11 @@ class Missing:
     def __init__(self, missing_root: str) -> None:
         self.missing_root = missing_root
 
-    def __getattr__(self, name: str) -> Missing:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in USUAL_LAYERS and not Missing.open:  # layers.Linear, of a file of their own
+            return getattr(stand_ins.layers(), name)
         return Missing(self.missing_root)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -146,10 +149,11 @@ def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
     But a missing device, also one that nothing has set, is the processor, a missing logger, or one that is made, says nothing,
-    what sets first weights leaves them as they are, a layer with the name of one of torch is that one, that of GPT-2 is itself,
+    and what prints prints nothing, what sets first weights leaves them as they are, a layer with the name of one of torch, also
+    of a missing module, is that one, that of GPT-2 is itself,
     weight_norm does nothing, softmax is torch's, a book's package has its functions for masks and heads, and the well-known
     functions that copy a module, compare sizes, make masks of lengths, apply a mask before a softmax, and ask whether there is
-    a value, are there, and so is the causal mask of Informer.
+    a value, are there, and so are the causal mask of Informer, and a DropPath that drops nothing.
     """
     import torch
 
@@ -162,6 +166,8 @@ def close(namespace: dict[str, Any]) -> None:
             namespace[name] = stand_ins.Silent()
         if _MAKES_A_LOGGER.match(name) and callable(value):
             namespace[name] = lambda *given, **named: stand_ins.Silent()
+        if isinstance(value, Missing) and _PRINTS.fullmatch(name):
+            namespace[name] = stand_ins.says_nothing
         if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):
             namespace[name] = stand_ins.as_it_is
     if isinstance(namespace.get("d2l"), Missing):

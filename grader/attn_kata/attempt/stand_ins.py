@@ -69,7 +69,15 @@ class TriangularCausalMask:
         self.mask = ones.triu(1)
 
 
+def drop_path(rate: Any = 0.0, *given: Any, **named: Any) -> Any:
+    """In the place of `DropPath`, which drops whole samples of a residual in training: a layer that drops nothing."""
+    from torch import nn
+
+    return nn.Identity()
+
+
 HELPERS = {
+    "DropPath": drop_path,
     "TriangularCausalMask": TriangularCausalMask,
     "masked_softmax": masked_softmax,
     "aeq": all_equal,
@@ -165,6 +173,17 @@ def layer_of_gpt2() -> type:
             return x @ self.weight + self.bias
 
     return Conv1D
+
+
+def layers() -> types.ModuleType:
+    """torch.nn."""
+    from torch import nn
+
+    return nn
+
+
+def says_nothing(*given: Any, **named: Any) -> None:
+    """In the place of what prints."""
 
 
 def module() -> type:

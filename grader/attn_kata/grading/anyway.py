@@ -150,10 +150,20 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
         for line in within(numbers, [each for each in reached if each.is_class or not one.of_classes])[:1]
         if one.id and not one.doubtful
     ]
+    misspelt = [] if definition is None else _misspelt(definition, texts)
+    mistakes += misspelt
     notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
     for other in others[:MOST_OTHERS]:
         notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
     return Anyway(mistakes=mistakes, notes=notes)
+
+
+def _misspelt(definition: Definition, texts: list[str]) -> list[Shown]:
+    """The method of a class that is meant to be __init__ or forward, and that nothing calls; [] where there is none."""
+    first, last = definition.lines
+    begins = f"def {definition.misspelt}("
+    found = [line for line in range(first, last + 1) if texts[line - 1].strip().startswith(begins)]
+    return [Shown(id="python.misspelt_method", line=line) for line in found[:1]] if definition.misspelt else []
 
 
 def _masks_never_read(definition: Definition) -> list[str]:

@@ -65,8 +65,12 @@ def stand_ins(code: Structure, entry: str) -> list[str]:
     known = {name: f"nn.{name}" for name in USUAL_LAYERS}
     known[USUAL_FUNCTION] = f"torch.{USUAL_FUNCTION}, along the last dimension where the call gives none"
     known["masked_softmax"] = "a softmax of the scores that a mask keeps, 1 = may attend"
+    known["DropPath"] = "a layer that drops nothing"
     known["Conv1D"] = "that of GPT-2: a linear layer with a weight (in, out)"
     found = {name: code.imports[name] for name in known if name in reads and name in code.imports}
+    text = "" if whole is None else code.text(whole)
+    of_modules = re.findall(rf"\b(\w+)\.({'|'.join(USUAL_LAYERS)})\(", text)  # layers.Linear(…)
+    found |= {name: code.imports[module] for module, name in of_modules if module in code.imports}
     left_out = "weight_norm" in reads or (whole is not None and "utils.weight_norm(" in code.text(whole))
     said = "weight_norm is left out: it stores a weight as two parameters, and computes the same"
     return (

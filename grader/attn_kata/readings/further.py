@@ -5,7 +5,6 @@ Told by its structure; loads no torch and runs nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from attn_kata import catalog
@@ -65,32 +64,12 @@ def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> 
     definition = found.find(described["entry"])
     known = contract.of_kata(catalog.find(described["kata"]).folder)
     read = parse(tuple(described["flags"]))
-    if definition is None or known is None or not definition.is_class or not known.is_module or not known.is_self:
-        return ()
-    if known.is_block or set(read) & {"by_token", "needs_mask", "order", "one_sample", "one_length", "dims", "before"}:
+    if definition is None or known is None:
         return ()
     reading = with_flags(Reading(kata=known.kata, entry=definition.name, is_class=True), read)
-    call = caching.call_of(definition, reading.call)
-    if call is None:
+    whole = caching.through(reading, known, definition, found, chunks)
+    if whole is None:
         return ()
-    parameter = next((name for name, value in call if value == caching.HANDED_BACK), "")
-    first = caching.made_first(parameter, definition, found) if parameter else ("", ())
-    if first is None:
-        return ()
-    whole = replace(
-        reading,
-        by_token=True,
-        call=call,
-        build=caching.build_of(definition, reading.build),
-        chunks=chunks,
-        cache=first[0],
-        cache_build=first[1],
-        caches=caching.kept(definition),
-        causal=not known.causal,
-        mask="none",
-        mask_type="bool",
-        shape="any",
-    )
     flags = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
     settled = [f"{name}=no" for name in _SETTLED if name not in read]  # by the reading of whole sequences
     return (*flags, "order=batch", "dims=0", *settled)

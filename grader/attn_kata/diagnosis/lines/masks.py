@@ -176,7 +176,8 @@ def _epsilon(node: ast.expr) -> bool:
 
 def _dropped(program: Program, node: ast.AST) -> bool:
     statement = program.parents.get(node)
-    return isinstance(statement, ast.Expr | ast.Assign) and goes_nowhere(program, statement)
+    in_place = isinstance(node, ast.Call) and callee(node).endswith("_")
+    return isinstance(statement, ast.Expr | ast.Assign) and goes_nowhere(program, statement) and not in_place
 
 
 def _tiny(by: float | None) -> bool:

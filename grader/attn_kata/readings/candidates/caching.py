@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from attn_kata.readings.candidates import arguments, positions
+from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, Structure, code_of
@@ -93,6 +95,42 @@ def call_of(definition: Definition, call: Pairs) -> Pairs | None:
     changed |= dict.fromkeys(masks, "None")  # no token sees a later one: it has not come yet
     before = tuple((name, value) for name, value in call if name not in changed)
     return (*before, *changed.items())
+
+
+def through(
+    reading: Reading, contract: Contract, definition: Definition, structure: Structure, chunks: int = 0
+) -> Reading | None:
+    """The reading of code with its cache, for one token after the other, from that of whole sequences.
+
+    `chunks`: how many tokens a call gets after that of the first token, in the place of one.
+
+    None where the code has no cache, or one that is called in a way that is not known.
+    """
+    is_module = definition.is_class and contract.is_module and contract.is_self and not contract.is_block
+    of_one_kind = reading.by_token or reading.one_sample or reading.one_length
+    if not is_module or of_one_kind or reading.needs_mask or reading.order != "batch" or reading.dims or reading.before:
+        return None
+    call = call_of(definition, reading.call)
+    if call is None:
+        return None
+    parameter = next((name for name, value in call if value == HANDED_BACK), "")
+    first = made_first(parameter, definition, structure) if parameter else ("", ())
+    if first is None:
+        return None
+    return replace(
+        reading,
+        by_token=True,
+        call=call,
+        build=build_of(definition, reading.build),
+        chunks=chunks,
+        cache=first[0],
+        cache_build=first[1],
+        caches=kept(definition),
+        causal=not contract.causal,
+        mask="none",
+        mask_type="bool",
+        shape="any",
+    )
 
 
 def _is_number_of_earlier(one: Parameter) -> bool:

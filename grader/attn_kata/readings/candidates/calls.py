@@ -55,7 +55,7 @@ def others_untried(definition: Definition, reading: Reading) -> tuple[str, ...]:
         one.name
         for one in left_out
         if vocabulary.input_of(one.name) is None
-        and positions.given(one.name) is None
+        and positions.given(one.name, annotation=one.annotation) is None
         and vocabulary.size_of(one.name) is None
         and not re.search(r"pos|rope|rot|freq|head_?mask|scale|return|output", one.name.lower())
         and len(re.findall(rf"\b{re.escape(one.name)}\b", code_of(definition.reached))) > 1
@@ -106,7 +106,8 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     of_any_rank = "dims" in contract.left_out
     turned = [replace(one, order=layouts.channels_first(definition, structure), dims=3 * of_any_rank) for one in found]
     if of_any_rank:
-        found = [replace(one, dims=dims) for dims in (3, 2) for one in found]
+        dimensions = (3,) if layouts.says_batch(definition.text) else (3, 2)
+        found = [replace(one, dims=dims) for dims in dimensions for one in found]
     if turned[0].order:
         found = turned + found
     elif of_any_rank:
@@ -162,7 +163,11 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "None"))
         elif mask and _switches_mask(parameter, definition):
             pairs.append((name, "masked"))
-        elif contract.is_module and (about := positions.given(name, needed=parameter.default is None)) is not None:
+        elif (
+            contract.is_module
+            and (about := positions.given(name, needed=parameter.default is None, annotation=parameter.annotation))
+            is not None
+        ):
             if about == "angles" and parameter.default == "None" and roles.may_be_left_out(name, definition.reached):
                 pairs.append((name, "None"))
             elif about != "0" or parameter.default is None:

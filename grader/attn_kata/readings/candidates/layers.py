@@ -64,9 +64,10 @@ def with_layers(
     fused: dict[str, tuple[str, ...]] = {}
     named: dict[str, str] = {}
     rest: list[str] = []
-    # What belongs to an mlp inside is the last to be q, k, v or o.
+    # What belongs to an mlp inside, and what nothing reads, is the last to be q, k, v or o.
     for path, shape in sorted(
-        groups.items(), key=lambda one: re.search(r"ffn?\b|mlp|feed", one[0].lower()) is not None
+        groups.items(),
+        key=lambda one: re.search(r"ffn?\b|mlp|feed", one[0].lower()) is not None or _is_never_read(one[0], code),
     ):
         kind = _fused(path, shape, groups)
         if kind:
@@ -329,6 +330,12 @@ def _layer(path: str, shapes: Shapes, made: dict[str, str], role: str, count: in
     elif len(shape) == 2 and shape[0] != shape[1] and not is_linear and role != "o" and count == 1:
         layout = "columns" if shape[1] in (LOOK["D"], LOOK["V"]) and shape[0] not in (LOOK["D"], LOOK["V"]) else "rows"
     return Layer(weight=path, bias=bias, layout=layout)
+
+
+def _is_never_read(path: str, code: str) -> bool:
+    """Whether the code has the layer only where it makes it."""
+    name = re.escape(path.partition(".")[0])
+    return len(re.findall(rf"\bself\.{name}\b", code)) == 1 and re.search(rf"\bself\.{name}\s*=[^=]", code) is not None
 
 
 def _is_weight_alone(path: str, code: str) -> bool:

@@ -115,3 +115,12 @@ _BATCH = re.compile(r"batch|\bb\s*,\s*\w+\s*,|\(\s*b\s*,", re.I)
 def says_one_sequence(text: str) -> bool:
     """Whether the shapes in a source's words are those of one sequence, `(T, E)`, and never those of a batch."""
     return _ONE_SEQUENCE.search(text) is not None and _BATCH.search(text) is None
+
+
+_OF_BATCHES = re.compile(r"[(\[]\s*(?:b|bs|bsz|n?_?batch\w*)\s*,\s*\w+\s*,\s*\w+\s*[)\]]", re.IGNORECASE)
+
+
+def says_batch(text: str) -> bool:
+    """Whether a comment or a docstring of a source says that tensors are (batch, length, size)."""
+    words = "\n".join(re.findall(r"#[^\n]*|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''", text))
+    return _OF_BATCHES.search(words) is not None

@@ -72,6 +72,8 @@ _MINUS = (
     # "0 for real tokens and -10000 for padding", "0 keep, -inf padding"
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s+(?:for|keeps?|kept|at|on)\b{_OTHERS}(?:and|or|,)\s*{_LEAST}(?:\.0)?\s*"
     r"(?:for|elsewhere|otherwise|at|on|where|in|pad|mask|hid|future)"
+    # "real=0, padding=large negative"
+    rf"|(?<![=!<>])=\s*0(?:\.0)?\s*(?:,|;|and|or)\s*[^\n.;]{{0,30}}?(?:=|:|\bis|\bare)\s*(?:an? )?(?:very )?{_LEAST}"
     r"|precomputed for all layers"
 )
 

@@ -19,7 +19,8 @@ _GIVEN = {
 }
 GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split()}
 # A line of an adapter, and what is in its place where the code is to turn.
-ANGLES_OF_0, ANGLES = "angle = places", "angle = places + _torch.arange(places.shape[0], dtype=places.dtype)[:, None]"
+ANGLES_OF_0 = "angle = places"
+ANGLES = "angle = places + (_torch.arange(places.shape[0], dtype=places.dtype){first})[:, None]"
 NO_TURN = "no_turn"  # what a constructor gets that must be given a rotation
 _TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
 _ANGLES = re.compile(r"freqs?_?cis|theta|sinusoid|angles", re.IGNORECASE)
@@ -59,6 +60,11 @@ def _unturned(turn):
         return (both[0], both[1]) if pair else both[0]
 
     return unturned
+
+
+def _unturned_class(made):
+    """In the place of a class that turns."""
+    return _left_out(made, _NoTurn())
 '''
 
 # The lines of an adapter that the rest of it calls.
@@ -92,6 +98,17 @@ def _of_any_size(table):
     return of_any_size
 
 
+def _left_out(made, stand_in):
+    """What stands for a class, which it keeps."""
+    vars(stand_in)["made"] = _made(made)
+    return stand_in
+
+
+def _made(made):
+    """The class for which something stands, or what it is given."""
+    return made if isinstance(made, type) else vars(made).get("made", made)
+
+
 class _NoTurn:
     """In the place of a rotation whose import is missing: what it is given, q and k both where both are given."""
 
@@ -118,9 +135,15 @@ class _NoTurn:
 )
 
 
-def given(name: str, *, needed: bool = False) -> str | None:
+# Two tensors that have the name of positions are cos and sin: pos_embd: tuple[Tensor, Tensor].
+_TWO = re.compile(r"[Tt]uple\[\s*(?:torch\.)?Tensor\s*,\s*(?:torch\.)?Tensor\s*\]")
+_OF_POSITIONS = re.compile(r"(?:^|_)(?:pos|rot|rope|freq)", re.IGNORECASE)
+
+
+def given(name: str, *, needed: bool = False, annotation: str = "") -> str | None:
     """What a parameter of the call gets that has to do with positions, or None. `needed`: whether it has no default."""
-    of_turns = "angles" if needed and _TURNS.search(name) else None
+    is_pair = _TWO.search(annotation) is not None and _OF_POSITIONS.search(name) is not None
+    of_turns = "angles" if is_pair or (needed and _TURNS.search(name)) else None
     return GIVEN.get(vocabulary.plain(name)) or of_turns
 
 
@@ -223,8 +246,10 @@ def lines_before(names: tuple[str, ...]) -> list[str]:
     return [
         "    known = _inspect.unwrap(_theirs.forward).__globals__",
         f"    for name in {names!r}:",
-        "        if type(known.get(name)).__name__ == 'Missing' or isinstance(known.get(name), type):",
+        "        if type(known.get(name)).__name__ == 'Missing':",
         "            known[name] = _NoTurn()",
+        "        elif name in known and isinstance(_made(known[name]), type):",
+        "            known[name] = _unturned_class(known[name])",
     ]
 
 

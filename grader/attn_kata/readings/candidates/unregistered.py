@@ -14,7 +14,7 @@ _TENSORS = re.compile(
     r"^\s*self\.(\w+)\s*=\s*(?:torch|nn\.init|init)\.(?:rand|randn|zeros|ones|empty|xavier\w+|kaiming\w+|normal_|uniform_)\(",
     re.MULTILINE,
 )
-_KNOWN = r"add_module|register_module|setattr|(?:ModuleList|ModuleDict|Sequential)\([^)\n]*self\.{}\b"
+_KNOWN = r"add_module|register_module|setattr|(?:ModuleList|ModuleDict|ParameterList|Sequential)\([^)\n]*self\.{}\b"
 
 
 def names(definition: Definition, structure: Structure) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def names(definition: Definition, structure: Structure) -> tuple[str, ...]:
 def _is_layer(maker: str, structure: Structure) -> bool:
     inner = structure.find(maker)
     is_own = inner is not None and inner.is_class and re.search(r"\bModule\b", inner.text) is not None
-    return is_own or maker.rpartition(".")[2] in ("Linear", "Conv1d")
+    return is_own or maker.rpartition(".")[2] in ("Linear", "Conv1d", "Parameter")
 
 
 def lines(names: tuple[str, ...]) -> list[str]:
@@ -46,6 +46,9 @@ def lines(names: tuple[str, ...]) -> list[str]:
         "            if isinstance(held, (list, tuple)) and all(isinstance(one, _nn.Module) for one in held):",
         "                del part.__dict__[name]",
         "                setattr(part, name, _nn.ModuleList(held))",
+        "            if isinstance(held, (list, tuple)) and held and all(isinstance(one, _nn.Parameter) for one in held):",
+        "                del part.__dict__[name]",
+        "                setattr(part, name, _nn.ParameterList(held))",
         "            if isinstance(held, _torch.Tensor) and held.dim() == 2:",
         "                del part.__dict__[name]",
         "                setattr(part, name, _nn.Parameter(held.detach()))",

@@ -100,7 +100,7 @@ def run(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition),
             *doubts.of_other_path(of_definition, ranked.reading),
-            *(turning.notes(search, ranked.reading) if ranked.answers else []),
+            *(turning.notes(search, ranked.reading, of_definition.definition) if ranked.answers else []),
         ),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )

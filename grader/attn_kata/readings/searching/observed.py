@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.diagnosis import flow
+from attn_kata.diagnosis import flow, own_exceptions
 from attn_kata.diagnosis.flow.shown import Flow, Shown
-from attn_kata.properties.failures import PropertyFailed
-from attn_kata.properties.handle import Handle
+from attn_kata.properties.failures import AttemptRaised, PropertyFailed, Raised
+from attn_kata.properties.handle import Function, Handle
 from attn_kata.protocol import wire
 from attn_kata.readings.adapters import adapter, free_calls
 from attn_kata.readings.candidates import building
 from attn_kata.readings.reading import Reading
+from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.search import Search
-from attn_kata.readings.source.structure import Definition
+from attn_kata.readings.source.structure import Definition, code_of
 
 MOST_BUILDS = 6  # of one definition
+MOST_RAISING = 8  # calls that are asked what they raise
 
 
 def shown(search: Search, definition: Definition, until: float) -> list[Shown]:
@@ -53,7 +56,8 @@ def _shown(
         return None
     call = getattr(Handle(search.attempt, {}), free_calls.CALL)
     told: list[Flow] = []
-    for number, form in enumerate(free_calls.forms(definition)):
+    forms = free_calls.forms(definition)
+    for number, form in enumerate(forms):
         if form.of_sequences != of_sequences:
             continue
         if time.monotonic() > until:
@@ -65,7 +69,33 @@ def _shown(
         if flow.has_mixed(steps) and not flow.is_stretched(steps):
             told.append(flow.of(steps, free_calls.WIDTH))
     if not told:
-        return None
+        numbers = [number for number, form in enumerate(forms) if form.of_sequences == of_sequences]
+        return _raised_by_itself(search, definition, list(_raised(call, numbers[:MOST_RAISING]))) or None
     # A size may stand for something else in another call: the likeliest call says what it is.
     found = {(one.family, one.line): one for each in reversed(told) for one in each.mistakes}
     return [one for one in found.values() if not any(each.denies(one) for each in told)]
+
+
+def _raised(call: Function, numbers: list[int]) -> Iterator[Raised]:
+    """What these calls raise."""
+    for number in numbers:
+        try:
+            call(number)
+        except AttemptRaised as failed:
+            yield failed.raised
+        except PropertyFailed:
+            continue
+
+
+def _raised_by_itself(search: Search, definition: Definition, raised: list[Raised]) -> list[Shown]:
+    """The mistakes for which calls raise, in lines behind which no call comes."""
+    text = search.structure.text(definition)
+    found = {}
+    for one in raised:
+        if one.line is None or not certain.is_own_mistake(one, text, search.structure):
+            continue
+        later = [each for each in raised if each.line is not None and each.frames[-1][1] == one.frames[-1][1]]
+        id = own_exceptions.mistake(one, code_of(text), search.structure.line(one.line))
+        if id is not None and all((each.line or 0) <= one.line for each in later):
+            found[id] = Shown(id=id, line=one.line)
+    return list(found.values())

@@ -13,9 +13,10 @@ from attn_kata.properties.handle import Handle
 from attn_kata.protocol import wire
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.asking.limited import Limited
-from attn_kata.readings.candidates import positions
+from attn_kata.readings.candidates import caching, positions
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source.structure import Definition
 
 NO_EFFECT = (
     "Its rotary positions are left out. With them, the last token gets the same result in whichever order the others come: "
@@ -28,6 +29,11 @@ KEYS_LOST = (
 STRETCHES = (
     "Its rotary positions are left out. What turns q and k changes the lengths of vectors, so it is no rotation. This is "
     "rope.mixed_conventions (angles of two halves for neighbouring pairs, or the other way round) or rope.sign_lost"
+)
+OTHERWISE_CACHED = (
+    "Its rotary positions are left out. With them, its cache gives other numbers, one token after the other, than the whole "
+    "sequence. Either keys from the cache are turned again, or new tokens are turned as if they were the first ones "
+    "(rope.positions_ignored)"
 )
 # What stands for positions, or for a rotation, that others make.
 _OF_OTHERS = ("positions", "places", "like", "base", "no_turn")
@@ -43,6 +49,13 @@ def _unturned(turn):
 
     says.__wrapped__ = turn
     return says
+
+
+def _unturned_class(made):
+    def says(*given, **named):
+        raise RuntimeError("{_CALLED}")
+
+    return _left_out(made, says)
 '''
 _STRETCHED = "it stretches"
 # The rotation itself, which says that it changes the lengths of vectors, by other factors for other tokens.
@@ -75,19 +88,19 @@ def _unturned(turn):
     while getattr(getattr(turn, "__code__", None), "co_name", "") in ("unturned", "says", "measures"):
         turn = turn.__wrapped__
     return turn
+
+
+def _unturned_class(made):
+    return _made(made)
 """
 
 
-def notes(search: Search, reading: Reading) -> list[str]:
+def notes(search: Search, reading: Reading, definition: Definition) -> list[str]:
     """What the code's own rotations of q and k do wrong, in sentences; [] where that cannot be seen."""
     others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
     if not reading.unturned or others or not search.contract.is_self or reading.one_length or reading.by_token:
         return []
-    # Where a flag has switched it off: on.
-    build = tuple(
-        (name, "True" if value == "False" and positions.is_rotation(name) else value) for name, value in reading.build
-    )
-    reading = replace(reading, build=build)
+    reading = _with_rotations(reading)
     said = _asked(search, reading, _SAYS)
     if said is None or not any(_CALLED in one.text for one in said.raised):
         return []
@@ -104,7 +117,38 @@ def notes(search: Search, reading: Reading) -> list[str]:
     if layer is not None:
         negated = _first(_asked(search, reading, _TURNS, of_positions=given, negated=f"{layer.name}.weight"))
         found += [KEYS_LOST] * (negated is not None and _equal(output, negated))
+    if not found:
+        found += [OTHERWISE_CACHED] * _is_otherwise_cached(search, reading, definition, of_positions=given)
     return found
+
+
+def _with_rotations(reading: Reading) -> Reading:
+    """The reading with rotations on, where a flag of the code has switched them off."""
+    build = tuple(
+        (name, "True" if value == "False" and positions.is_rotation(name) else value) for name, value in reading.build
+    )
+    return replace(reading, build=build)
+
+
+def _is_otherwise_cached(search: Search, reading: Reading, definition: Definition, *, of_positions: bool) -> bool:
+    """Whether its cache gives other numbers, one token after the other, than whole sequences; and without rotations the same.
+
+    The last token is compared: it may see all tokens, whether the code hides later ones or its caller does.
+    """
+    cached = caching.through(reading, search.contract, definition, search.structure)
+    if cached is None:
+        return False
+    for returns in dict.fromkeys((cached.returns, "0")):
+        by_token = _with_rotations(replace(cached, returns=returns))
+        alike = []
+        for turn in (positions.UNTURNED, _TURNS):
+            last = [_first(_asked(search, one, turn, of_positions=of_positions)) for one in (reading, by_token)]
+            if last[0] is None or last[1] is None:
+                break
+            alike.append(_equal(last[0][:, -1], last[1][:, -1]))
+        if len(alike) == 2:
+            return alike == [True, False]
+    return False
 
 
 def _first(asked: ProbeResults | None) -> torch.Tensor | None:
@@ -130,7 +174,9 @@ def _asked(
     if probe is not None and negated:
         probe = replace(probe, stronger={**probe.stronger, negated: -probe.stronger.get(negated, 1.0)})
     text = adapter.source_of(reading, search.contract).replace(positions.UNTURNED, turn)
-    text = text.replace(positions.ANGLES_OF_0, positions.ANGLES) if of_positions else text
+    if of_positions:
+        first = " + place" * reading.by_token
+        text = text.replace(positions.ANGLES_OF_0, positions.ANGLES.format(first=first))
     if probe is None or search.attempt.adapt(text).status != wire.OK:
         return None
     attempt = Handle(Limited(search.attempt, limits, attempt=True), search.returns)
