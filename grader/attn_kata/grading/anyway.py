@@ -90,6 +90,11 @@ _LINES = (
         find=lines.scale_by_heads,
     ),
     _Line(
+        id="scale.embed_dim",
+        does="scales by the whole width, and its queries have the size of a head",
+        find=lines.scale_by_width,
+    ),
+    _Line(
         id="dropout.always",
         does="drops weights in eval() too, as its dropout_p does not ask for self.training",
         find=lines.drop_in_eval_too,

@@ -122,7 +122,8 @@ def _is_number(program: Program, node: ast.expr, deeper: int) -> bool:
             return name != "size" or bool(node.args)
         if is_method(node) and name in _PASSES_NUMBER:
             return is_number(program, subject(node), deeper)
-        if name == "len":
+        by_math = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "math"
+        if name == "len" or by_math:  # math takes numbers, and gives them
             return True
         return (
             name in _NUMBER_FUNCTIONS and bool(node.args) and all(is_number(program, one, deeper) for one in node.args)

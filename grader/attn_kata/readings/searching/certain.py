@@ -33,7 +33,8 @@ def raises(reading: Reading, search: Search, definition: Definition) -> bool:
     """Whether all that the code raises under the reading is certainly its own mistake, in its own lines."""
     text = search.structure.text(definition)
     # Code that takes only as many queries as keys raises for others before it comes to what it raises always.
-    alike = replace(reading, square=True) if search.contract.takes_qkv else reading
+    may_be_square = search.contract.takes_qkv or not search.contract.is_module
+    alike = replace(reading, square=True) if may_be_square else reading
     for one in dict.fromkeys((reading, alike)):
         found = search.exceptions(one, search.unmasked)
         found += search.exceptions(one, search.masked) if one.mask != "none" else []
